@@ -1,0 +1,1 @@
+"""The belief about a task's parameters: a particle filter in log space."""

@@ -1,0 +1,80 @@
+"""
+How likely a measurement is under each model: a Gaussian with diagonal variance (eq. 10).
+
+Each model predicts from the measured previous state, under the command that was really
+applied, to the time of the new measurement. What is compared, and how closely it can be
+expected to fit, is the task's `likelihood` in units of each quantity.
+"""
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.config import positive
+from emppi_ros.errors import ConfigError
+from emppi_ros.model.ensemble import State
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LikelihoodConfig:
+    """Standard deviation of prediction minus measurement; null leaves a quantity out."""
+
+    joint_position_sd: float | None = positive(None, doc='rad or m')
+    joint_velocity_sd: float | None = positive(None, doc='rad/s or m/s')
+    object_position_sd_m: float | None = positive(None, doc='m, per axis')
+    object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
+
+    def __post_init__(self) -> None:
+        """Something must be compared."""
+        if all(getattr(self, name) is None for name in self.__dataclass_fields__):
+            raise ConfigError(
+                f'all of {", ".join(self.__dataclass_fields__)} are null: nothing to learn from'
+            )
+
+
+def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array:
+    """
+    Return (M, nv) differences prediction minus measurement in the tangent space.
+
+    For a free joint that is position [m] and rotation vector [rad].
+    """
+    out = np.empty_like(predicted.qvel)
+    for qpos, difference in zip(predicted.qpos, out, strict=True):
+        mujoco.mj_differentiatePos(model, difference, 1.0, measured.qpos, qpos)
+    return out
+
+
+def log_likelihood(
+    config: LikelihoodConfig, model: mujoco.MjModel, predicted: State, measured: State
+) -> Array:
+    """
+    Return log p(measured | theta_m) of each model, (M,), up to a common constant.
+
+    A model whose prediction is not finite gets -inf.
+    """
+    position = residuals(model, predicted, measured)  # (M, nv)
+    velocity = predicted.qvel - measured.qvel
+    free = _free_dofs(model)
+    total = np.zeros(len(position))
+    for dofs, values, sd in (
+        (free == 0, position, config.joint_position_sd),
+        (free == 0, velocity, config.joint_velocity_sd),
+        (free == 1, position, config.object_position_sd_m),
+        (free == 2, position, config.object_rotation_sd_rad),  # noqa: PLR2004
+    ):
+        if sd is not None:
+            total -= 0.5 * np.sum((values[:, dofs] / sd) ** 2, axis=1)
+    return np.where(np.isfinite(total), total, -np.inf)
+
+
+def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
+    """Return for each degree of freedom: 0 scalar joint, 1 object position, 2 object rotation."""
+    kinds = np.zeros(model.nv, dtype=np.int64)
+    for joint in np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value):
+        start = model.jnt_dofadr[joint]
+        kinds[start : start + 6] = [1, 1, 1, 2, 2, 2]
+    return kinds

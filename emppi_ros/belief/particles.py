@@ -1,0 +1,117 @@
+"""
+The particle belief: Bayes update (eq. 10) and resampling (Algorithm 1, lines 19 and 20).
+
+>>> belief = reweight(belief, log_likelihood)
+>>> belief, resampled = resample(config, parameters, belief, rng)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros import weights
+from emppi_ros.belief import resampling
+from emppi_ros.belief.prior import to_bounded, to_unbounded
+from emppi_ros.config import fraction, one_of, positive
+from emppi_ros.errors import BeliefError
+from emppi_ros.model.parameters import Parameter
+
+Array = npt.NDArray[np.float64]
+
+
+class Belief(NamedTuple):
+    """Particles over the parameters of a task."""
+
+    theta: Array  # (M, P)
+    log_weights: Array  # (M,), exponentials sum to 1
+
+
+@dataclass(frozen=True)
+class ResamplingConfig:
+    """When and how particles are renewed."""
+
+    scheme: str = one_of(
+        'liu-west',
+        'gaussian',
+        default='liu-west',
+        doc='systematic + kernel jitter (keeps modes), or around the mean (the paper)',
+    )
+    ess_fraction: float = positive(
+        0.5, doc='resample when the effective sample size is below this fraction of the particles'
+    )
+    shrinkage: float = fraction(
+        0.98, doc='liu-west: how far jittered particles keep their place; 1 adds no jitter'
+    )
+    noise_sd: float = positive(
+        0.05, doc='gaussian: noise added around the mean, in transformed (log) units'
+    )
+
+
+def uniform(theta: Array) -> Belief:
+    """Return particles of equal weight."""
+    return Belief(theta, np.full(len(theta), -np.log(len(theta))))
+
+
+def reweight(belief: Belief, log_likelihood: Array) -> Belief:
+    """
+    Return the belief after an observation: p(theta) <- p(x' | x, u, theta) p(theta) / eta.
+
+    A particle whose prediction diverged has log likelihood -inf. If that leaves nobody, or
+    a likelihood is NaN, `DegenerateWeightsError` says so and the belief stays as it was.
+    """
+    if log_likelihood.shape != belief.log_weights.shape:
+        raise BeliefError(
+            f'{log_likelihood.shape[0]} likelihoods for {len(belief.log_weights)} particles'
+        )
+    return Belief(belief.theta, weights.normalize(belief.log_weights + log_likelihood))
+
+
+def resample(
+    config: ResamplingConfig,
+    parameters: Sequence[Parameter],
+    belief: Belief,
+    rng: np.random.Generator,
+) -> tuple[Belief, bool]:
+    """
+    Return a belief with enough effective particles, and whether it was resampled.
+
+    `liu-west` draws particles by systematic resampling, then shrinks them towards the mean
+    and adds noise so that mean and covariance stay as they were (Liu and West 2001). The
+    paper's `gaussian` draws all particles anew around the mean.
+    """
+    count = len(belief.log_weights)
+    ess = weights.effective_sample_size(belief.log_weights)
+    if ess >= config.ess_fraction * count:
+        return belief, False
+    z = to_unbounded(parameters, belief.theta)
+    centre = weights.mean(belief.log_weights, z)
+    if config.scheme == 'gaussian':
+        z = centre + config.noise_sd * rng.standard_normal(z.shape)
+        return uniform(to_bounded(parameters, z)), True
+    chosen = resampling.systematic(np.exp(belief.log_weights), count, rng.random())
+    spread = _square_root(weights.covariance(belief.log_weights, z))
+    jitter = np.sqrt(1.0 - config.shrinkage**2) * rng.standard_normal(z.shape) @ spread.T
+    z = config.shrinkage * z[chosen] + (1.0 - config.shrinkage) * centre + jitter
+    return uniform(to_bounded(parameters, z)), True
+
+
+def select(belief: Belief, models: int) -> Belief:
+    """
+    Return the particles that a planner of `models` models plans with.
+
+    All of them, weights and all, if there are as many (the paper's N); otherwise an even
+    systematic choice, without randomness, whose members weigh the same.
+    """
+    if models == len(belief.log_weights):
+        return belief
+    chosen = resampling.systematic(np.exp(belief.log_weights), models, 0.5)
+    return uniform(belief.theta[chosen])
+
+
+def _square_root(covariance: Array) -> Array:
+    """Return a factor A with A A' = covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

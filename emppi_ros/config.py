@@ -1,0 +1,173 @@
+"""
+YAML to frozen, validated dataclasses.
+
+`load(path)` reads one mapping; `build(cls, mapping, where)` turns it into a frozen
+dataclass, checks every value against its annotation and its `check`, and raises
+`ConfigError` with the file, the dotted key, what was found and what is allowed.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import math
+from pathlib import Path
+import re
+import types
+import typing
+from typing import Any, TypeVar
+
+import yaml
+
+from emppi_ros.errors import ConfigError, unknown
+
+T = TypeVar('T')
+
+MAX_BYTES = 1 << 20  # a task file is a few kilobytes; anything larger is a mistake
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader that refuses duplicate keys and aliases, and reads 1e-4 as a number."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise ConfigError(f'line {mark.line + 1}: YAML aliases (*name) are not allowed')
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} is no string')
+            if key in seen:
+                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} given twice')
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+# PyYAML follows YAML 1.1, where 1e-4 is a string for want of a dot
+_Loader.add_implicit_resolver(
+    'tag:yaml.org,2002:float', re.compile(r'^[-+]?[0-9]+[eE][-+]?[0-9]+$'), list('-+0123456789')
+)
+
+
+def parse(text: str, where: str) -> dict[str, Any]:
+    """Return the mapping in a YAML text; `where` names its source in errors."""
+    if len(text) > MAX_BYTES:
+        raise ConfigError(f'{where}: {len(text)} characters; at most {MAX_BYTES} are read')
+    try:
+        data = yaml.load(text, Loader=_Loader)
+    except ConfigError as error:
+        raise ConfigError(f'{where}: {error}') from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f'{where}: not valid YAML: {error}') from None
+    if not isinstance(data, dict):
+        raise ConfigError(f'{where}: expected a mapping of keys, found {type(data).__name__}')
+    return data
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file."""
+    try:
+        return parse(path.read_text(encoding='utf-8'), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f'{path}: cannot be read: {error}') from None
+
+
+def key(
+    default: Any = dataclasses.MISSING,  # noqa: ANN401
+    *,
+    check: Callable[[Any], bool] | None = None,
+    allowed: str = '',
+    doc: str = '',
+) -> Any:  # noqa: ANN401
+    """Return a dataclass field with a check, the words for what it allows, and a description."""
+    metadata = {'check': check, 'allowed': allowed, 'doc': doc}
+    if isinstance(default, (dict, list)):
+        return dataclasses.field(default_factory=lambda: default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+    """Return a field for a number above zero."""
+    return key(default, check=lambda value: value > 0, allowed='a number above 0', doc=doc)
+
+
+def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+    """Return a field for a number in (0, 1]."""
+    return key(default, check=lambda value: 0 < value <= 1, allowed='in (0, 1]', doc=doc)
+
+
+def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+    """Return a field for one of a few words."""
+    return key(default, check=lambda v: v in names, allowed='one of ' + ', '.join(names), doc=doc)
+
+
+def build(cls: type[T], data: object, where: str) -> T:
+    """Return `cls` built from a mapping, or raise ConfigError naming the key at fault."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f'{where}: expected a mapping of keys, found {_show(data)}')
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for name in data:
+        if name not in fields:
+            raise ConfigError(f'{where}: {unknown("key", name, fields)}')
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for name, field in fields.items():
+        if name in data:
+            values[name] = _convert(data[name], hints[name], f'{where}: {name}')
+            check = field.metadata.get('check')
+            if check and values[name] is not None and not check(values[name]):
+                allowed = field.metadata['allowed']
+                raise ConfigError(
+                    f'{where}: {name}: found {_show(data[name])}, expected {allowed}'
+                )
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f'{where}: missing key {name!r} ({_words(hints[name])})')
+    try:
+        return cls(**values)
+    except ConfigError as error:  # raised by __post_init__: keys that contradict one another
+        raise ConfigError(f'{where}: {error}') from None
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: ANN401
+    """Return `value` as `hint` says, or raise ConfigError."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in args:
+            return None
+        (hint,) = (arg for arg in args if arg is not type(None))
+        return _convert(value, hint, where)
+    if dataclasses.is_dataclass(hint):
+        return build(hint, value, where)  # type: ignore[arg-type]
+    if origin is tuple and isinstance(value, list):
+        return tuple(_convert(v, args[0], f'{where}[{i}]') for i, v in enumerate(value))
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        return {k: _convert(v, args[1], f'{where}: {k}') for k, v in value.items()}
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ConfigError(f'{where}: found {_show(value)}, expected a finite number')
+        return float(value)
+    if hint is Any or (
+        hint in (int, str, bool, dict) and type(value) is hint  # True is no integer here
+    ):
+        return value
+    raise ConfigError(f'{where}: found {_show(value)}, expected {_words(hint)}')
+
+
+def _words(hint: Any) -> str:  # noqa: ANN401
+    """Return an annotation in the words of a YAML author."""
+    simple = {float: 'a number', int: 'a whole number', str: 'a word', bool: 'true or false'}
+    if hint in simple:
+        return simple[hint]
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return f'a list, each {_words(args[0])}'
+    if origin in (types.UnionType, typing.Union):
+        return ' or '.join('null' if arg is type(None) else _words(arg) for arg in args)
+    return 'a mapping of keys'
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + '...'

@@ -1,0 +1,1 @@
+"""Ensemble model predictive path integral control."""

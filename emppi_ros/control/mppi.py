@@ -1,0 +1,168 @@
+r"""
+One update of ensemble model predictive path integral control (Abraham et al. 2020, Alg. 1).
+
+For M models with belief p(theta_m), K rollouts each and H steps::
+
+    v = u + du,  du ~ N(0, Sigma)                             lines 8 and 12
+    S_t = sum_{j=t}^{H-1} l(x_j) + lambda u_j' Sigma^-1 du_j + m(x_H)     line 16
+    w_t = exp(-(S_t - beta) / lambda) p(theta) / normalizer                eq. 9
+    u_t <- u_t + sum_mk w_t du_t                              line 17
+
+>>> updated, info = plan(config, nominal, applied, limits, log_belief, evaluate, rng)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import savgol_filter
+
+from emppi_ros import weights
+from emppi_ros.config import key, one_of, positive
+from emppi_ros.control.limits import ControlLimits
+from emppi_ros.errors import AllDivergedError, ConfigError
+
+Array = npt.NDArray[np.float64]
+
+
+class Costs(NamedTuple):
+    """What a set of rollouts cost; +inf where one diverged."""
+
+    running: Array  # (M, K, H) l(x_t)
+    terminal: Array  # (M, K) m(x_H)
+
+
+class PlanInfo(NamedTuple):
+    """What a cycle saw, for diagnostics and display."""
+
+    controls: Array  # (M, K, H, nu) every candidate
+    costs: Array  # (M, K) cost of each whole rollout, +inf if it diverged
+    weights: Array  # (M, K, H), each step sums to 1
+    diverged: int  # number of rollouts
+
+
+@dataclass(frozen=True)
+class PlannerConfig:
+    """Settings of the planner; the paper's symbols in brackets (Table I)."""
+
+    models: int = positive(doc='models in the ensemble, M [N]')
+    rollouts: int = positive(doc='rollouts per model, K [K]')
+    horizon: int = positive(doc='steps in a plan, H [T]')
+    step_s: float = positive(doc='duration of a step')
+    rate_hz: float = positive(doc='plans per second; a plan takes effect one period after its state')
+    substeps: int = positive(doc='physics steps per plan step')
+    temperature: float = positive(doc='how greedy the weights are; small is greedy [lambda]')
+    noise_variance: tuple[float, ...] = key(
+        check=lambda v: len(v) > 0 and all(x > 0 for x in v),
+        allowed='a list of numbers above 0: one for all controls, or one per control',
+        doc='variance of the control noise per control, in its unit squared [Sigma]',
+    )
+    weighting: str = one_of(
+        'per_step', 'trajectory', default='per_step', doc='cost-to-go of each step, or of the whole'
+    )
+    interpolation: str = one_of(
+        'hold', 'linear', default='linear', doc='of the controls between plan steps'
+    )
+    filter_window: int = key(
+        0,
+        check=lambda v: v == 0 or (v >= 5 and v % 2 == 1),
+        allowed='0 (no filter) or an odd number from 5',
+        doc='Savitzky-Golay window (cubic) over the plan, in steps [line 21]',
+    )
+    threads: int = key(0, check=lambda v: v >= 0, allowed='0 (all cores) or more', doc='threads')
+
+    def __post_init__(self) -> None:
+        """Check keys against one another."""
+        if self.filter_window > self.horizon:
+            raise ConfigError(
+                f'filter_window: {self.filter_window} steps exceed the horizon of {self.horizon}'
+            )
+
+    def variance(self, nu: int) -> Array:
+        """Return the noise variance of each control (nu,)."""
+        if len(self.noise_variance) not in (1, nu):
+            raise ConfigError(
+                f'planner: noise_variance: {len(self.noise_variance)} values for {nu} controls'
+            )
+        return np.broadcast_to(np.array(self.noise_variance), (nu,))
+
+
+def plan(
+    config: PlannerConfig,
+    nominal: Array,
+    applied: Array,
+    limits: ControlLimits,
+    log_belief: Array,
+    evaluate: Callable[[Array], Costs],
+    rng: np.random.Generator,
+) -> tuple[Array, PlanInfo]:
+    """
+    Return the improved plan and what the cycle saw.
+
+    Parameters
+    ----------
+    config : PlannerConfig
+        Settings.
+    nominal : (H, nu) array
+        The plan to improve: the last one, shifted.
+    applied : (nu,) array
+        The control in force when the plan starts.
+    limits : ControlLimits
+        Bounds of controls; clipping counts as part of the noise du.
+    log_belief : (M,) array
+        Log weight of each model, log p(theta_m), in any normalization.
+    evaluate : callable
+        Maps controls (M, K, H, nu) to the Costs of rolling them out.
+    rng : numpy Generator
+        Source of the noise.
+
+    Returns
+    -------
+    controls : (H, nu) array
+        The plan, within limits.
+    info : PlanInfo
+        Candidates, costs and weights.
+
+    Raises
+    ------
+    AllDivergedError
+        If no rollout of a model with any weight stayed finite.
+
+    """
+    nu = nominal.shape[1]
+    variance = config.variance(nu)
+    shape = (config.models, config.rollouts, config.horizon, nu)
+    noise = rng.standard_normal(shape) * np.sqrt(variance)
+    controls = limits.clip(nominal + noise, applied)  # (M, K, H, nu)
+    noise = controls - nominal
+    costs = evaluate(controls)
+    control_cost = config.temperature * np.einsum('mkhu,hu->mkh', noise, nominal / variance)
+    cost_to_go = accumulate(costs, control_cost)  # (M, K, H)
+    if config.weighting == 'trajectory':
+        cost_to_go = np.broadcast_to(cost_to_go[..., :1], cost_to_go.shape)
+    if not np.any(np.isfinite(cost_to_go[..., 0]) & np.isfinite(log_belief)[:, None]):
+        raise AllDivergedError(
+            f'all {config.models * config.rollouts} rollouts diverged: no plan can be trusted'
+        )
+    sample_weights = weights.softmin(
+        cost_to_go, config.temperature, log_belief[:, None, None], axis=(0, 1)
+    )
+    improved = nominal + np.einsum('mkh,mkhu->hu', sample_weights, noise)
+    if config.filter_window:
+        improved = savgol_filter(improved, config.filter_window, 3, axis=0)
+    improved = limits.clip(improved, applied)
+    diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
+    return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged)
+
+
+def accumulate(costs: Costs, control_cost: Array) -> Array:
+    """
+    Return the cost-to-go of every step (M, K, H): line 16 of Algorithm 1.
+
+    `control_cost` is lambda u_t' Sigma^-1 du_t, (M, K, H).
+    """
+    stage = costs.running + control_cost
+    total = np.cumsum(stage[..., ::-1], axis=-1)[..., ::-1] + costs.terminal[..., None]
+    return np.where(np.isfinite(total), total, np.inf)

@@ -1,0 +1,56 @@
+"""Named errors: every one says what was found and what would be right."""
+
+from collections.abc import Iterable
+import difflib
+
+
+class EmppiError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class ConfigError(EmppiError):
+    """A YAML file or a setting is wrong; the message names file, key and what is allowed."""
+
+
+class SceneError(EmppiError):
+    """The MuJoCo model lacks something that was named; the message lists what exists."""
+
+
+class ParameterError(EmppiError):
+    """A physical parameter has an impossible value, or names of two sides do not match."""
+
+
+class JointStateError(EmppiError):
+    """A joint state lacks a joint, holds NaN, or cannot be used otherwise."""
+
+
+class PoseError(EmppiError):
+    """A tracked pose is in the wrong frame, not finite, or of an unknown object."""
+
+
+class PlanError(EmppiError):
+    """A plan cannot be executed: wrong joints, NaN, in the past, beyond limits."""
+
+
+class BeliefError(EmppiError):
+    """A belief does not fit the task, or its message is malformed."""
+
+
+class StaleInputError(EmppiError):
+    """A measurement that is needed is missing or too old."""
+
+
+class DegenerateWeightsError(EmppiError):
+    """No sample carries weight (all minus infinity), or a weight is NaN."""
+
+
+class AllDivergedError(DegenerateWeightsError):
+    """Every rollout of a planning cycle diverged."""
+
+
+def unknown(what: str, name: object, available: Iterable[str]) -> str:
+    """Return a sentence that names what is unknown, what exists, and the closest match."""
+    names = sorted(available)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f' (did you mean {close[0]!r}?)' if close else ''
+    return f'unknown {what} {name!r}{hint}; available: {", ".join(names) or "none"}'

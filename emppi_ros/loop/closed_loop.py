@@ -1,0 +1,249 @@
+"""
+The closed loop in one process: simulated robot, bridge, planner and belief, on simulated time.
+
+A plan takes effect one planning period after the state it was made from was measured, as it
+does over ROS. Everything is derived from one seed: the same seed gives the same bits.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from dataclasses import dataclass
+import time
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros import weights
+from emppi_ros.belief import particles
+from emppi_ros.belief.particles import Belief
+from emppi_ros.bridge import shaping, watchdog
+from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
+from emppi_ros.errors import AllDivergedError, ConfigError, StaleInputError, unknown
+from emppi_ros.loop.filter import Filter
+from emppi_ros.loop.planner import Planner
+from emppi_ros.model.parameters import nominal_values
+from emppi_ros.sim.robot import PoseReading, SimulatedRobot, draw_truth
+from emppi_ros.state.estimator import Estimator, with_pose
+from emppi_ros.state.series import Series
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'no-update')
+
+
+class Frame(NamedTuple):
+    """The true state at one moment, for plots and videos."""
+
+    time: float
+    qpos: Array
+    qvel: Array
+    error: float
+
+
+@dataclass
+class Trace:
+    """What happened in a run."""
+
+    truth: Array  # (P,)
+    frames: list[Frame] = dataclasses.field(default_factory=list)
+    beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
+    plan_s: list[float] = dataclasses.field(default_factory=list)
+    ess: list[float] = dataclasses.field(default_factory=list)
+    diverged: int = 0
+    success_time: float | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the task was done in time."""
+        return self.success_time is not None
+
+
+class ClosedLoop:
+    """A task under control; `run` goes on until success or the end of time."""
+
+    def __init__(
+        self,
+        task: Task,
+        seed: int,
+        controller: str = 'emppi',
+        truth: Mapping[str, float] | None = None,
+    ) -> None:
+        """Draw hidden true parameters from the seed (or take them by name)."""
+        if controller not in CONTROLLERS:
+            raise ConfigError(unknown('controller', controller, CONTROLLERS))
+        self.task, self._learns = task, controller == 'emppi'
+        self.trace = Trace(draw_truth(task, seed, truth))
+        self.robot = SimulatedRobot(task, self.trace.truth, seed)
+        self.filter = Filter(task, np.random.default_rng([seed, 2]))
+        fixed = {'mppi-true': self.trace.truth}
+        if controller == 'mppi-nominal':
+            fixed['mppi-nominal'] = nominal_values(task.parameters, task.model)
+        theta = fixed.get(controller)
+        self.planner = Planner(
+            task, np.random.default_rng([seed, 3]), None if theta is None else 1
+        )
+        self.planner.believe(
+            self.filter.belief if theta is None else particles.uniform(theta[None])
+        )
+        self.estimator = Estimator(task)
+        self._config = BridgeConfig()
+        self._bridge = watchdog.arm(
+            Bridge(shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))),
+            armed=True,
+        )
+        self._applied = Series('applied commands', reach_s=np.inf)
+        self._applied.append(-1.0, self._bridge.command.value)
+        self.robot.command(self._bridge.command.value)
+
+    def run(
+        self,
+        duration_s: float | None = None,
+        stop_at_success: bool = True,
+        progress: Callable[[float], None] | None = None,
+    ) -> Trace:
+        """Run to success or for the task's time; `progress` gets the simulated time."""
+        task, settings = self.task, self.task.simulation
+        dt = settings.timestep_s
+        period = 1.0 / task.planner.rate_hz
+        steps = round((duration_s or task.file.duration_s) / dt)
+        every = {
+            'joints': max(1, round(1.0 / settings.joint_state_rate_hz / dt)),
+            'bridge': max(1, round(1.0 / self._config.rate_hz / dt)),
+            'plan': max(1, round(period / dt)),
+            'frame': max(1, round(0.02 / dt)),
+        }
+        below_since: float | None = None
+        for step in range(steps):
+            now = self.robot.time
+            if step % every['joints'] == 0:
+                reading = self.robot.read_joints()
+                self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
+                if not task.objects:
+                    self._observe_joints(reading.stamp)
+            for pose in self.robot.read_poses():
+                self._observe(pose)
+            if step % every['plan'] == 0:
+                self._plan(now + period)
+            if step % every['bridge'] == 0:
+                self._move(now, every['bridge'] * dt)
+            self.robot.step()
+            if (step + 1) % every['frame'] == 0:
+                error = task.error(self.robot.model, self.robot.data)
+                data = self.robot.data
+                self.trace.frames.append(
+                    Frame(self.robot.time, data.qpos.copy(), data.qvel.copy(), error)
+                )
+                below_since = self._judge(error, below_since)
+                if progress is not None:
+                    progress(self.robot.time)
+                if self.trace.success and stop_at_success:
+                    break
+        return self.trace
+
+    def _judge(self, error: float, below_since: float | None) -> float | None:
+        """Return since when the error is below its bound; note success."""
+        success = self.task.file.success
+        if not error < success.below:
+            return None
+        since = self.robot.time if below_since is None else below_since
+        if self.robot.time - since >= success.hold_s and self.trace.success_time is None:
+            self.trace.success_time = self.robot.time
+        return since
+
+    def _plan(self, start: float) -> None:
+        """Plan from the newest state, for one period later."""
+        stamp = self.estimator.stamp
+        try:
+            state = self.estimator.state(stamp)
+        except StaleInputError:
+            return  # nothing measured yet: the robot stays at rest
+        began = time.perf_counter()
+        try:
+            plan, info = self.planner.cycle(state, stamp, start, self._commands)
+        except AllDivergedError:
+            self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
+            self.planner.forget()
+            return  # without a new plan the bridge brakes
+        self.trace.plan_s.append(time.perf_counter() - began)
+        self.trace.diverged += info.diverged
+        self._bridge = watchdog.receive(self._bridge, plan)
+
+    def _commands(self, times: Array) -> Array:
+        """Return what is in force at `times`: applied commands, then the plan under way."""
+        rows = self._applied.hold(times)
+        plan = self._bridge.current
+        if plan is not None:
+            for i in np.flatnonzero(times > self._applied.last_stamp):
+                rows[i] = plan.at(times[i])
+        return rows
+
+    def _move(self, now: float, dt: float) -> None:
+        """Let the bridge give its next command."""
+        position = self._commanded(self.robot.read_joints().position)
+        self._bridge = watchdog.step(
+            self._config, self.task.robot, self._bridge, now, position, 0.0, dt
+        )
+        command = self._bridge.command.value
+        self.robot.command(command)
+        self._applied.append(now, command)
+
+    def _observe(self, reading: PoseReading) -> None:
+        """Take a tracked pose, and learn from it."""
+        pose = self.estimator.add_pose(reading.name, reading.stamp, reading.pose)
+        if pose is None or not self._learns:
+            return
+        estimated = self.estimator.state(reading.stamp)
+        measured = with_pose(estimated, self.task.objects[reading.name], pose)
+        self._learn(reading.stamp, measured, estimated)
+
+    def _observe_joints(self, stamp: float) -> None:
+        """Learn from joints alone, where the task tracks nothing else."""
+        if not self._learns or stamp - self._learned_at < self.task.belief.interval_s - 1e-9:
+            return
+        state = self.estimator.state(stamp)
+        self._learn(stamp, state, state)
+
+    _learned_at = -np.inf
+
+    def _learn(self, stamp: float, measured, estimated) -> None:  # noqa: ANN001
+        self._learned_at = stamp
+        update = self.filter.observe(stamp, measured, estimated, self._applied.hold)
+        if update is not None:
+            self.trace.ess.append(update.ess)
+            self.trace.beliefs.append((stamp, self.filter.belief))
+            self.planner.believe(self.filter.belief)
+
+    def _commanded(self, position: Array) -> Array:
+        return position[self.task.commanded_rows]
+
+
+def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
+    """Return the run as the JSON object that `emppi run --json` prints."""
+    trace, task = loop.trace, loop.task
+    belief = loop.filter.belief
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
+    return {
+        'task': task.name,
+        'controller': controller,
+        'seed': seed,
+        'success': trace.success,
+        'time_s': round(trace.success_time or loop.robot.time, 3),
+        'steps': len(trace.plan_s),
+        'final_error': trace.frames[-1].error,
+        'parameters': {
+            parameter.name: {
+                'mean': float(mean[i]),
+                'sd': float(sd[i]),
+                'true': float(trace.truth[i]),
+            }
+            for i, parameter in enumerate(task.parameters)
+        },
+        'plan_ms': {
+            'p50': float(np.percentile(plan_ms, 50)),
+            'p99': float(np.percentile(plan_ms, 99)),
+        },
+        'diverged': trace.diverged,
+    }

@@ -1,0 +1,94 @@
+"""One planning cycle of a task: predict, shift, roll out, weigh."""
+
+from collections.abc import Callable
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief import particles
+from emppi_ros.belief.particles import Belief
+from emppi_ros.bridge import plan as plans
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.control import interpolation, mppi
+from emppi_ros.control.mppi import Costs, PlanInfo
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+Commands = Callable[[Array], Array]  # times (n,) -> commands in force (n, joints)
+
+
+class Planner:
+    """Plans for a task with the models of a belief; remembers its last plan."""
+
+    def __init__(self, task: Task, rng: np.random.Generator, models: int | None = None) -> None:
+        """Make the ensemble; `models` overrides the task's M, with as many rollouts in all."""
+        self.task, self.config, self._rng = task, task.planner, rng
+        count = self.config.models if models is None else models
+        rollouts = self.config.models * self.config.rollouts // count
+        self.settings = dataclasses.replace(self.config, models=count, rollouts=rollouts)
+        self.ensemble = Ensemble(
+            task.model, task.parameters, count, rollouts, self.config.threads
+        )
+        self._limits = task.robot.control_limits(self.config.step_s)
+        self._order = np.argsort(task.map.ctrl)  # commanded joints -> model controls
+        self._log_weights = np.full(count, -math.log(count))
+        self._controls: Array | None = None
+        self._applied = np.zeros(len(task.robot.commanded))
+        self._start = -math.inf
+
+    def believe(self, belief: Belief) -> None:
+        """Plan with a belief's particles from now on."""
+        chosen = particles.select(belief, self.ensemble.models)
+        self.ensemble.write(chosen.theta)
+        self._log_weights = chosen.log_weights
+
+    def forget(self) -> None:
+        """Start the next plan from rest, as after a pause."""
+        self._controls = None
+
+    def cycle(
+        self, state: State, stamp: float, start: float, commands: Commands
+    ) -> tuple[Plan, PlanInfo]:
+        """
+        Return a plan that begins at `start`, from the state measured at `stamp`.
+
+        `commands` answers for the commands in force between the two: those applied already,
+        then those of the plan before this one.
+        """
+        config = self.settings
+        substep = config.step_s / config.substeps
+        count = max(0, math.ceil((start - stamp) / substep - 1e-6))
+        times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
+        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._order)))
+        begin = self.ensemble.predict(state, replayed, (start - stamp) / max(count, 1))
+        applied = commands(np.array([start]))[0]
+        nominal = self._nominal(start, applied)
+
+        def evaluate(controls: Array) -> Costs:
+            fine = interpolation.upsample(
+                controls, applied, config.substeps, config.interpolation
+            )[..., self._order]
+            records = self.ensemble.rollout(begin, fine, self.task.cost.record)
+            return self.task.cost.evaluate(records, begin, config.substeps)
+
+        controls, info = mppi.plan(
+            config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
+        )
+        self._controls, self._applied, self._start = controls, applied, start
+        plan = plans.make(
+            self.task.robot, start, applied, controls, config.step_s, config.interpolation
+        )
+        return plan, info
+
+    def _nominal(self, start: float, applied: Array) -> Array:
+        """Return the last plan as it goes on at `start`, or one that stays at rest."""
+        config, robot = self.settings, self.task.robot
+        if self._controls is None:
+            rest = applied if robot.command == 'position' else np.zeros_like(applied)
+            return np.tile(rest, (config.horizon, 1))
+        return interpolation.shift(
+            self._controls, self._applied, start - self._start, config.step_s, config.interpolation
+        )

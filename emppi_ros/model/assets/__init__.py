@@ -1,0 +1,1 @@
+"""MJCF scenes, shipped as package data."""

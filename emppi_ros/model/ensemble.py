@@ -1,0 +1,145 @@
+"""
+M models x K rollouts in one physics batch: the only caller of `mujoco.batch`.
+
+Simulation m * K + k is rollout k of model m. Arrays that leave this module are
+(M, K, ...) or (M, ...), never flat.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+from mujoco.batch import Batch
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import ParameterError
+from emppi_ros.model import parameters as registry
+from emppi_ros.model.parameters import Parameter
+
+Array = npt.NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """Positions (..., nq) and velocities (..., nv) of everything in a model."""
+
+    qpos: Array
+    qvel: Array
+
+
+class Records(NamedTuple):
+    """What rollouts went through: MjData fields (M, K, substeps, ...), and who diverged."""
+
+    fields: dict[str, npt.NDArray]
+    diverged: npt.NDArray[np.bool_]  # (M, K)
+
+
+class Ensemble:
+    """Models that differ in a few parameters, stepped together on all cores."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        parameters: Sequence[Parameter],
+        models: int,
+        rollouts: int = 1,
+        threads: int = 0,
+    ) -> None:
+        """Make M x K simulations; `threads` = 0 uses every core."""
+        registry.check(parameters, model)
+        self.model, self.parameters = model, tuple(parameters)
+        self.models, self.rollouts = models, rollouts
+        self._batch = Batch(model, models * rollouts, threads)
+        self._timesteps = self._batch.expand('opt.timestep')
+        self._theta = np.full((models, len(self.parameters)), np.nan)
+        self._buffers: dict[tuple[int, tuple[str, ...], int], dict[str, npt.NDArray]] = {}
+        data = mujoco.MjData(model)
+        spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        self._rest = np.empty(mujoco.mj_stateSize(model, spec))
+        mujoco.mj_getState(model, data, self._rest, spec)
+
+    @property
+    def batch(self) -> Batch:
+        """The physics batch itself, for benchmarks that step it bare."""
+        return self._batch
+
+    @property
+    def theta(self) -> Array:
+        """The parameters (M, P) last written."""
+        return self._theta.copy()
+
+    def write(self, theta: Array) -> None:
+        """Give model m the parameters theta[m]; only models that change are re-derived."""
+        if theta.shape != self._theta.shape:
+            raise ParameterError(
+                f'parameters of shape {theta.shape}; this ensemble has {self._theta.shape}: '
+                f'{self.models} models of {", ".join(p.name for p in self.parameters)}'
+            )
+        changed = np.any(theta != self._theta, axis=1)
+        if not np.any(changed):
+            return
+        rows = np.repeat(theta, self.rollouts, axis=0)
+        registry.write(self._batch.expand, self.model, self.parameters, rows)
+        self._batch.set_const(np.flatnonzero(np.repeat(changed, self.rollouts)))
+        self._theta = theta.copy()
+
+    def rollout(self, start: State, controls: Array, record: Sequence[str]) -> Records:
+        """
+        Step every rollout through its controls and record fields after each substep.
+
+        Parameters
+        ----------
+        start : State
+            Where rollouts begin: (nq,) for all, or (M, nq) for each model.
+        controls : (M, K, substeps, nu) array
+            One control for each physics step.
+        record : sequence of str
+            MjData fields. As in `mj_step`, derived fields (xpos, sensordata, ...) describe
+            the state before their substep; qpos and qvel the state after it.
+
+        Returns
+        -------
+        Records
+            Its arrays are reused by the next call of the same size.
+
+        """
+        shape = controls.shape
+        flat = controls.reshape(self.models * self.rollouts, *shape[2:])
+        return self._run(start, flat, tuple(record), self.rollouts)
+
+    def predict(self, start: State, controls: Array, substep_s: float) -> State:
+        """Return where each model ends, (M, nq) and (M, nv), after controls (substeps, nu)."""
+        if len(controls) == 0:
+            return State(
+                np.broadcast_to(start.qpos, (self.models, self.model.nq)).copy(),
+                np.broadcast_to(start.qvel, (self.models, self.model.nv)).copy(),
+            )
+        flat = np.broadcast_to(controls, (self.models, *controls.shape))
+        self._timesteps[:] = substep_s
+        fields = self._run(start, flat, ('qpos', 'qvel'), 1).fields
+        self._timesteps[:] = self.model.opt.timestep
+        return State(fields['qpos'][:, 0, -1].copy(), fields['qvel'][:, 0, -1].copy())
+
+    def _run(
+        self, start: State, controls: Array, record: tuple[str, ...], rollouts: int
+    ) -> Records:
+        """Run the first `rollouts` simulations of every model."""
+        n, steps = controls.shape[:2]
+        ids = None if rollouts == self.rollouts else np.arange(0, self._batch.nsim, self.rollouts)
+        rows = slice(None) if ids is None else ids
+        batch = self._batch
+        batch.state[rows] = self._rest
+        batch.bind('qpos')[rows] = self._spread(start.qpos, rollouts)
+        batch.bind('qvel')[rows] = self._spread(start.qvel, rollouts)
+        batch.warning[:] = 0
+        buffers = self._buffers.setdefault((steps, record, n), {})
+        with np.errstate(all='ignore'):
+            out = batch.rollout(steps, controls, record=record, ids=ids, out=buffers)
+        buffers.update(out)
+        shape = (self.models, rollouts)
+        diverged = (batch.warning[rows, :, 1] > 0).any(axis=1).reshape(shape)  # the counters
+        return Records({k: v.reshape(*shape, *v.shape[1:]) for k, v in out.items()}, diverged)
+
+    def _spread(self, values: Array, rollouts: int) -> Array:
+        """Return per-model values for every simulation."""
+        return np.repeat(values, rollouts, axis=0) if values.ndim == 2 else values

@@ -1,0 +1,216 @@
+"""
+The registry of physical parameters: what may vary, and where it lives in a MuJoCo model.
+
+A writer sets one field for all simulations of a batch at once. The same writers serve
+the planner's ensemble, the belief's particles and the simulator's hidden truth, so that
+a parameter means one thing everywhere. Writing keeps a model consistent: a mass scales
+its inertia, an axis stays a unit vector, and `mj_setConst` re-derives what follows.
+"""
+
+from collections.abc import Callable, Sequence
+import copy
+from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import ConfigError, ParameterError, unknown
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+Expand = Callable[[str], npt.NDArray]  # field name -> (n, ...) writable values per simulation
+Writer = Callable[[Expand, mujoco.MjModel, int, int, Array], None]
+
+
+class Field(NamedTuple):
+    """One writable kind of parameter."""
+
+    kind: str  # what `of` names: body, geom, joint or actuator
+    size: int  # elements per object; 1 for a scalar
+    floor: float  # physics needs a value above this
+    write: Writer
+
+
+def _row(name: str) -> Writer:
+    """Return a writer of element `element` of row `index` of a field."""
+
+    def write(
+        expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+    ) -> None:
+        rows = expand(name)[:, index]
+        if rows.ndim == 1:
+            expand(name)[:, index] = values
+        else:
+            rows[:, element] = values
+
+    return write
+
+
+def _dofs(name: str) -> Writer:
+    """Return a writer of a field at every degree of freedom of a joint."""
+
+    def write(
+        expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+    ) -> None:
+        dofs = nominal.dof_jntid == index
+        column = values.reshape(-1, *[1] * (expand(name).ndim - 1))
+        expand(name)[:, dofs] = column
+
+    return write
+
+
+def _mass(
+    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write a mass and scale the inertia with it, as a body of another density."""
+    expand('body_mass')[:, index] = values
+    scale = values / nominal.body_mass[index]
+    expand('body_inertia')[:, index] = nominal.body_inertia[index] * scale[:, None]
+
+
+def _inertia(
+    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write the largest principal moment; the others keep their ratio, so it stays physical."""
+    moments = nominal.body_inertia[index]
+    expand('body_inertia')[:, index] = moments * (values / moments.max())[:, None]
+
+
+def _gain(
+    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write an actuator's gain; a servo's feedback terms scale with it."""
+    scale = (values / nominal.actuator_gainprm[index, 0])[:, None]
+    expand('actuator_gainprm')[:, index, 0] = values
+    expand('actuator_biasprm')[:, index, 1:3] = nominal.actuator_biasprm[index, 1:3] * scale
+
+
+def _joint_type(
+    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
+) -> None:
+    """Write slide (below 0.5) or hinge (above); both have one degree of freedom."""
+    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
+    expand('jnt_type')[:, index] = np.where(values > 0.5, hinge, slide)
+
+
+# Written in this order: an inertia given by itself overrides what the mass implies.
+FIELDS: dict[str, Field] = {
+    'body_mass': Field('body', 1, 0.0, _mass),  # kg
+    'body_inertia': Field('body', 1, 0.0, _inertia),  # kg m^2, largest principal moment
+    'body_ipos': Field('body', 3, -math.inf, _row('body_ipos')),  # m, centre of mass
+    'geom_friction': Field('geom', 3, -1e-12, _row('geom_friction')),  # sliding, torsion, rolling
+    'jnt_type': Field('joint', 1, -1e-12, _joint_type),  # 0 slide, 1 hinge
+    'jnt_axis': Field('joint', 3, -math.inf, _row('jnt_axis')),  # direction, body frame
+    'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos')),  # m, body frame
+    'jnt_stiffness': Field('joint', 1, -1e-12, _row('jnt_stiffness')),  # N/m or N m/rad
+    'dof_damping': Field('joint', 1, -1e-12, _dofs('dof_damping')),  # N s/m or N m s/rad
+    'dof_frictionloss': Field('joint', 1, -1e-12, _dofs('dof_frictionloss')),  # N or N m
+    'dof_armature': Field('joint', 1, -1e-12, _dofs('dof_armature')),  # kg or kg m^2
+    'actuator_gain': Field('actuator', 1, 0.0, _gain),  # the actuator's own unit
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One uncertain scalar: a name, and its place in the model."""
+
+    name: str
+    field: str
+    of: str
+    element: int = 0
+    lower: float = -math.inf
+    upper: float = math.inf
+    unit: str = ''
+
+    def __post_init__(self) -> None:
+        """Check the place against the registry."""
+        if self.field not in FIELDS:
+            raise ConfigError(f'field: {unknown("field", self.field, FIELDS)}')
+        field = FIELDS[self.field]
+        if not 0 <= self.element < field.size:
+            raise ConfigError(
+                f'element: found {self.element}; {self.field} has elements 0 to {field.size - 1}'
+            )
+        if not self.lower < self.upper:
+            raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
+        if self.lower < field.floor:
+            raise ConfigError(
+                f'lower: {self.field} is physical only above {max(field.floor, 0.0):g}; '
+                f'found {self.lower:g} (give `lower`)'
+            )
+
+
+def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
+    """Raise if a parameter names nothing in the model, or if two write the same place."""
+    places: dict[tuple[str, str, int], str] = {}
+    for parameter in parameters:
+        scene.find(model, FIELDS[parameter.field].kind, parameter.of)
+        place = (parameter.field, parameter.of, parameter.element)
+        if place in places:
+            raise ConfigError(
+                f'parameters {places[place]!r} and {parameter.name!r} both write '
+                f'{parameter.field} of {parameter.of!r}, element {parameter.element}'
+            )
+        places[place] = parameter.name
+
+
+def write(
+    expand: Expand, nominal: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
+) -> None:
+    """
+    Write theta (n, P) into the fields that `expand` returns, one row a simulation.
+
+    Constants are not re-derived here: call `mj_setConst` (or `Batch.set_const`) after it.
+    """
+    for column, parameter in enumerate(parameters):
+        outside = (theta[:, column] < parameter.lower) | (theta[:, column] > parameter.upper)
+        if np.any(outside) or not np.all(np.isfinite(theta[:, column])):
+            worst = theta[outside, column][:1] if np.any(outside) else np.array([np.nan])
+            raise ParameterError(
+                f'{parameter.name}: {worst[0]:g} is not within '
+                f'[{parameter.lower:g}, {parameter.upper:g}] {parameter.unit}'.rstrip()
+            )
+    order = list(FIELDS)
+    columns = sorted(range(len(parameters)), key=lambda i: order.index(parameters[i].field))
+    for column in columns:
+        parameter = parameters[column]
+        field = FIELDS[parameter.field]
+        index = scene.find(nominal, field.kind, parameter.of)
+        field.write(expand, nominal, index, parameter.element, theta[:, column])
+    for name in {p.of for p in parameters if p.field == 'jnt_axis'}:
+        axis = expand('jnt_axis')[:, scene.find(nominal, 'joint', name)]
+        length = np.linalg.norm(axis, axis=-1, keepdims=True)
+        if np.any(length < 1e-6):  # a direction cannot be read from less
+            raise ParameterError(f'joint {name!r}: an axis of length zero has no direction')
+        axis /= length
+
+
+def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Array:
+    """Return the values (P,) that a compiled model has itself."""
+    values = []
+    for parameter in parameters:
+        index = scene.find(model, FIELDS[parameter.field].kind, parameter.of)
+        if parameter.field == 'body_inertia':
+            values.append(model.body_inertia[index].max())
+        elif parameter.field == 'actuator_gain':
+            values.append(model.actuator_gainprm[index, 0])
+        elif parameter.field == 'jnt_type':
+            values.append(float(model.jnt_type[index] == mujoco.mjtJoint.mjJNT_HINGE.value))
+        elif parameter.field.startswith('dof_'):
+            values.append(np.ravel(getattr(model, parameter.field)[model.dof_jntid == index])[0])
+        else:
+            values.append(np.ravel(getattr(model, parameter.field)[index])[parameter.element])
+    return np.array(values, dtype=np.float64)
+
+
+def with_parameters(
+    model: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
+) -> mujoco.MjModel:
+    """Return a copy of the model with theta (P,) written and its constants re-derived."""
+    changed = copy.copy(model)
+    write(lambda name: getattr(changed, name)[None], model, parameters, theta[None])
+    mujoco.mj_setConst(changed, mujoco.MjData(changed))
+    return changed

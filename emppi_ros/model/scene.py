@@ -1,0 +1,48 @@
+"""Loading an MJCF scene and finding what a task names in it."""
+
+from pathlib import Path
+
+import mujoco
+
+from emppi_ros.errors import SceneError, unknown
+
+KINDS = {
+    'body': mujoco.mjtObj.mjOBJ_BODY,
+    'joint': mujoco.mjtObj.mjOBJ_JOINT,
+    'geom': mujoco.mjtObj.mjOBJ_GEOM,
+    'site': mujoco.mjtObj.mjOBJ_SITE,
+    'sensor': mujoco.mjtObj.mjOBJ_SENSOR,
+    'actuator': mujoco.mjtObj.mjOBJ_ACTUATOR,
+    'keyframe': mujoco.mjtObj.mjOBJ_KEY,
+    'camera': mujoco.mjtObj.mjOBJ_CAMERA,
+}
+_COUNTS = {'body': 'nbody', 'joint': 'njnt', 'actuator': 'nu', 'keyframe': 'nkey', 'camera': 'ncam'}
+
+
+def load_scene(path: Path) -> mujoco.MjModel:
+    """Return the compiled model, with automatic resets off: a diverged rollout must show."""
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        raise SceneError(f'{path}: {error}') from None
+    if model.na:
+        raise SceneError(
+            f'{path}: {model.na} actuator activations; only actuators without internal state '
+            'can be planned from measurements'
+        )
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    return model
+
+
+def names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Return the names of all objects of a kind, in id order ('' for unnamed ones)."""
+    count = getattr(model, _COUNTS.get(kind, f'n{kind}'))
+    return [mujoco.mj_id2name(model, KINDS[kind], i) or '' for i in range(count)]
+
+
+def find(model: mujoco.MjModel, kind: str, name: str) -> int:
+    """Return the id of a named object, or raise SceneError listing those that exist."""
+    index = mujoco.mj_name2id(model, KINDS[kind], name)
+    if index < 0:
+        raise SceneError(unknown(kind, name, filter(None, names(model, kind))))
+    return index

@@ -1,0 +1,50 @@
+"""Where configuration, launch files and models lie, in a checkout and in every kind of install."""
+
+from pathlib import Path
+
+from emppi_ros.errors import ConfigError, unknown
+
+PACKAGE = Path(__file__).resolve().parent
+ASSETS = PACKAGE / 'model' / 'assets'
+
+
+def share() -> Path:
+    """
+    Return the folder that holds `config/` and `launch/`.
+
+    That is the repository itself in a checkout (and in an editable install), and
+    `<prefix>/share/emppi_ros` after `colcon build` or `pip install`, where the prefix
+    is some parent of the installed package.
+    """
+    for parent in PACKAGE.parents:
+        for candidate in (parent, parent / 'share' / 'emppi_ros'):
+            if (candidate / 'package.xml').is_file() and (candidate / 'config').is_dir():
+                return candidate
+    raise ConfigError(f'no share/emppi_ros/config above {PACKAGE}: is the installation complete?')
+
+
+def available(kind: str) -> list[str]:
+    """Return the names of the YAML files in config/<kind>, such as `tasks` or `robots`."""
+    return sorted(path.stem for path in (share() / 'config' / kind).glob('*.yaml'))
+
+
+def find_config(kind: str, name: str) -> Path:
+    """Return the YAML file that `name` means: a path, or the name of one in config/<kind>."""
+    if name.endswith(('.yaml', '.yml')):
+        path = Path(name)
+        if not path.is_file():
+            raise ConfigError(f'{name}: no such file')
+        return path
+    if name not in available(kind):
+        raise ConfigError(unknown(kind.removesuffix('s'), name, available(kind)))
+    return share() / 'config' / kind / f'{name}.yaml'
+
+
+def find_scene(name: str, beside: Path | None = None) -> Path:
+    """Return an MJCF file: looked for beside the task's YAML first, then among our assets."""
+    folders = [folder for folder in (beside, ASSETS) if folder is not None]
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
+    raise ConfigError(unknown('scene', name, listed))

@@ -1,0 +1,122 @@
+"""The simulated robot: its own physics at 1 kHz, hidden true parameters, sensors that err."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.belief import prior
+from emppi_ros.errors import ParameterError, unknown
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+class JointReading(NamedTuple):
+    """What encoders say, in the order of the robot's joints."""
+
+    stamp: float
+    position: Array
+    velocity: Array
+
+
+class PoseReading(NamedTuple):
+    """What a tracker says, when it says so: `delay` after its stamp."""
+
+    stamp: float
+    name: str
+    pose: Pose
+
+
+def draw_truth(task: Task, seed: int, given: Mapping[str, float] | None = None) -> Array:
+    """Return true parameters (P,): given by name, else drawn from the task's `truth`."""
+    names = [parameter.name for parameter in task.parameters]
+    for name in given or {}:
+        if name not in names:
+            raise ParameterError(unknown('parameter', name, names))
+    rng = np.random.default_rng([seed, 0])
+    theta = prior.sample(task.parameters, task.truth, 1, rng)[0]
+    return np.array([(given or {}).get(n, v) for n, v in zip(names, theta, strict=True)])
+
+
+class SimulatedRobot:
+    """Steps the world and yields what its sensors report."""
+
+    def __init__(self, task: Task, truth: Array, seed: int) -> None:
+        """Start at the task's start, at time 0."""
+        self._task, self._settings = task, task.simulation
+        self.model = with_parameters(task.model, task.parameters, truth)
+        self.model.opt.timestep = self._settings.timestep_s
+        self.data = mujoco.MjData(self.model)
+        self._seed = seed
+        self.reset()
+
+    @property
+    def time(self) -> float:
+        """Simulated time [s]."""
+        return self._steps * self._settings.timestep_s
+
+    def reset(self) -> None:
+        """Go back to the start; time goes on from 0 and noise from the seed."""
+        mujoco.mj_resetData(self.model, self.data)
+        start = self._task.start()
+        self.data.qpos[:], self.data.qvel[:] = start
+        if self._task.robot.command == 'position':
+            self.data.ctrl[self._task.map.ctrl] = start.qpos[self._task.map.qpos][
+                self._task.commanded_rows
+            ]
+        mujoco.mj_forward(self.model, self.data)
+        self._steps = 0
+        self._rng = np.random.default_rng([self._seed, 1])
+        self._pending: deque[PoseReading] = deque()
+
+    def command(self, control: Array) -> None:
+        """Apply a command, in the order of the robot's commanded joints, until the next one."""
+        self.data.ctrl[self._task.map.ctrl] = control
+
+    def step(self) -> None:
+        """Advance by one physics step; the tracker looks when its time has come."""
+        if self._due(self._settings.tracking_rate_hz):
+            self._pending.extend(self._look(name) for name in self._task.objects)
+        mujoco.mj_step(self.model, self.data)
+        self._steps += 1
+
+    def read_joints(self) -> JointReading:
+        """Return encoder readings of this moment."""
+        where, s = self._task.map, self._settings
+        n = len(where.qpos)
+        return JointReading(
+            self.time,
+            self.data.qpos[where.qpos]
+            + s.joint_position_noise_sd * self._rng.standard_normal(n),
+            self.data.qvel[where.qvel]
+            + s.joint_velocity_noise_sd * self._rng.standard_normal(n),
+        )
+
+    def read_poses(self) -> list[PoseReading]:
+        """Return the tracked poses that arrive now, oldest first."""
+        arrived = []
+        delay = self._settings.tracking_delay_s
+        while self._pending and self._pending[0].stamp + delay <= self.time + 1e-9:
+            arrived.append(self._pending.popleft())
+        return arrived
+
+    def _due(self, rate_hz: float) -> bool:
+        """Whether an event of this rate falls into the step that begins now."""
+        dt = self._settings.timestep_s
+        return int((self._steps + 1) * dt * rate_hz + 1e-9) > int(self._steps * dt * rate_hz + 1e-9)
+
+    def _look(self, name: str) -> PoseReading:
+        item, s = self._task.objects[name], self._settings
+        qpos = self.data.qpos[item.qpos : item.qpos + 7]
+        w, x, y, z = qpos[3:]
+        error = Rotation.from_rotvec(s.rotation_noise_sd_rad * self._rng.standard_normal(3))
+        x, y, z, w = (error * Rotation.from_quat([x, y, z, w])).as_quat()
+        position = qpos[:3] + s.position_noise_sd_m * self._rng.standard_normal(3)
+        return PoseReading(self.time, name, Pose(position, np.array([w, x, y, z])))

@@ -1,0 +1,1 @@
+"""From measurements to the state of everything at one moment."""

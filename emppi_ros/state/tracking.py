@@ -1,0 +1,138 @@
+"""
+Pose and velocity of a tracked object: the one place where its velocity is estimated.
+
+A Kalman filter with white-noise acceleration, for position and for rotation; since noise is
+the same along each axis, three axes share one 2 x 2 covariance. Rotations are filtered as
+rotation vectors about the predicted orientation. Quaternions are wxyz, angular velocities
+in the world frame here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.errors import PoseError
+from emppi_ros.tasks.task import TrackedObject
+
+Array = npt.NDArray[np.float64]
+_JUMP = 8.0  # innovations beyond so many standard deviations restart the track
+_GAP_S = 1.0  # a track unseen for longer restarts
+
+
+class Pose(NamedTuple):
+    """Where something is: position [m] and unit quaternion wxyz, in the world."""
+
+    position: Array  # (3,)
+    quaternion: Array  # (4,)
+
+
+class Track(NamedTuple):
+    """Estimate of an object's motion at `stamp`."""
+
+    stamp: float
+    position: Array  # (3,)
+    velocity: Array  # (3,) m/s
+    rotation: Rotation
+    angular_velocity: Array  # (3,) rad/s, world frame
+    linear_covariance: Array  # (2, 2) of (position, velocity) along any axis
+    angular_covariance: Array  # (2, 2)
+
+
+def checked(pose: Pose, name: str) -> Pose:
+    """Return the pose with a unit quaternion, or raise PoseError."""
+    if not (np.isfinite(pose.position).all() and np.isfinite(pose.quaternion).all()):
+        raise PoseError(f'pose of {name!r} is not finite')
+    length = float(np.linalg.norm(pose.quaternion))
+    if abs(length - 1.0) > 0.01:  # noqa: PLR2004  (rounding is 1e-7 at the worst)
+        raise PoseError(f'pose of {name!r}: its quaternion has length {length:.3g}, expected 1')
+    return Pose(pose.position, pose.quaternion / length)
+
+
+def project(pose: Pose, rest: Pose) -> Pose:
+    """Return a pose with the height and tilt of `rest`, turned about the vertical only."""
+    turn = _rotation(pose) * _rotation(rest).inv()
+    _, _, z, w = turn.as_quat()
+    yaw = Rotation.from_rotvec([0.0, 0.0, 2.0 * np.arctan2(z, w)])  # twist about the vertical
+    position = np.array([pose.position[0], pose.position[1], rest.position[2]])
+    return Pose(position, _wxyz(yaw * _rotation(rest)))
+
+
+def start(settings: TrackedObject, stamp: float, pose: Pose) -> Track:
+    """Return a new track, at rest, as uncertain as one measurement leaves it."""
+    zero = np.zeros(3)
+    linear = np.diag([settings.position_sd_m**2, 0.1**2])  # it may move at 0.1 m/s, 1 rad/s
+    angular = np.diag([settings.rotation_sd_rad**2, 1.0**2])
+    return Track(stamp, pose.position, zero, _rotation(pose), zero, linear, angular)
+
+
+def predict(settings: TrackedObject, track: Track, stamp: float) -> Track:
+    """Return the track at another time, at constant velocity."""
+    dt = stamp - track.stamp
+    return Track(
+        stamp,
+        track.position + dt * track.velocity,
+        track.velocity,
+        Rotation.from_rotvec(dt * track.angular_velocity) * track.rotation,
+        track.angular_velocity,
+        _propagate(track.linear_covariance, dt, settings.acceleration_sd),
+        _propagate(track.angular_covariance, dt, settings.angular_acceleration_sd),
+    )
+
+
+def update(settings: TrackedObject, track: Track, stamp: float, pose: Pose) -> Track:
+    """Return the track after a measurement; a jump or a long gap starts a new one."""
+    if stamp <= track.stamp:
+        return track
+    if stamp - track.stamp > _GAP_S:
+        return start(settings, stamp, pose)
+    ahead = predict(settings, track, stamp)
+    shift = pose.position - ahead.position
+    turn = (_rotation(pose) * ahead.rotation.inv()).as_rotvec()
+    linear, linear_gain, far = _correct(ahead.linear_covariance, settings.position_sd_m, shift)
+    angular, angular_gain, turned = _correct(
+        ahead.angular_covariance, settings.rotation_sd_rad, turn
+    )
+    if far or turned:
+        return start(settings, stamp, pose)
+    return Track(
+        stamp,
+        ahead.position + linear_gain[0] * shift,
+        ahead.velocity + linear_gain[1] * shift,
+        Rotation.from_rotvec(angular_gain[0] * turn) * ahead.rotation,
+        ahead.angular_velocity + angular_gain[1] * turn,
+        linear,
+        angular,
+    )
+
+
+def state(track: Track) -> tuple[Array, Array]:
+    """Return the free joint's qpos (7,) and qvel (6,), whose rotation rate is body-fixed."""
+    quaternion = _wxyz(track.rotation)
+    local = track.rotation.inv().apply(track.angular_velocity)
+    return np.concatenate([track.position, quaternion]), np.concatenate([track.velocity, local])
+
+
+def _propagate(covariance: Array, dt: float, acceleration_sd: float) -> Array:
+    transition = np.array([[1.0, dt], [0.0, 1.0]])
+    effect = acceleration_sd * np.array([0.5 * dt * dt, dt])
+    return transition @ covariance @ transition.T + np.outer(effect, effect)
+
+
+def _correct(covariance: Array, sd: float, innovation: Array) -> tuple[Array, Array, bool]:
+    """Return the corrected covariance, the gain (2,), and whether the innovation is a jump."""
+    variance = covariance[0, 0] + sd**2
+    gain = covariance[:, 0] / variance
+    jump = bool(np.any(np.abs(innovation) > _JUMP * np.sqrt(variance)))
+    return covariance - np.outer(gain, covariance[0]), gain, jump
+
+
+def _rotation(pose: Pose) -> Rotation:
+    w, x, y, z = pose.quaternion
+    return Rotation.from_quat([x, y, z, w])
+
+
+def _wxyz(rotation: Rotation) -> Array:
+    x, y, z, w = rotation.as_quat()
+    return np.array([w, x, y, z])

@@ -1,0 +1,126 @@
+"""
+The cost of a task: sum of weight * norm(residual) over its terms.
+
+Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros import config
+from emppi_ros.config import key
+from emppi_ros.control.mppi import Costs
+from emppi_ros.errors import ConfigError, SceneError, unknown
+from emppi_ros.model.ensemble import Records, State
+from emppi_ros.tasks.norms import NORMS
+from emppi_ros.tasks.residuals import RESIDUALS, Bound
+
+Array = npt.NDArray[np.float64]
+_SETTINGS = ('residual', 'norm', 'weight', 'terminal_weight')
+
+
+def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Bound:
+    """Return the residual that a YAML mapping (less the caller's keys) describes."""
+    if 'residual' not in data:
+        raise ConfigError(f"{where}: missing key 'residual' (one of {', '.join(RESIDUALS)})")
+    name = data['residual']
+    if name not in RESIDUALS:
+        raise ConfigError(f'{where}: residual: {unknown("residual", name, RESIDUALS)}')
+    arguments = {k: v for k, v in data.items() if k != 'residual'}
+    try:
+        return config.build(RESIDUALS[str(name)], arguments, f'{where} ({name})').bind(model)
+    except SceneError as error:
+        raise SceneError(f'{where}: {error}') from None
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The keys that every cost term has beside its residual's own."""
+
+    norm: str = key('l2', check=lambda v: v in NORMS, allowed='one of ' + ', '.join(NORMS))
+    weight: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+    terminal_weight: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+
+    def __post_init__(self) -> None:
+        """A term without any weight is a mistake."""
+        if self.weight == self.terminal_weight == 0.0:
+            raise ConfigError('weight and terminal_weight are both 0: the term would do nothing')
+
+
+@dataclass(frozen=True)
+class Term:
+    """One weighted residual."""
+
+    name: str
+    residual: Bound
+    norm: str
+    weight: float
+    terminal_weight: float
+
+
+class Cost:
+    """All terms of a task, bound to its model."""
+
+    def __init__(self, model: mujoco.MjModel, terms: Mapping[str, object], where: str) -> None:
+        """Bind the terms of a YAML mapping name -> term."""
+        bound = []
+        for name, data in terms.items():
+            here = f'{where}: cost: {name}'
+            if not isinstance(data, Mapping):
+                raise ConfigError(f'{here}: expected a mapping of keys, found {data!r}')
+            settings = config.build(
+                _Settings, {k: v for k, v in data.items() if k in _SETTINGS[1:]}, here
+            )
+            rest = {k: v for k, v in data.items() if k not in _SETTINGS[1:]}
+            residual = bind_residual(model, rest, here)
+            bound.append(
+                Term(name, residual, settings.norm, settings.weight, settings.terminal_weight)
+            )
+        if not bound:
+            raise ConfigError(f'{where}: cost: needs at least one term')
+        self.terms: Sequence[Term] = tuple(bound)
+        fields = {field for term in bound for field in term.residual.fields}
+        self.record: tuple[str, ...] = tuple(sorted(fields))
+
+    def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Return norm(residual) of each term, unweighted, with the leading axes of `fields`."""
+        return {
+            term.name: NORMS[term.norm](term.residual.evaluate(fields)) for term in self.terms
+        }
+
+    def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
+        """Return the costs of rollouts that were recorded with H * substeps + 1 steps."""
+        fields = at_plan_steps(records, start, substeps)
+        values = self.values(fields)
+        running, terminal = 0.0, 0.0
+        for term in self.terms:
+            running = running + term.weight * values[term.name][..., :-1]
+            terminal = terminal + term.terminal_weight * values[term.name][..., -1]
+        running = np.asarray(running)
+        bad = records.diverged | ~np.isfinite(running).all(axis=-1) | ~np.isfinite(terminal)
+        running[bad] = np.inf
+        return Costs(running, np.where(bad, np.inf, terminal))
+
+
+def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
+    """
+    Return the recorded fields at x_0 .. x_H: arrays (M, K, H + 1, ...).
+
+    A derived field is recorded one physics step late (as in `mj_step`), so that its first
+    record within a step describes that step's beginning; positions and velocities are not.
+    """
+    fields = {}
+    for name, values in records.fields.items():
+        if name not in State._fields:
+            fields[name] = values[:, :, ::substeps]
+            continue
+        first = getattr(start, name)
+        first = first[:, None] if first.ndim == 2 else first
+        shape = (*values.shape[:2], 1, values.shape[-1])
+        first = np.broadcast_to(first[..., None, :], shape)
+        fields[name] = np.concatenate([first, values[:, :, substeps - 1 : -1 : substeps]], axis=2)
+    return fields

@@ -1,0 +1,203 @@
+"""A robot: joints, limits, home pose, commands and topics, from config/robots/*.yaml."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros import config, paths
+from emppi_ros.config import fraction, key, one_of
+from emppi_ros.control.limits import ControlLimits
+from emppi_ros.errors import ConfigError, JointStateError, SceneError
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PositionLimits:
+    """Lowest and highest position of each joint [rad or m]; infinite where `.inf` is given."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """Limits of each commanded joint, in the order of `commanded`."""
+
+    position: PositionLimits
+    velocity: tuple[float, ...]  # rad/s or m/s
+    acceleration: tuple[float, ...]  # rad/s^2 or m/s^2
+    jerk: tuple[float, ...] = ()  # rad/s^3 or m/s^3
+    effort: tuple[float, ...] = ()  # N m or N
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics of the robot's own controllers, relative to the namespace."""
+
+    joint_states: str = 'joint_states'
+    commands: Mapping[str, str] = key({}, doc='command topic per interface')
+
+
+@dataclass(frozen=True)
+class Robot:
+    """What a robot YAML says."""
+
+    name: str
+    joints: tuple[str, ...] = key(doc='every measured joint, by the name in joint states')
+    commanded: tuple[str, ...] = key(doc='the joints that commands move')
+    command: str = one_of('velocity', 'position', 'effort', doc='what a command is')
+    home: tuple[float, ...] = key(doc='start position of `joints` [rad or m]')
+    limits: JointLimits = key(doc='limits of `commanded`')
+    dynamics_factor: float = fraction(0.5, doc='share of velocity and acceleration that is used')
+    frame: str = key('world', doc='frame of tracked poses: the base of the model')
+    topics: Topics = Topics()
+
+    def __post_init__(self) -> None:
+        """Check lengths and names against one another."""
+        if len(set(self.joints)) != len(self.joints) or not self.joints:
+            raise ConfigError('joints: needs at least one name, and no name twice')
+        for name in self.commanded:
+            if name not in self.joints:
+                raise ConfigError(f'commanded: {name!r} is not one of joints')
+        n, limits = len(self.commanded), self.limits
+        rows = {
+            'home': (self.home, len(self.joints)),
+            'limits: position: lower': (limits.position.lower, n),
+            'limits: position: upper': (limits.position.upper, n),
+            'limits: velocity': (limits.velocity, n),
+            'limits: acceleration': (limits.acceleration, n),
+            'limits: jerk': (limits.jerk, n if limits.jerk else 0),
+            'limits: effort': (limits.effort, n if self.command == 'effort' else len(limits.effort)),
+        }
+        for name, (values, length) in rows.items():
+            if len(values) != length:
+                raise ConfigError(f'{name}: {len(values)} values, expected {length}')
+        for name in ('velocity', 'acceleration', 'jerk', 'effort'):
+            if any(value <= 0 for value in getattr(limits, name)):
+                raise ConfigError(f'limits: {name}: every value must be above 0')
+        if any(a >= b for a, b in zip(limits.position.lower, limits.position.upper, strict=True)):
+            raise ConfigError('limits: position: every lower must be below its upper')
+
+    def control_limits(self, step_s: float) -> ControlLimits:
+        """Return the bounds of a plan with steps of `step_s` seconds."""
+        velocity = self.dynamics_factor * np.array(self.limits.velocity)
+        acceleration = self.dynamics_factor * np.array(self.limits.acceleration)
+        if self.command == 'velocity':
+            return ControlLimits(-velocity, velocity, acceleration * step_s)
+        if self.command == 'position':
+            position = self.limits.position
+            return ControlLimits(
+                np.array(position.lower), np.array(position.upper), velocity * step_s
+            )
+        effort = np.array(self.limits.effort)
+        return ControlLimits(-effort, effort, np.full(len(effort), math.inf))
+
+
+class RobotMap(NamedTuple):
+    """Where a robot's joints lie in a model."""
+
+    qpos: npt.NDArray[np.intp]  # of `joints`
+    qvel: npt.NDArray[np.intp]
+    ctrl: npt.NDArray[np.intp]  # of `commanded`
+
+
+def load_robot(name: str) -> Robot:
+    """Return a robot from config/robots, or from a path to a YAML file."""
+    path = paths.find_config('robots', name)
+    return config.build(Robot, config.load(path), str(path))
+
+
+def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
+    """Return where the robot's joints and actuators lie; a missing one is a SceneError."""
+    joints = [scene.find(model, 'joint', name) for name in robot.joints]
+    scalar = (mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value)
+    for index, name in zip(joints, robot.joints, strict=True):
+        if model.jnt_type[index] not in scalar:
+            raise SceneError(f'joint {name!r} of robot {robot.name!r} is no hinge or slide')
+    ctrl = []
+    for name in robot.commanded:
+        index = scene.find(model, 'joint', name)
+        drives = (model.actuator_trnid[:, 0] == index) & (
+            model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
+        )
+        if drives.sum() != 1:
+            raise SceneError(
+                f'joint {name!r}: {drives.sum()} actuators drive it, expected 1; '
+                f'actuators: {", ".join(scene.names(model, "actuator"))}'
+            )
+        actuator = int(np.flatnonzero(drives)[0])
+        _check_servo(robot, model, actuator)
+        ctrl.append(actuator)
+    if len(ctrl) != model.nu:
+        raise SceneError(
+            f'the scene has {model.nu} actuators, robot {robot.name!r} commands {len(ctrl)}'
+        )
+    return RobotMap(
+        np.array(model.jnt_qposadr[joints]), np.array(model.jnt_dofadr[joints]), np.array(ctrl)
+    )
+
+
+def _check_servo(robot: Robot, model: mujoco.MjModel, actuator: int) -> None:
+    """Raise if an actuator takes another kind of command than the robot gives."""
+    position, velocity = model.actuator_biasprm[actuator, 1:3] != 0.0
+    kind = 'position' if position else 'velocity' if velocity else 'effort'
+    if kind != robot.command:
+        name = scene.names(model, 'actuator')[actuator]
+        raise SceneError(
+            f'actuator {name!r} is a {kind} servo, but robot {robot.name!r} commands '
+            f'{robot.command}'
+        )
+
+
+def select_joints(
+    wanted: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
+) -> dict[str, Array]:
+    """
+    Return the wanted joints' values, mapped by name from a joint state in any order.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        The joints that are needed.
+    names : sequence of str
+        The joints that a message holds; further ones are left out.
+    values : mapping
+        Quantity (such as `position`) to one value per name.
+
+    Raises
+    ------
+    JointStateError
+        If a joint is missing or given twice, a quantity is missing, or a value is not finite.
+
+    """
+    where = {name: i for i, name in enumerate(names)}
+    missing = [name for name in wanted if name not in where]
+    if missing:
+        raise JointStateError(
+            f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
+        )
+    twice = [name for name in wanted if list(names).count(name) > 1] if len(where) < len(
+        names
+    ) else []
+    if twice:
+        raise JointStateError(f'joints given twice: {", ".join(twice)}')
+    out = {}
+    for quantity, row in values.items():
+        if len(row) != len(names):
+            raise JointStateError(
+                f'{quantity}: {len(row)} values for {len(names)} joints'
+                + ('; this robot needs it' if len(row) == 0 else '')
+            )
+        out[quantity] = np.array([row[where[name]] for name in wanted], dtype=np.float64)
+        bad = ~np.isfinite(out[quantity])
+        if bad.any():
+            which = [name for name, b in zip(wanted, bad, strict=True) if b]
+            raise JointStateError(f'{quantity} of {", ".join(which)} is not finite')
+    return out

@@ -1,0 +1,231 @@
+"""A task, as its YAML file says it, bound to its scene and robot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros import config, paths
+from emppi_ros.belief.likelihood import LikelihoodConfig
+from emppi_ros.belief.particles import ResamplingConfig
+from emppi_ros.belief.prior import Prior
+from emppi_ros.config import key, one_of, positive
+from emppi_ros.control.mppi import PlannerConfig
+from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
+from emppi_ros.model import parameters as registry
+from emppi_ros.model import scene
+from emppi_ros.model.ensemble import State
+from emppi_ros.model.parameters import Parameter
+from emppi_ros.tasks.cost import Cost, bind_residual
+from emppi_ros.tasks.norms import l2
+from emppi_ros.tasks.residuals import Bound
+from emppi_ros.tasks.robot import Robot, RobotMap, bind, load_robot
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ParameterEntry:
+    """One entry of `parameters`: where it lives, its bounds, its prior."""
+
+    field: str
+    of: str
+    prior: Prior
+    element: int = 0
+    lower: float | None = None
+    upper: float | None = None
+    unit: str = ''
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the registry's view of it."""
+        lower = -np.inf if self.lower is None else self.lower
+        upper = np.inf if self.upper is None else self.upper
+        return Parameter(name, self.field, self.of, self.element, lower, upper, self.unit)
+
+
+@dataclass(frozen=True)
+class TrackedObject:
+    """An object whose pose a tracker reports on `tracking/<name>`."""
+
+    body: str
+    motion: str = one_of(
+        'free', 'planar', default='free', doc='planar: slides on its support, keeps height and tilt'
+    )
+    position_sd_m: float = positive(0.002, doc="the tracker's noise")
+    rotation_sd_rad: float = positive(0.0175, doc="the tracker's noise")
+    acceleration_sd: float = positive(3.0, doc='m/s^2, how quickly its velocity may change')
+    angular_acceleration_sd: float = positive(20.0, doc='rad/s^2, likewise')
+
+
+@dataclass(frozen=True)
+class Success:
+    """When the task is done: a residual's length stays below a bound."""
+
+    residual: Mapping[str, Any]
+    below: float = positive()
+    hold_s: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+
+
+@dataclass(frozen=True)
+class BeliefConfig:
+    """Settings of the particle filter."""
+
+    particles: int = positive(doc='number of particles')
+    likelihood: LikelihoodConfig = key()
+    resampling: ResamplingConfig = ResamplingConfig()
+    interval_s: float = positive(
+        0.02, doc='time between updates where no object is tracked; else the tracker sets it'
+    )
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What the simulator needs beyond the task: hidden truth and sensors."""
+
+    truth: Mapping[str, Any]
+    timestep_s: float = positive(0.001)
+    joint_position_noise_sd: float = key(1e-4, check=lambda v: v >= 0, allowed='from 0')
+    joint_velocity_noise_sd: float = key(1e-3, check=lambda v: v >= 0, allowed='from 0')
+    position_noise_sd_m: float = key(0.002, check=lambda v: v >= 0, allowed='from 0')
+    rotation_noise_sd_rad: float = key(0.0175, check=lambda v: v >= 0, allowed='from 0')
+    tracking_rate_hz: float = positive(50.0)
+    tracking_delay_s: float = key(0.03, check=lambda v: v >= 0, allowed='from 0')
+    joint_state_rate_hz: float = positive(250.0)
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """The keys of a task's YAML file."""
+
+    name: str
+    scene: str = key(doc='MJCF file, beside this file or among the package assets')
+    robot: str = key(doc='name in config/robots, or a path')
+    cost: Mapping[str, Any] = key(doc='name -> weighted residual')
+    success: Success = key()
+    planner: PlannerConfig = key()
+    belief: BeliefConfig = key()
+    simulation: Simulation = key()
+    parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
+    objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
+    description: str = ''
+    duration_s: float = positive(15.0, doc='time allowed')
+
+
+class BoundObject(NamedTuple):
+    """A tracked object and its free joint's place in the model."""
+
+    settings: TrackedObject
+    qpos: int  # of the first of 7
+    qvel: int  # of the first of 6
+
+
+class Task:
+    """A task whose every name was found."""
+
+    def __init__(self, file: TaskFile, where: str, folder: Path | None) -> None:
+        """Bind a task file to its scene and robot; see `load_task` and `parse_task`."""
+        self.file, self.where = file, where
+        self.name, self.description = file.name, file.description
+        self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
+        self.robot: Robot = load_robot(file.robot)
+        self.model = scene.load_scene(paths.find_scene(file.scene, folder))
+        self.model.opt.timestep = file.planner.step_s / file.planner.substeps
+        self.map: RobotMap = bind(self.robot, self.model)
+        entries = {
+            name: config.build(ParameterEntry, data, f'parameters: {name}')
+            for name, data in file.parameters.items()
+        }
+        self.parameters = tuple(
+            _located(f'parameters: {name}', entry.parameter, name)
+            for name, entry in entries.items()
+        )
+        self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
+        registry.check(self.parameters, self.model)
+        self.objects = {
+            name: _bind_object(
+                self.model, name, config.build(TrackedObject, data, f'objects: {name}')
+            )
+            for name, data in file.objects.items()
+        }
+        self.cost = Cost(self.model, file.cost, 'task')
+        self.success: Bound = bind_residual(self.model, file.success.residual, 'success: residual')
+        self.planner.variance(self.model.nu)
+        self.truth: tuple[Prior, ...] = self._bind_truth()
+        self._check_measured()
+
+    @property
+    def commanded_rows(self) -> list[int]:
+        """The commanded joints' places among the robot's joints."""
+        return [self.robot.joints.index(name) for name in self.robot.commanded]
+
+    def start(self) -> State:
+        """Return where the task begins: the scene's poses, the robot at home."""
+        qpos = self.model.qpos0.copy()
+        qpos[self.map.qpos] = self.robot.home
+        return State(qpos, np.zeros(self.model.nv))
+
+    def error(self, model: mujoco.MjModel, data: mujoco.MjData) -> float:
+        """Return the length of the success residual in a simulation's current state."""
+        return float(l2(self.success.evaluate({f: getattr(data, f) for f in self.success.fields})))
+
+    def _bind_truth(self) -> tuple[Prior, ...]:
+        """Return the distribution of each hidden true value."""
+        truth = self.file.simulation.truth
+        names = [parameter.name for parameter in self.parameters]
+        for name in truth:
+            if name not in names:
+                raise ConfigError(f'simulation: truth: {unknown("parameter", name, names)}')
+        for name in names:
+            if name not in truth:
+                raise ConfigError(f'simulation: truth: missing parameter {name!r}')
+        return tuple(config.build(Prior, truth[n], f'simulation: truth: {n}') for n in names)
+
+    def _check_measured(self) -> None:
+        """Every degree of freedom must be measured: a robot joint's, or a tracked object's."""
+        measured = set(self.map.qvel)
+        for item in self.objects.values():
+            measured |= set(range(item.qvel, item.qvel + 6))
+        for dof in set(range(self.model.nv)) - measured:
+            joint = scene.names(self.model, 'joint')[self.model.dof_jntid[dof]]
+            raise SceneError(
+                f'joint {joint!r} of the scene is measured by nobody: it is neither one of robot '
+                f"{self.robot.name!r}'s joints nor the free joint of one of objects"
+            )
+
+
+def _bind_object(model: mujoco.MjModel, name: str, settings: TrackedObject) -> BoundObject:
+    body = scene.find(model, 'body', settings.body)
+    joint = model.body_jntadr[body]
+    if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
+        raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
+    return BoundObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
+
+
+def _located(where: str, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
+    try:
+        return function(*arguments)
+    except ConfigError as error:
+        raise ConfigError(f'{where}: {error}') from None
+
+
+def load_task(name: str) -> Task:
+    """Return a task from config/tasks, or from a path to a YAML file."""
+    path = paths.find_config('tasks', name)
+    return _make(config.load(path), str(path), path.parent)
+
+
+def parse_task(text: str, where: str = 'task') -> Task:
+    """Return a task from the text of its YAML, as it travels on the topic `emppi/task`."""
+    return _make(config.parse(text, where), where, None)
+
+
+def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
+    file = config.build(TaskFile, data, where)
+    try:
+        return Task(file, where, folder)
+    except EmppiError as error:
+        raise type(error)(str(error) if where in str(error) else f'{where}: {error}') from None
