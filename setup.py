@@ -1,0 +1,80 @@
+"""Build of the ROS 2 package `emppi_ros`: by colcon (ament_python) and by pip alike."""
+
+from pathlib import Path
+import re
+
+from setuptools import find_packages, setup
+
+NAME = 'emppi_ros'
+ROOT = Path(__file__).resolve().parent
+VERSION = re.search(r"__version__ = '(.+)'", (ROOT / NAME / '__init__.py').read_text())[1]
+
+
+def share(folder: str) -> list[tuple[str, list[str]]]:
+    """Return data_files entries that put a folder and all below it under share/emppi_ros."""
+    folders: dict[str, list[str]] = {}
+    for path in sorted((ROOT / folder).rglob('*.*')):
+        if path.is_file() and '__pycache__' not in path.parts:
+            place = path.parent.relative_to(ROOT).as_posix()
+            folders.setdefault(f'share/{NAME}/{place}', []).append(
+                path.relative_to(ROOT).as_posix()
+            )
+    return sorted(folders.items())
+
+
+setup(
+    name=NAME,
+    version=VERSION,
+    description='Ensemble model predictive path integral control with an online belief, for ROS 2',
+    long_description=(ROOT / 'README.md').read_text() if (ROOT / 'README.md').exists() else '',
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={NAME: ['py.typed', 'model/assets/**/*']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
+        (f'share/{NAME}', ['package.xml']),
+        *share('config'),
+        *share('launch'),
+    ],
+    python_requires='>=3.11',  # MuJoCo 4
+    install_requires=[
+        'imageio[ffmpeg]',  # MP4 and GIF, with an encoder inside the wheel
+        'matplotlib',
+        'mujoco>=4.0',
+        'numpy',
+        'pyyaml',
+        'scipy',
+        'tqdm',
+    ],
+    extras_require={
+        # rclpy and its messages; not needed where a ROS 2 installation is sourced
+        'ros': [
+            'ros-kilted-common-interfaces',
+            'ros-kilted-rclpy',
+            'ros-kilted-rmw-fastrtps-cpp',
+        ],
+        'test': [
+            'colcon-common-extensions',
+            'hypothesis',
+            'pytest',
+            'pytest-timeout',
+            'ruff',
+            'setuptools>=61,<80',  # colcon calls `setup.py install`; 80 dropped its options
+        ],
+    },
+    # Executables are emppi_<node>, in lib/emppi_ros (`ros2 run emppi_ros emppi_planner`, and
+    # executable='emppi_planner' in launch files) after colcon, and beside `emppi` on the PATH
+    # after pip, where a command called `planner` would be too much to claim. Without either,
+    # `python -m emppi_ros.nodes.planner` starts the same.
+    entry_points={
+        'console_scripts': [
+            'emppi = emppi_ros.cli:main',
+            *(
+                f'emppi_{node} = emppi_ros.nodes.{node}:main'
+                for node in ('planner', 'belief', 'bridge', 'simulator')
+            ),
+        ]
+    },
+    zip_safe=False,
+)
