@@ -20,6 +20,7 @@ from emppi_ros.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 
 class Belief(NamedTuple):
@@ -74,9 +75,9 @@ def resample(
     parameters: Sequence[Parameter],
     belief: Belief,
     rng: np.random.Generator,
-) -> tuple[Belief, bool]:
+) -> tuple[Belief, Indices | None]:
     """
-    Return a belief with enough effective particles, and whether it was resampled.
+    Return a belief with enough effective particles, and each one's parent if it was resampled.
 
     `liu-west` draws particles by systematic resampling, then shrinks them towards the mean
     and adds noise so that mean and covariance stay as they were (Liu and West 2001). The
@@ -85,17 +86,17 @@ def resample(
     count = len(belief.log_weights)
     ess = weights.effective_sample_size(belief.log_weights)
     if ess >= config.ess_fraction * count:
-        return belief, False
+        return belief, None
     z = to_unbounded(parameters, belief.theta)
     centre = weights.mean(belief.log_weights, z)
+    chosen = resampling.systematic(np.exp(belief.log_weights), count, rng.random())
     if config.scheme == 'gaussian':
         z = centre + config.noise_sd * rng.standard_normal(z.shape)
-        return uniform(to_bounded(parameters, z)), True
-    chosen = resampling.systematic(np.exp(belief.log_weights), count, rng.random())
+        return uniform(to_bounded(parameters, z)), chosen
     spread = _square_root(weights.covariance(belief.log_weights, z))
     jitter = np.sqrt(1.0 - config.shrinkage**2) * rng.standard_normal(z.shape) @ spread.T
     z = config.shrinkage * z[chosen] + (1.0 - config.shrinkage) * centre + jitter
-    return uniform(to_bounded(parameters, z)), True
+    return uniform(to_bounded(parameters, z)), chosen
 
 
 def select(belief: Belief, models: int) -> Belief:

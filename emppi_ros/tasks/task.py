@@ -13,7 +13,7 @@ from emppi_ros import config, paths
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.particles import ResamplingConfig
 from emppi_ros.belief.prior import Prior
-from emppi_ros.config import key, one_of, positive
+from emppi_ros.config import fraction, key, one_of, positive
 from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
@@ -77,6 +77,12 @@ class BeliefConfig:
     particles: int = positive(doc='number of particles')
     likelihood: LikelihoodConfig = key()
     resampling: ResamplingConfig = ResamplingConfig()
+    substep_s: float = positive(
+        0.002, doc='physics step of predictions; finer than the planner, so that errors are small'
+    )
+    object_gain: float = fraction(
+        0.2, doc='how far a particle moves its own object to each measured pose; 1: all the way'
+    )
     interval_s: float = positive(
         0.02, doc='time between updates where no object is tracked; else the tracker sets it'
     )
