@@ -173,6 +173,7 @@ def write(
                 f'{parameter.name}: {worst[0]:g} is not within '
                 f'[{parameter.lower:g}, {parameter.upper:g}] {parameter.unit}'.rstrip()
             )
+    axes = _unit_axes(nominal, parameters, theta)  # before anything is written
     order = list(FIELDS)
     columns = sorted(range(len(parameters)), key=lambda i: order.index(parameters[i].field))
     for column in columns:
@@ -180,12 +181,27 @@ def write(
         field = FIELDS[parameter.field]
         index = scene.find(nominal, field.kind, parameter.of)
         field.write(expand, nominal, index, parameter.element, theta[:, column])
-    for name in {p.of for p in parameters if p.field == 'jnt_axis'}:
-        axis = expand('jnt_axis')[:, scene.find(nominal, 'joint', name)]
+    for index, axis in axes.items():
+        expand('jnt_axis')[:, index] = axis
+
+
+def _unit_axes(
+    nominal: mujoco.MjModel, parameters: Sequence[Parameter], theta: Array
+) -> dict[int, Array]:
+    """Return the axes (n, 3) of joints with such parameters; other elements are nominal."""
+    axes: dict[int, Array] = {}
+    for column, parameter in enumerate(parameters):
+        if parameter.field == 'jnt_axis':
+            index = scene.find(nominal, 'joint', parameter.of)
+            rows = np.tile(nominal.jnt_axis[index], (len(theta), 1))
+            axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
+    for index, axis in axes.items():
         length = np.linalg.norm(axis, axis=-1, keepdims=True)
         if np.any(length < 1e-6):  # a direction cannot be read from less
+            name = scene.names(nominal, 'joint')[index]
             raise ParameterError(f'joint {name!r}: an axis of length zero has no direction')
-        axis /= length
+        axes[index] = axis / length
+    return axes
 
 
 def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Array:
