@@ -1,0 +1,294 @@
+"""A parameter write is compiling the MJCF with that value, and touches nothing else."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.errors import ConfigError, ParameterError, SceneError
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.parameters import (
+    FIELDS,
+    Parameter,
+    check,
+    nominal_values,
+    with_parameters,
+)
+
+# Two bodies in a chain so that every property matters, and a ball that slides and spins
+# on a floor. that slides and spins on a floor.
+XML = """
+<mujoco><option timestep="0.004" cone="elliptic"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="3 3 0.1"/>
+    <body name="a" pos="0 0 2">
+      <joint name="j" type="{type}" axis="{axis}" pos="{pos}" damping="{damping}"
+             stiffness="{stiffness}" armature="{armature}" frictionloss="{frictionloss}"/>
+      <inertial pos="{ipos}" mass="{mass}" diaginertia="{inertia}"/>
+      <geom name="a" type="box" size="0.1 0.2 0.3" contype="0" conaffinity="0"/>
+      <body name="b" pos="0.1 0 0.5">
+        <joint name="k" type="hinge" axis="0 1 0" armature="0.01"/>
+        <geom name="b" type="capsule" fromto="0 0 0 0.3 0.1 0" size="0.05" mass="{geom_mass}"
+              contype="0" conaffinity="0"/>
+      </body>
+    </body>
+    <body name="c" pos="0 0 0.0995"><freejoint name="free"/>
+      <geom name="c" type="sphere" size="0.1" mass="0.5" friction="{friction}" priority="1"
+            condim="6"/>
+    </body>
+  </worldbody>
+  <actuator>
+    <position name="servo" joint="j" kp="{kp}"/>
+    <motor name="motor" joint="k" gear="2"/>
+  </actuator>
+</mujoco>
+"""
+NOMINAL = {
+    'type': 'hinge',
+    'axis': '0 1 0',
+    'pos': '0 0 0',
+    'damping': 0.1,
+    'stiffness': 1,
+    'armature': 0.01,
+    'frictionloss': 0,
+    'ipos': '0 0 0',
+    'mass': 1,
+    'inertia': '0.02 0.04 0.03',
+    'geom_mass': 0.3,
+    'friction': '0.5 0.005 0.001',
+    'kp': 10,
+}
+# field -> (places and values written), (the attributes that say the same)
+CASES = {
+    'body_mass': ([('body_mass', 'a', 0, 2.0)], {'mass': 2, 'inertia': '0.04 0.08 0.06'}),
+    'body_inertia': ([('body_inertia', 'a', 0, 0.08)], {'inertia': '0.04 0.08 0.06'}),
+    'body_mass with inertia': (
+        [('body_inertia', 'a', 0, 0.06), ('body_mass', 'a', 0, 3.0)],
+        {'mass': 3, 'inertia': '0.03 0.06 0.045'},
+    ),
+    'body_ipos x': ([('body_ipos', 'a', 0, 0.1)], {'ipos': '0.1 0 0'}),
+    'body_ipos y z': (
+        [('body_ipos', 'a', 1, 0.05), ('body_ipos', 'a', 2, -0.2)],
+        {'ipos': '0 0.05 -0.2'},
+    ),
+    'geom_friction sliding': ([('geom_friction', 'c', 0, 0.1)], {'friction': '0.1 0.005 0.001'}),
+    'geom_friction torsion': ([('geom_friction', 'c', 1, 0.2)], {'friction': '0.5 0.2 0.001'}),
+    'geom_friction rolling': ([('geom_friction', 'c', 2, 0.02)], {'friction': '0.5 0.005 0.02'}),
+    'jnt_type': ([('jnt_type', 'j', 0, 0.0)], {'type': 'slide'}),
+    'jnt_axis': (
+        [('jnt_axis', 'j', 0, 1.0), ('jnt_axis', 'j', 1, 0.5), ('jnt_axis', 'j', 2, -2.0)],
+        {'axis': '1 0.5 -2'},
+    ),
+    'jnt_axis of one element': ([('jnt_axis', 'j', 0, 2.0)], {'axis': '2 1 0'}),
+    'jnt_axis of a slide': (
+        [('jnt_type', 'j', 0, 0.2), ('jnt_axis', 'j', 2, 1.0)],
+        {'type': 'slide', 'axis': '0 1 1'},
+    ),
+    'jnt_pos': ([('jnt_pos', 'j', 0, 0.2), ('jnt_pos', 'j', 2, -0.1)], {'pos': '0.2 0 -0.1'}),
+    'jnt_stiffness': ([('jnt_stiffness', 'j', 0, 30.0)], {'stiffness': 30}),
+    'dof_damping': ([('dof_damping', 'j', 0, 3.0)], {'damping': 3}),
+    'dof_frictionloss': ([('dof_frictionloss', 'j', 0, 0.7)], {'frictionloss': 0.7}),
+    'dof_armature': ([('dof_armature', 'j', 0, 0.5)], {'armature': 0.5}),
+    'actuator_gain': ([('actuator_gain', 'servo', 0, 25.0)], {'kp': 25}),
+}
+
+
+def _compile(**changes):
+    return mujoco.MjModel.from_xml_string(XML.format(**{**NOMINAL, **changes}))
+
+
+def _parameter(name, field, of, element=0):
+    if field in ('body_ipos', 'jnt_axis', 'jnt_pos'):
+        return Parameter(name, field, of, element, -9.0, 9.0)
+    return Parameter(name, field, of, element, 1e-4 if FIELDS[field].floor == 0.0 else 0.0, 99.0)
+
+
+def _parameters(writes):
+    parameters = [_parameter(f'p{i}', *write[:3]) for i, write in enumerate(writes)]
+    return parameters, np.array([write[-1] for write in writes])
+
+
+def _start(model):
+    qvel = np.zeros(model.nv)
+    qvel[:2] = 0.5, -0.4
+    qvel[2:] = 1.0, 0.3, 0.0, 2.0, -1.0, 5.0
+    return State(model.qpos0.copy(), qvel)
+
+
+STEPS = 150
+CONTROL = np.column_stack([np.linspace(0.3, -0.5, STEPS), np.sin(np.arange(STEPS) / 9.0)])
+
+
+def _simulate(model):
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = _start(model)
+    rows = []
+    for control in CONTROL:
+        data.ctrl[:] = control
+        mujoco.mj_step(model, data)
+        rows.append(np.concatenate([data.qpos, data.qvel]))
+    return np.array(rows)
+
+
+def _roll_out(ensemble):
+    controls = np.broadcast_to(CONTROL, (ensemble.models, 1, STEPS, 2))
+    fields = ensemble.rollout(_start(ensemble.model), controls, ('qpos', 'qvel')).fields
+    return np.concatenate([fields['qpos'][:, 0], fields['qvel'][:, 0]], axis=-1)
+
+
+def test_the_cases_cover_every_registered_field():
+    assert {write[0] for writes, _ in CASES.values() for write in writes} == set(FIELDS)
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_a_write_changes_a_rollout_exactly_as_the_mjcf_compiled_with_that_value(case):
+    writes, attributes = CASES[case]
+    parameters, theta = _parameters(writes)
+    nominal, compiled = _compile(), _simulate(_compile(**attributes))
+    written = _simulate(with_parameters(nominal, parameters, theta))
+    # a written value goes through the same arithmetic as a compiled one, except for scaled
+    # inertias and gains, whose product is rounded once (2^-53); 150 smooth steps amplify that
+    # by less than 1e3
+    np.testing.assert_allclose(written, compiled, rtol=0, atol=1e-12)
+    assert np.abs(written - _simulate(nominal)).max() > 1e-3
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_the_batch_writes_what_with_parameters_writes(case):
+    writes, _ = CASES[case]
+    parameters, theta = _parameters(writes)
+    model = _compile()
+    ensemble = Ensemble(model, parameters, 2, threads=1)
+    ensemble.write(np.stack([nominal_values(parameters, model), theta]))
+    rolled = _roll_out(ensemble)
+    assert np.array_equal(rolled[1], _simulate(with_parameters(model, parameters, theta)))
+    assert np.array_equal(rolled[0], _simulate(model))
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_only_the_target_changes(case):
+    writes, attributes = CASES[case]
+    parameters, theta = _parameters(writes)
+    nominal = _compile()
+    before = {name: np.array(getattr(nominal, name)) for name in _arrays(nominal)}
+    changed, compiled = with_parameters(nominal, parameters, theta), _compile(**attributes)
+    for name, values in before.items():
+        assert np.array_equal(getattr(nominal, name), values, equal_nan=True), name  # a copy
+        ours, theirs = np.array(getattr(changed, name)), np.array(getattr(compiled, name))
+        # every field, written or derived, is that of the compiled model up to one rounding; the
+        # boxes of the collision tree are not derived again
+        if values.dtype.kind == 'f' and name != 'bvh_aabb':
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def _arrays(model):
+    skip = ('names', 'paths', 'text', 'tex', 'mesh', 'hfield', 'skin', 'signature')
+    names = [name for name in dir(model) if name[0] != '_' and not name.startswith(skip)]
+    return [name for name in names if isinstance(getattr(model, name), np.ndarray)]
+
+
+def test_mass_of_a_geom_is_the_mass_of_its_body():
+    parameters, theta = _parameters([('body_mass', 'b', 0, 1.7)])
+    written = _simulate(with_parameters(_compile(), parameters, theta))
+    # the compiler derives the inertia from the volume, we scale it: one rounding, as above
+    np.testing.assert_allclose(written, _simulate(_compile(geom_mass=1.7)), rtol=0, atol=1e-12)
+
+
+def test_feedback_of_a_servo_scales_with_its_gain():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><joint name="j" type="slide"/><geom size="1"/></body>'
+        '</worldbody><actuator><position name="p" joint="j" kp="10" kv="3"/>'
+        '<velocity name="v" joint="j" kv="4"/><motor name="m" joint="j"/></actuator></mujoco>'
+    )
+    parameters = [Parameter(n, 'actuator_gain', n, lower=0.1) for n in 'pvm']
+    changed = with_parameters(model, parameters, np.array([20.0, 6.0, 2.0]))
+    assert changed.actuator_biasprm[:, :3].tolist() == [[0, -20, -6], [0, 0, -6], [0, 0, 0]]
+    assert changed.actuator_gainprm[:, 0].tolist() == [20.0, 6.0, 2.0]
+
+
+def test_writing_nominal_values_changes_no_rollout():
+    parameters = [
+        _parameter(f'{field}{of}', field, of)
+        for field, of in [
+            ('body_mass', 'a'),
+            ('geom_friction', 'c'),
+            ('dof_damping', 'j'),
+            ('jnt_axis', 'j'),
+            ('jnt_type', 'j'),
+            ('actuator_gain', 'servo'),
+            ('body_ipos', 'a'),
+            ('jnt_stiffness', 'j'),
+            ('dof_armature', 'j'),
+        ]
+    ]
+    model = _compile()
+    same = with_parameters(model, parameters, nominal_values(parameters, model))
+    assert np.array_equal(_simulate(same), _simulate(model))
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf, 0.0, 5.1])
+def test_values_beyond_bounds_or_not_finite_are_errors_that_name_the_parameter(value):
+    parameter = Parameter('mass of a', 'body_mass', 'a', 0, 0.1, 5.0, 'kg')
+    model = _compile()
+    with pytest.raises(ParameterError, match='mass of a: .* is not within'):
+        with_parameters(model, [parameter], np.array([value]))
+    ensemble = Ensemble(model, [parameter], 2)
+    with pytest.raises(ParameterError, match='mass of a'):
+        ensemble.write(np.array([[1.0], [value]]))
+
+
+@pytest.mark.parametrize(('of', 'kind'), [('nobody', 'body_mass'), ('a', 'jnt_axis')])
+def test_unknown_names_list_those_that_exist(of, kind):
+    parameter = Parameter('p', kind, of, lower=0.1 if kind == 'body_mass' else -1.0)
+    with pytest.raises(SceneError, match='available: .*') as error:
+        check([parameter], _compile())
+    assert all(name in str(error.value) for name in ('a, b, c',) if kind == 'body_mass')
+    assert kind == 'body_mass' or 'free, j, k' in str(error.value)
+
+
+def test_two_parameters_of_one_place_are_an_error_that_names_both():
+    two = [Parameter(name, 'dof_damping', 'j', lower=0.0) for name in ('first', 'second')]
+    with pytest.raises(ConfigError, match="'first' and 'second' both write dof_damping of 'j'"):
+        check(two, _compile())
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'match'),
+    [
+        (('nonsense', 'a'), "unknown field 'nonsense'; available: .*body_mass"),
+        (('body_mas', 'a'), "did you mean 'body_mass'"),
+        (('body_mass', 'a', 1, 0.1), 'element: found 1; body_mass has elements 0 to 0'),
+        (('geom_friction', 'a', 3, 0.1), 'elements 0 to 2'),
+        (('geom_friction', 'a', -1, 0.1), 'element: found -1'),
+        (('body_mass', 'a', 0, 2.0, 1.0), 'lower: found 2.0, which is not below upper 1.0'),
+        (('body_mass', 'a'), 'lower: body_mass is physical only above 0'),
+        (('dof_damping', 'j', 0, -1.0), 'lower: dof_damping is physical only above 0'),
+    ],
+)
+def test_impossible_places_and_bounds_are_errors(arguments, match):
+    with pytest.raises(ConfigError, match=match):
+        Parameter('p', *arguments)
+
+
+def test_an_axis_of_length_zero_is_an_error_and_changes_nothing():
+    parameters = [Parameter(f'axis {i}', 'jnt_axis', 'j', i) for i in range(3)]
+    parameters.append(Parameter('damping', 'dof_damping', 'j', lower=0.0))
+    ensemble = Ensemble(_compile(), parameters, 2, threads=1)
+    good = np.array([[0.0, 1.0, 0.5, 0.2], [1.0, 1.0, 0.0, 0.4]])
+    ensemble.write(good)
+    expected = _roll_out(ensemble).copy()
+    bad = good.copy()
+    bad[1] = 0.0, 0.0, 0.0, 9.0
+    with pytest.raises(ParameterError, match="joint 'j': an axis of length zero"):
+        ensemble.write(bad)
+    ensemble.write(good)
+    assert np.array_equal(_roll_out(ensemble), expected)
+
+
+def test_what_was_written_before_leaves_no_trace():
+    parameters, theta = _parameters([('jnt_axis', 'j', 0, 2.0), ('body_mass', 'a', 0, 2.0)])
+    ensemble = Ensemble(_compile(), parameters, 2, threads=1)
+    for x in (5.0, -3.0, 0.1):
+        ensemble.write(np.array([[x, abs(x)], theta]))
+    fresh = Ensemble(_compile(), parameters, 2, threads=1)
+    fresh.write(np.array([[0.1, 0.1], theta]))
+    assert np.array_equal(_roll_out(ensemble), _roll_out(fresh))
