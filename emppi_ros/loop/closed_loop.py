@@ -22,6 +22,7 @@ from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.loop.filter import Filter
 from emppi_ros.loop.planner import Planner
+from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.sim.robot import PoseReading, SimulatedRobot, draw_truth
 from emppi_ros.state.estimator import Estimator, with_pose
@@ -87,6 +88,7 @@ class ClosedLoop:
             self.filter.belief if theta is None else particles.uniform(theta[None])
         )
         self.estimator = Estimator(task)
+        self._learned_at = -np.inf
         self._config = BridgeConfig()
         self._bridge = watchdog.arm(
             Bridge(shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))),
@@ -204,9 +206,8 @@ class ClosedLoop:
         state = self.estimator.state(stamp)
         self._learn(stamp, state, state)
 
-    _learned_at = -np.inf
-
-    def _learn(self, stamp: float, measured, estimated) -> None:  # noqa: ANN001
+    def _learn(self, stamp: float, measured: State, estimated: State) -> None:
+        """Update the belief, and let the planner plan with it."""
         self._learned_at = stamp
         update = self.filter.observe(stamp, measured, estimated, self._applied.hold)
         if update is not None:

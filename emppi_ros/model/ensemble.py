@@ -128,10 +128,7 @@ class Ensemble:
         ids = None if rollouts == self.rollouts else np.arange(0, self._batch.nsim, self.rollouts)
         rows = slice(None) if ids is None else ids
         batch = self._batch
-        batch.state[rows] = self._rest
-        batch.bind('qpos')[rows] = self._spread(start.qpos, rollouts)
-        batch.bind('qvel')[rows] = self._spread(start.qvel, rollouts)
-        batch.warning[:] = 0
+        self._place(start, rollouts, rows)
         buffers = self._buffers.setdefault((steps, record, n), {})
         with np.errstate(all='ignore'):
             out = batch.rollout(steps, controls, record=record, ids=ids, out=buffers)
@@ -139,6 +136,17 @@ class Ensemble:
         shape = (self.models, rollouts)
         diverged = (batch.warning[rows, :, 1] > 0).any(axis=1).reshape(shape)  # the counters
         return Records({k: v.reshape(*shape, *v.shape[1:]) for k, v in out.items()}, diverged)
+
+    def place(self, start: State) -> None:
+        """Put every simulation at rest into a state: (nq,) for all, or (M, nq) for each model."""
+        self._place(start, self.rollouts, slice(None))
+
+    def _place(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
+        batch = self._batch
+        batch.state[rows] = self._rest
+        batch.bind('qpos')[rows] = self._spread(start.qpos, rollouts)
+        batch.bind('qvel')[rows] = self._spread(start.qvel, rollouts)
+        batch.warning[:] = 0
 
     def _spread(self, values: Array, rollouts: int) -> Array:
         """Return per-model values for every simulation."""
