@@ -108,7 +108,11 @@ class Ensemble:
         return self._run(start, flat, tuple(record), self.rollouts)
 
     def predict(self, start: State, controls: Array, substep_s: float) -> State:
-        """Return where each model ends, (M, nq) and (M, nv), after controls (substeps, nu)."""
+        """
+        Return where each model ends, (M, nq) and (M, nv), after controls (substeps, nu).
+
+        A model that diverges on the way ends nowhere: at NaN, not where it stopped.
+        """
         if len(controls) == 0:
             return State(
                 np.broadcast_to(start.qpos, (self.models, self.model.nq)).copy(),
@@ -116,9 +120,10 @@ class Ensemble:
             )
         flat = np.broadcast_to(controls, (self.models, *controls.shape))
         self._timesteps[:] = substep_s
-        fields = self._run(start, flat, ('qpos', 'qvel'), 1).fields
+        fields, diverged = self._run(start, flat, ('qpos', 'qvel'), 1)
         self._timesteps[:] = self.model.opt.timestep
-        return State(fields['qpos'][:, 0, -1].copy(), fields['qvel'][:, 0, -1].copy())
+        qpos, qvel = (np.where(diverged, np.nan, fields[n][:, 0, -1]) for n in State._fields)
+        return State(qpos, qvel)
 
     def _run(
         self, start: State, controls: Array, record: tuple[str, ...], rollouts: int
@@ -134,7 +139,7 @@ class Ensemble:
             out = batch.rollout(steps, controls, record=record, ids=ids, out=buffers)
         buffers.update(out)
         shape = (self.models, rollouts)
-        diverged = (batch.warning[rows, :, 1] > 0).any(axis=1).reshape(shape)  # the counters
+        diverged = (batch.warning[rows, :, 1] > 1).any(axis=1).reshape(shape)  # the counters
         return Records({k: v.reshape(*shape, *v.shape[1:]) for k, v in out.items()}, diverged)
 
     def place(self, start: State) -> None:
@@ -146,7 +151,7 @@ class Ensemble:
         batch.state[rows] = self._rest
         batch.bind('qpos')[rows] = self._spread(start.qpos, rollouts)
         batch.bind('qvel')[rows] = self._spread(start.qvel, rollouts)
-        batch.warning[:] = 0
+        batch.warning[..., 1] = 1  # MuJoCo prints and logs only the first of a kind: none
 
     def _spread(self, values: Array, rollouts: int) -> Array:
         """Return per-model values for every simulation."""

@@ -1,0 +1,48 @@
+"""
+The command `emppi`: tasks, check, run, demo, bench.
+
+Exit status: 0 when a command ran to its end (whether a task succeeded is in its output),
+2 when something given to it is wrong, 130 after Ctrl-C.
+"""
+
+import argparse
+from collections.abc import Sequence
+import os
+import sys
+
+from emppi_ros import __version__
+from emppi_ros.cli import bench, demo, run, tasks
+from emppi_ros.errors import EmppiError
+
+WRONG, INTERRUPTED = 2, 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog='emppi',
+        description='Ensemble model predictive path integral control with an online belief.',
+        epilog='`emppi COMMAND --help` tells more about a command.',
+    )
+    parser.add_argument('--version', action='version', version=f'emppi {__version__}')
+    commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
+    for group in (tasks, run, demo, bench):
+        group.add_commands(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; errors are a line on stderr."""
+    options = make_parser().parse_args(arguments)
+    try:
+        options.execute(options)
+        sys.stdout.flush()
+    except EmppiError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        print('interrupted', file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,59 @@
+"""`emppi demo`: the ROS 2 graph of a task on this machine, and a report of what it did."""
+
+import argparse
+import importlib
+from pathlib import Path
+import sys
+from typing import Any
+
+from emppi_ros.cli import output, reporting
+from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.tasks.task import load_task
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        'demo',
+        help='run a task as a ROS 2 graph on this machine',
+        description='Start planner, belief, bridge and simulator as ROS 2 nodes in processes of '
+        'their own, in real time, until the task is done or its time is over.',
+    )
+    parser.add_argument(
+        'task', metavar='TASK', nargs='?', default='panda_push', help='a task (panda_push)'
+    )
+    parser.add_argument(
+        '--duration', metavar='S', type=output.duration, help="seconds (the task's own)"
+    )
+    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='write plots, a video and the summary here'
+    )
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.set_defaults(execute=demo)
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Run the graph, print its summary, write the report."""
+    task = load_task(options.task)
+    try:
+        graph = importlib.import_module('emppi_ros.nodes.demo')
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith('emppi_ros'):
+            raise
+        raise ConfigError(
+            f'ROS 2 is not to be found ({error}): source an installation, or `pip install '
+            "'emppi_ros[ros]'`"
+        ) from None
+    limit = options.duration or task.file.duration_s
+    with output.progress(task.name, limit, 's') as advance:
+        summary, record = graph.run_demo(
+            options.task, options.duration, options.seed, options.out, advance
+        )
+    if options.out is not None:
+        reporting.write_plots(task, record, summary, options.out)
+        try:
+            reporting.write_video(task, record, options.out / 'motion.mp4')
+        except EmppiError as error:  # the demo itself went well
+            print(f'no video: {error}', file=sys.stderr)
+    output.show(summary, options.json)

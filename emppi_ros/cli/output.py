@@ -1,0 +1,103 @@
+"""What commands print: one JSON object, a few aligned lines, a progress bar."""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+import json
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from emppi_ros.errors import ConfigError
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """Return a value as JSON knows it: what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """Return one line of JSON."""
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def show(summary: Mapping[str, Any], as_json: bool) -> None:
+    """Print a summary, as the last line of stdout if it is JSON."""
+    if as_json:
+        print(to_json(summary), flush=True)
+        return
+    width = max(len(key) for key in summary)
+    for key, value in summary.items():
+        if isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
+            for name, item in value.items():
+                print(f'{name:>{width}}  {_words(item)}')
+        else:
+            print(f'{key:>{width}}  {_words(value)}')
+
+
+def _words(value: Any) -> str:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return '  '.join(f'{key} {_words(item)}' for key, item in value.items())
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    if isinstance(value, float):
+        return f'{value:.4g}' if math.isfinite(value) else '-'
+    return str(value)
+
+
+@contextmanager
+def progress(what: str, total: float, unit: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that takes how far the work is; it moves a bar on stderr."""
+    layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} {unit} [{elapsed}]'
+    if float(total).is_integer() and unit != 's':
+        layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} {unit} [{elapsed}]'
+    with tqdm(
+        total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, dynamic_ncols=True
+    ) as bar:
+        yield lambda done: bar.update(min(done, total) - bar.n)
+
+
+def duration(text: str) -> float:
+    """Return a duration in seconds from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.1 <= value <= 1e5:  # noqa: PLR2004  (less than a few cycles says nothing)
+        raise argparse.ArgumentTypeError(f'{text!r} is no time in seconds from 0.1 to 100000')
+    return value
+
+
+def whole(text: str) -> int:
+    """Return a whole number from 0 from the command line, such as a seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 0')
+    return int(text)
+
+
+def assignments(texts: list[str]) -> dict[str, float]:
+    """Return name -> number from texts such as `block_mass=0.3`."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, equals, number = text.partition('=')
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not (name and equals and math.isfinite(value)):
+            raise ConfigError(f'--truth {text}: expected name=value, such as block_mass=0.3')
+        if name in values:
+            raise ConfigError(f'--truth {text}: {name} is given twice')
+        values[name] = value
+    return values

@@ -1,0 +1,47 @@
+"""Writing the report of a run, for the commands that make one."""
+
+from collections.abc import Mapping
+import json
+from pathlib import Path
+import sys
+from typing import Any
+
+from emppi_ros.cli import output
+from emppi_ros.errors import ConfigError
+from emppi_ros.report import plots, video
+from emppi_ros.report.recording import Recording
+from emppi_ros.tasks.task import Task
+
+
+def check_video(path: Path) -> None:
+    """Raise before any work is done, if a video cannot be written."""
+    if path.suffix not in video.SUFFIXES:
+        raise ConfigError(f'--video {path}: expected a name that ends in .mp4 or .gif')
+    video.check_renderer()
+
+
+def write_plots(
+    task: Task, record: Recording, summary: Mapping[str, Any], folder: Path
+) -> None:
+    """Write all plots and summary.json into a folder, made if need be."""
+    _make(folder)
+    for path in plots.write_all(task, record, folder):
+        print(f'wrote {path}', file=sys.stderr)
+    text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
+    (folder / 'summary.json').write_text(text + '\n', encoding='utf-8')
+
+
+def write_video(task: Task, record: Recording, path: Path) -> None:
+    """Write the motion with the belief beside it."""
+    _make(path.parent)
+    count = video.count_frames(record)
+    with output.progress('video', count, 'frames') as advance:
+        video.write(task, record, path, advance)
+    print(f'wrote {path}', file=sys.stderr)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f'{folder}: cannot be made: {error.strerror}') from None

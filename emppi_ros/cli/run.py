@@ -1,0 +1,61 @@
+"""`emppi run`: the closed loop in one process, without ROS, the same bits for the same seed."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from emppi_ros.cli import output, reporting
+from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop, summarize
+from emppi_ros.report import recording
+from emppi_ros.tasks.task import load_task
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        'run',
+        help='run a task in one process, without ROS',
+        description='Run a task against the simulated robot, whose true parameters are hidden '
+        'from planner and belief, on simulated time. The same seed gives the same bits.',
+    )
+    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
+    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
+    parser.add_argument(
+        '--controller',
+        choices=CONTROLLERS,
+        default='emppi',
+        help='emppi learns; no-update plans with the prior all along; mppi-nominal plans with the '
+        "scene's own values, mppi-true with the hidden ones (emppi)",
+    )
+    parser.add_argument(
+        '--truth',
+        metavar='NAME=VALUE',
+        action='append',
+        default=[],
+        help='a hidden true parameter, else drawn from the seed; may be repeated',
+    )
+    parser.add_argument(
+        '--duration', metavar='S', type=output.duration, help="simulated seconds (the task's own)"
+    )
+    parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
+    parser.add_argument('--out', metavar='DIR', type=Path, help='write plots and summary here')
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.set_defaults(execute=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the loop, print its summary, write what was asked for."""
+    if options.video is not None:
+        reporting.check_video(options.video)
+    task = load_task(options.task)
+    loop = ClosedLoop(task, options.seed, options.controller, output.assignments(options.truth))
+    limit = options.duration or task.file.duration_s
+    with output.progress(task.name, limit, 's') as advance:
+        trace = loop.run(options.duration, progress=advance)
+    summary = summarize(loop, options.controller, options.seed)
+    record = recording.of_trace(trace)
+    if options.out is not None:
+        reporting.write_plots(task, record, summary, options.out)
+    if options.video is not None:
+        reporting.write_video(task, record, options.video)
+    output.show(summary, options.json)

@@ -1,0 +1,92 @@
+"""`emppi tasks` and `emppi check`: what tasks there are, and whether a file is one."""
+
+import argparse
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from emppi_ros import config, paths
+from emppi_ros.belief import prior
+from emppi_ros.cli import output
+from emppi_ros.errors import ConfigError
+from emppi_ros.tasks.task import Task, load_task
+
+
+def add_commands(commands: Any) -> None:  # noqa: ANN401  (argparse hides this type)
+    """Add both commands to the parser."""
+    listing = commands.add_parser(
+        'tasks',
+        help='list the tasks that come with the package',
+        description='List the tasks that come with the package.',
+    )
+    listing.add_argument('--json', action='store_true', help='print one JSON object')
+    listing.set_defaults(execute=list_tasks)
+    check = commands.add_parser(
+        'check',
+        help='validate a task file',
+        description='Load a task with its scene and robot, find every name in it, and say what '
+        'was found. Exit status 2, with the key, the reason and what is allowed, if it is wrong.',
+    )
+    check.add_argument('task', metavar='FILE.yaml', help='a YAML file, or the name of a task')
+    check.add_argument('--json', action='store_true', help='print one JSON object')
+    check.set_defaults(execute=check_task)
+
+
+def list_tasks(options: argparse.Namespace) -> None:
+    """Print name and description of each task."""
+    found = {
+        name: config.load(paths.find_config('tasks', name)).get('description', '')
+        for name in paths.available('tasks')
+    }
+    if options.json:
+        print(output.to_json({'tasks': found}))
+        return
+    width = max(len(name) for name in found)
+    for name, description in found.items():
+        print(f'{name:<{width}}  {description}')
+
+
+def check_task(options: argparse.Namespace) -> None:
+    """Load a task, draw from its priors, evaluate its cost at the start; print what was found."""
+    task = load_task(options.task)
+    for group in (task.priors, task.truth):
+        prior.sample(task.parameters, group, 2, np.random.default_rng(0))
+    terms = start_cost(task)
+    planner = task.planner
+    summary = {
+        'task': task.name,
+        'file': task.where,
+        'robot': f'{task.robot.name}: {len(task.robot.commanded)} joints by {task.robot.command}',
+        'scene': f'{task.file.scene}: nq {task.model.nq}, nv {task.model.nv}, nu {task.model.nu}',
+        'parameters': {
+            p.name: {'field': p.field, 'of': p.of, 'lower': p.lower, 'upper': p.upper}
+            for p in task.parameters
+        },
+        'objects': {name: item.settings.body for name, item in task.objects.items()},
+        'planner': {
+            'models': planner.models,
+            'rollouts': planner.rollouts,
+            'horizon': planner.horizon,
+            'horizon_s': planner.horizon * planner.step_s,
+        },
+        'particles': task.belief.particles,
+        'cost_at_start': terms,
+    }
+    if options.json:
+        print(output.to_json(summary))
+        return
+    output.show(summary, as_json=False)
+    print('ok')
+
+
+def start_cost(task: Task) -> dict[str, float]:
+    """Return norm(residual) of each cost term where the task begins; all must be finite."""
+    data = mujoco.MjData(task.model)
+    data.qpos[:], data.qvel[:] = task.start()
+    mujoco.mj_forward(task.model, data)
+    values = task.cost.values({name: getattr(data, name) for name in task.cost.record})
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise ConfigError(f'{task.where}: cost: {name}: is {value} where the task begins')
+    return {name: float(value) for name, value in values.items()}
