@@ -68,7 +68,8 @@ def log_likelihood(
     ):
         if sd is not None:
             total -= 0.5 * np.sum((values[:, dofs] / sd) ** 2, axis=1)
-    return np.where(np.isfinite(total), total, -np.inf)
+    finite = np.isfinite(position).all(axis=1) & np.isfinite(velocity).all(axis=1)
+    return np.where(finite & np.isfinite(total), total, -np.inf)
 
 
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
