@@ -1,0 +1,58 @@
+"""Loading scenes, and finding things in them by name."""
+
+import mujoco
+import pytest
+
+from emppi_ros import paths
+from emppi_ros.errors import SceneError
+from emppi_ros.model import scene
+
+
+def test_every_kind_of_object_is_found_by_name(block, two_link):
+    found = {'body': 'block', 'joint': 'push', 'geom': 'floor', 'site': 'goal', 'actuator': 'push'}
+    for kind, name in found.items():
+        index = scene.find(block, kind, name)
+        assert scene.names(block, kind)[index] == name
+    assert scene.find(two_link, 'sensor', 'elbow_speed') == 1
+    assert scene.names(two_link, 'keyframe') == scene.names(two_link, 'camera') == []
+
+
+@pytest.mark.parametrize('kind', scene.KINDS)
+def test_what_is_missing_is_an_error_that_lists_what_exists(block, kind):
+    with pytest.raises(SceneError, match=f"unknown {kind} 'nothing'.*available: ") as error:
+        scene.find(block, kind, 'nothing')
+    listed = str(error.value).split('available: ')[1].split(', ')
+    assert listed == (sorted(filter(None, scene.names(block, kind))) or ['none'])
+
+
+def test_unnamed_objects_are_counted_but_not_offered():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom size="1"/><geom name="g" size="1"/></worldbody></mujoco>'
+    )
+    assert scene.names(model, 'geom') == ['', 'g']
+    with pytest.raises(SceneError, match='available: g$'):
+        scene.find(model, 'geom', 'h')
+
+
+def test_a_broken_scene_is_an_error_that_names_the_file(tmp_path):
+    path = tmp_path / 'broken.xml'
+    path.write_text('<mujoco><worldbody><geom type="egg"/></worldbody></mujoco>')
+    with pytest.raises(SceneError, match='broken.xml'):
+        scene.load_scene(path)
+
+
+def test_actuators_with_hidden_state_are_an_error(tmp_path):
+    path = tmp_path / 'muscle.xml'
+    path.write_text(
+        '<mujoco><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>'
+        '<actuator><general joint="j" dyntype="integrator"/></actuator></mujoco>'
+    )
+    with pytest.raises(SceneError, match='muscle.xml: 1 actuator activations'):
+        scene.load_scene(path)
+
+
+@pytest.mark.parametrize('name', ['cartpole.xml', 'panda_push.xml'])
+def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
+    model = scene.load_scene(paths.find_scene(name))
+    assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    assert capfd.readouterr() == ('', '')
