@@ -46,6 +46,10 @@ class Filter:
         self.belief: Belief = particles.uniform(theta)
         self._last = None
 
+    def restart(self) -> None:
+        """Keep the belief, but start from the next measurement, as after something was moved."""
+        self._last = None
+
     def observe(
         self, stamp: float, measured: State, estimated: State, commands: Commands
     ) -> Update | None:

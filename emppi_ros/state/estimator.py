@@ -33,6 +33,11 @@ class Estimator:
             return -math.inf
         return min([self._joints.last_stamp, *stamps])
 
+    @property
+    def joints_stamp(self) -> float:
+        """The time of the newest joint reading, -inf before the first."""
+        return self._joints.last_stamp
+
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
         """Take a joint reading, in the order of the robot's joints; False if it is an old one."""
         return self._joints.append(stamp, np.concatenate([position, velocity]))

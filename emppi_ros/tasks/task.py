@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 import numpy.typing as npt
+import yaml
 
 from emppi_ros import config, paths
 from emppi_ros.belief.likelihood import LikelihoodConfig
@@ -227,6 +228,29 @@ def load_task(name: str) -> Task:
 def parse_task(text: str, where: str = 'task') -> Task:
     """Return a task from the text of its YAML, as it travels on the topic `emppi/task`."""
     return _make(config.parse(text, where), where, None)
+
+
+def task_text(name: str, robot: str = '') -> str:
+    """
+    Return the YAML of a task as it travels on the topic `emppi/task`, to be read anywhere.
+
+    Files that the YAML names relative to itself get absolute paths; `robot` replaces the
+    task's own. Without either it is the file's very text.
+    """
+    path = paths.find_config('tasks', name)
+    data = config.load(path)
+    file = config.build(TaskFile, data, str(path))
+    changed = {}
+    scene_file = paths.find_scene(file.scene, path.parent)
+    if not scene_file.is_relative_to(paths.ASSETS):
+        changed['scene'] = str(scene_file.resolve())
+    if robot or file.robot.endswith(('.yaml', '.yml')):
+        found = paths.find_config('robots', robot or file.robot)
+        by_path = (robot or file.robot).endswith(('.yaml', '.yml'))
+        changed['robot'] = str(found.resolve()) if by_path else robot
+    if not changed:
+        return path.read_text(encoding='utf-8')
+    return yaml.safe_dump({**data, **changed}, sort_keys=False, allow_unicode=True)
 
 
 def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:

@@ -1,0 +1,176 @@
+"""
+The node `belief`: a particle filter over what the task does not know.
+
+It learns at every tracked pose, or, where nothing is tracked, from joint states every
+`interval_s`; always once the joint states and applied commands up to that time are there.
+"""
+
+from collections import deque
+from typing import NamedTuple
+import sys
+
+import mujoco
+import numpy as np
+from sensor_msgs.msg import PointCloud2
+from std_srvs.srv import Trigger
+
+from emppi_ros import weights
+from emppi_ros.errors import EmppiError
+from emppi_ros.loop.filter import Filter
+from emppi_ros.model.ensemble import State
+from emppi_ros.nodes import cloud, process, qos
+from emppi_ros.nodes.diagnostics import OK, WARN, Report
+from emppi_ros.nodes.following import FollowingNode
+from emppi_ros.nodes.inputs import Inputs
+from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.state.estimator import with_pose
+from emppi_ros.state.tracking import Pose
+
+_LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
+_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
+
+
+class _Waiting(NamedTuple):
+    stamp: float
+    name: str  # of the object, '' for a moment without one
+    pose: Pose | None
+
+
+class BeliefNode(FollowingNode):
+    """Measurements and applied commands in, belief out."""
+
+    def __init__(self, **kwargs: object) -> None:
+        """Wait for the task."""
+        super().__init__('belief', **kwargs)
+        self._seed = declare_all(self, Seeded).seed
+        self.create_service(Trigger, 'emppi/reset_belief', self._reset)
+
+    def setup(self) -> None:
+        """Take the task; draw particles from its prior."""
+        self.task = self.follow.take()
+        self._filter = Filter(self.task, np.random.default_rng([self._seed, 2]))
+        self._waiting: deque[_Waiting] = deque()
+        self._learned_at, self._last = -np.inf, None
+        self._updates = self._resampled = self._jumps = self._skipped = 0
+        self._ess, self._error = float(len(self._filter.belief.theta)), ''
+        self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
+        self._inputs = Inputs(self, self.task, self._take_pose, self._take_joints)
+
+    def start(self) -> None:
+        """Learn from now on."""
+        self._waiting.clear()
+        self._publish(self.get_clock().now().nanoseconds * 1e-9)
+
+    def teardown(self) -> None:
+        """Forget the task."""
+        self._inputs.close()
+        self.destroy_publisher(self._publisher)
+        super().teardown()
+
+    def report(self) -> Report:
+        """Return what is believed, and how surely."""
+        belief = self._filter.belief
+        mean = weights.mean(belief.log_weights, belief.theta)
+        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+        now = self.get_clock().now().nanoseconds * 1e-9
+        values: dict[str, object] = {
+            'updates': self._updates,
+            'ess': self._ess,
+            'entropy_nats': weights.entropy(belief.log_weights),
+            'resampled': self._resampled,
+            'restarts_after_jumps': self._jumps,
+            'skipped': self._skipped,
+            **{f'age_s {k}': v for k, v in self._inputs.ages(now).items()},
+        }
+        for i, parameter in enumerate(self.task.parameters):
+            values[f'mean {parameter.name}'] = float(mean[i])
+            values[f'sd {parameter.name}'] = float(sd[i])
+        problems = [*filter(None, [self.follow.changed, self._error])]
+        problems += self._inputs.errors.values()
+        return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
+
+    def _take_pose(self, name: str, stamp: float, pose: Pose) -> None:
+        self._waiting.append(_Waiting(stamp, name, pose))
+        self._catch_up()
+
+    def _take_joints(self) -> None:
+        stamp = self._inputs.estimator.stamp
+        due = self._learned_at + self.task.belief.interval_s - 1e-9
+        if not self.task.objects and stamp >= due and not self._waiting:
+            self._waiting.append(_Waiting(stamp, '', None))
+        if self._waiting:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Learn from every moment up to which all is known."""
+        while self._waiting:
+            known = min(self._inputs.estimator.joints_stamp, self._inputs.applied.last_stamp)
+            stamp = self._waiting[0].stamp
+            if stamp > known and self._waiting[-1].stamp - stamp < _LONGEST_WAIT_S:
+                return
+            moment = self._waiting.popleft()
+            if stamp > known:
+                self._skipped += 1
+                self._error = 'no joint states or applied commands to learn with'
+            else:
+                self._learn(moment)
+
+    def _learn(self, moment: _Waiting) -> None:
+        try:
+            if moment.pose is None:
+                measured = estimated = self._inputs.estimator.state(moment.stamp)
+            else:
+                pose = self._inputs.estimator.add_pose(moment.name, moment.stamp, moment.pose)
+                if pose is None:
+                    return
+                estimated = self._inputs.estimator.state(moment.stamp)
+                measured = with_pose(estimated, self.task.objects[moment.name], pose)
+            self._learned_at = moment.stamp
+            if self.state == 'active':
+                self._observe(moment.stamp, measured, estimated)
+        except EmppiError as error:  # the belief stays as it was
+            self._error = str(error)
+            self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
+
+    def _observe(self, stamp: float, measured: State, estimated: State) -> None:
+        last, self._last = self._last, (stamp, estimated)
+        if last is not None and self._jumped(stamp - last[0], last[1], estimated):
+            self._jumps += 1
+            self._filter.restart()
+        update = self._filter.observe(stamp, measured, estimated, self._inputs.commands)
+        self._error = ''
+        if update is not None:
+            self._updates += 1
+            self._resampled += update.resampled
+            self._ess = update.ess
+            self._publish(stamp)
+
+    def _jumped(self, elapsed: float, before: State, after: State) -> bool:
+        """Return whether something was put elsewhere, as by `simulator/reset`."""
+        moved = np.empty(self.task.model.nv)
+        mujoco.mj_differentiatePos(self.task.model, moved, 1.0, before.qpos, after.qpos)
+        explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
+        return bool(np.any(np.abs(moved) > explained + _JUMP))
+
+    def _publish(self, stamp: float) -> None:
+        self._publisher.publish(cloud.write_belief(self.task, stamp, self._filter.belief))
+
+    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self.state in ('inactive', 'active')
+        if not response.success:
+            response.message = 'no task yet'
+            return response
+        self._filter.reset()
+        self._ess = float(len(self._filter.belief.theta))
+        self._publish(self.get_clock().now().nanoseconds * 1e-9)
+        response.message = 'the belief is the prior again'
+        return response
+
+
+def main() -> None:
+    """Run the node, a little nicer than those that move the robot."""
+    sys.exit(process.run(BeliefNode, nice=5))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,99 @@
+"""
+The belief as a PointCloud2: one point per particle, fields `weight` and one per parameter.
+
+Fields are float64, so that a parameter arrives with the very bits that were sent.
+"""
+
+from array import array
+from collections.abc import Sequence
+import sys
+
+import numpy as np
+from sensor_msgs.msg import PointCloud2, PointField
+
+from emppi_ros import weights
+from emppi_ros.belief.particles import Belief
+from emppi_ros.errors import BeliefError
+from emppi_ros.model.parameters import Parameter
+from emppi_ros.nodes import convert
+from emppi_ros.tasks.task import Task
+
+_TYPES = {PointField.FLOAT32: 'f4', PointField.FLOAT64: 'f8'}
+MAX_PARTICLES = 100_000
+
+
+def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
+    """Return the message of a belief."""
+    names = _names(task.parameters)
+    points = np.empty(len(belief.theta), dtype=[(name, 'f8') for name in names])
+    points['weight'] = np.exp(belief.log_weights)
+    for i, name in enumerate(names[1:]):
+        points[name] = belief.theta[:, i]
+    message = PointCloud2(height=1, width=len(points), is_dense=True)
+    message.header.stamp, message.header.frame_id = convert.to_stamp(stamp), task.robot.frame
+    message.fields = [
+        PointField(name=name, offset=8 * i, datatype=PointField.FLOAT64, count=1)
+        for i, name in enumerate(names)
+    ]
+    message.is_bigendian = sys.byteorder == 'big'
+    message.point_step, message.row_step = 8 * len(names), 8 * len(names) * len(points)
+    message.data = array('B', points.tobytes())
+    return message
+
+
+def read_belief(task: Task, message: PointCloud2) -> Belief:
+    """Return the belief in a message; BeliefError if it is not one about the task."""
+    points = _points(task.parameters, message)
+    weight = points['weight'].astype(np.float64)
+    columns = [points[parameter.name] for parameter in task.parameters]
+    theta = np.column_stack(columns).astype(np.float64) if columns else np.empty((len(points), 0))
+    if not np.isfinite(theta).all():
+        raise BeliefError('belief with parameters that are not finite')
+    for parameter, values in zip(task.parameters, theta.T, strict=True):
+        if values.min() < parameter.lower or values.max() > parameter.upper:
+            raise BeliefError(
+                f'belief with {parameter.name} from {values.min():g} to {values.max():g}; the '
+                f'task allows {parameter.lower:g} to {parameter.upper:g}'
+            )
+    if not np.isfinite(weight).all() or np.any(weight < 0.0) or weight.sum() <= 0.0:
+        raise BeliefError(
+            'belief whose weights are not all finite and at least 0, with a sum above 0'
+        )
+    with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
+        return Belief(theta, weights.normalize(np.log(weight)))
+
+
+def _names(parameters: Sequence[Parameter]) -> list[str]:
+    return ['weight', *(parameter.name for parameter in parameters)]
+
+
+def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray:
+    """Return the structured array of a cloud with exactly the fields of a belief."""
+    expected, found = _names(parameters), [field.name for field in message.fields]
+    if sorted(found) != sorted(expected):
+        raise BeliefError(
+            f'belief with fields {", ".join(found) or "none"}; the task needs exactly '
+            f'{", ".join(expected)}'
+        )
+    for field in message.fields:
+        if field.datatype not in _TYPES or field.count != 1:
+            raise BeliefError(f'belief whose field {field.name!r} is not one float32 or float64')
+    order = '>' if message.is_bigendian else '<'
+    count = message.width * message.height
+    if not 0 < count <= MAX_PARTICLES or len(message.data) != count * message.point_step:
+        raise BeliefError(
+            f'belief of {count} particles with {message.point_step} bytes each in '
+            f'{len(message.data)} bytes'
+        )
+    try:
+        dtype = np.dtype(
+            {
+                'names': found,
+                'formats': [order + _TYPES[field.datatype] for field in message.fields],
+                'offsets': [field.offset for field in message.fields],
+                'itemsize': message.point_step,
+            }
+        )
+    except ValueError as error:
+        raise BeliefError(f'belief with a broken layout: {error}') from None
+    return np.frombuffer(message.data, dtype=dtype)

@@ -1,0 +1,153 @@
+"""
+Messages to arrays and back: pure functions, and the only place that knows both.
+
+ROS quaternions are xyzw, MuJoCo's wxyz: they change order here and nowhere else. Stamps
+become float seconds, good to a fraction of a microsecond.
+"""
+
+from array import array
+from collections.abc import Sequence
+import math
+
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import PoseStamped
+import numpy as np
+import numpy.typing as npt
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from emppi_ros.bridge import plan as plans
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.errors import EmppiError, JointStateError, PlanError, PoseError
+from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.robot import Robot, select_joints
+
+Array = npt.NDArray[np.float64]
+_NANO = 1_000_000_000
+# how a command is called in a JointState and in a trajectory point
+_STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
+_POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
+
+
+def to_seconds(stamp: Time | Duration) -> float:
+    """Return a stamp as seconds."""
+    return (stamp.sec * _NANO + stamp.nanosec) / _NANO
+
+
+def to_stamp(seconds: float) -> Time:
+    """Return seconds as a stamp; EmppiError if a stamp cannot hold them."""
+    return Time(**_split(seconds))
+
+
+def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]:
+    """Return stamp, positions and velocities (joints,) in the order of the robot's joints."""
+    values = {'position': message.position, 'velocity': message.velocity}
+    rows = select_joints(robot.joints, message.name, values)
+    return to_seconds(message.header.stamp), rows['position'], rows['velocity']
+
+
+def write_joints(robot: Robot, stamp: float, position: Array, velocity: Array) -> JointState:
+    """Return the joint state of all of the robot's joints."""
+    message = JointState(name=list(robot.joints))
+    message.header.stamp = to_stamp(stamp)
+    message.position, message.velocity = _doubles(position), _doubles(velocity)
+    return message
+
+
+def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
+    """Return stamp and pose in the robot's frame; PoseError if it is in another one."""
+    if message.header.frame_id != robot.frame:
+        raise PoseError(
+            f'pose in frame {message.header.frame_id!r}; expected {robot.frame!r}, the frame '
+            f'of robot {robot.name!r}'
+        )
+    p, q = message.pose.position, message.pose.orientation
+    pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
+    return to_seconds(message.header.stamp), pose
+
+
+def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
+    """Return a pose in the robot's frame."""
+    message = PoseStamped()
+    message.header.stamp, message.header.frame_id = to_stamp(stamp), robot.frame
+    p, q = message.pose.position, message.pose.orientation
+    p.x, p.y, p.z = pose.position.tolist()
+    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
+    return message
+
+
+def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
+    """Return a plan that the robot can follow, or raise PlanError."""
+    name = _POINT_FIELD[robot.command]
+    width = len(message.joint_names)
+    for i, point in enumerate(message.points):
+        if len(getattr(point, name)) != width:
+            raise PlanError(
+                f'plan whose point {i} has {len(getattr(point, name))} {name} for {width} '
+                f'joints; robot {robot.name!r} is commanded by {robot.command}'
+            )
+    plan = Plan(
+        to_seconds(message.header.stamp),
+        np.array([to_seconds(point.time_from_start) for point in message.points]),
+        np.array([getattr(point, name) for point in message.points]).reshape(-1, width),
+    )
+    return plans.check(robot, message.joint_names, plan, now)
+
+
+def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
+    """Return the trajectory of a plan, stamped with its start."""
+    message = JointTrajectory(joint_names=list(robot.commanded))
+    message.header.stamp = to_stamp(plan.start)
+    name = _POINT_FIELD[robot.command]
+    for time, row in zip(plan.times.tolist(), plan.values, strict=True):
+        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        setattr(point, name, _doubles(row))
+        message.points.append(point)
+    return message
+
+
+def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:
+    """Return stamp and command (joints,) in the order of the robot's commanded joints."""
+    name = _STATE_FIELD[robot.command]
+    rows = select_joints(robot.commanded, message.name, {name: getattr(message, name)})
+    return to_seconds(message.header.stamp), rows[name]
+
+
+def write_applied(robot: Robot, stamp: Time, command: Array) -> JointState:
+    """Return what was commanded; the field that is filled is the robot's kind of command."""
+    message = JointState(name=list(robot.commanded))
+    message.header.stamp = stamp
+    setattr(message, _STATE_FIELD[robot.command], _doubles(command))
+    return message
+
+
+def read_command(robot: Robot, message: Float64MultiArray) -> Array:
+    """Return a command (joints,) to the robot's controller, or raise JointStateError."""
+    values = np.array(message.data, dtype=np.float64)
+    if values.shape != (len(robot.commanded),):
+        raise JointStateError(
+            f'command of {values.size} values; expected {len(robot.commanded)}: '
+            f'{", ".join(robot.commanded)}'
+        )
+    if not np.isfinite(values).all():
+        raise JointStateError(f'command with values that are not finite: {values.tolist()}')
+    return values
+
+
+def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
+    """Return a command to a forward command controller."""
+    return Float64MultiArray(data=_doubles(np.asarray(command)))
+
+
+def _split(seconds: float) -> dict[str, int]:
+    """Return whole seconds and nanoseconds."""
+    if not (math.isfinite(seconds) and abs(seconds) < 2**31):
+        raise EmppiError(f'{seconds} s cannot be written as a ROS time')
+    sec, nanosec = divmod(round(seconds * _NANO), _NANO)
+    return {'sec': sec, 'nanosec': nanosec}
+
+
+def _doubles(values: Array) -> array:
+    """Return numbers in the form that messages take without looking at each one."""
+    return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

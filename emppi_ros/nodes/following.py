@@ -1,0 +1,87 @@
+"""The topic `emppi/task`: the one truth about the running task, which every node follows."""
+
+from collections.abc import Callable
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.nodes import qos
+from emppi_ros.nodes.diagnostics import WARN, Report
+from emppi_ros.nodes.managed import ManagedNode
+from emppi_ros.tasks.task import Task, parse_task
+
+TOPIC = 'emppi/task'
+
+
+class TaskTopic:
+    """Waits for the task; `on_task` is called when its text arrives, until one was taken."""
+
+    def __init__(self, node: Node, on_task: Callable[[], None]) -> None:
+        """Subscribe."""
+        self._node, self._on_task = node, on_task
+        self._text: str | None = None
+        self._taken: str | None = None
+        node.create_subscription(String, TOPIC, self._receive, qos.LATCHED)
+
+    @property
+    def changed(self) -> str:
+        """What is to be said when the topic holds another task than the one taken, or ''."""
+        if self._taken is None or self._text == self._taken:
+            return ''
+        return f'{TOPIC} holds another task now: restart this node to follow it'
+
+    @property
+    def ready(self) -> bool:
+        """Whether a task has arrived."""
+        return self._text is not None
+
+    def take(self) -> Task:
+        """Return the task; StaleInputError if none has arrived yet."""
+        if self._text is None:
+            raise StaleInputError(f'no task received on {TOPIC} yet: is the planner running?')
+        task = parse_task(self._text, TOPIC)
+        self._taken = self._text
+        return task
+
+    def release(self) -> None:
+        """Be ready for another task."""
+        self._taken = None
+
+    def _receive(self, message: String) -> None:
+        self._text = message.data
+        if self._taken is None:
+            self._on_task()
+        elif self.changed:
+            self._node.get_logger().warning(self.changed)
+
+
+class FollowingNode(ManagedNode):
+    """A lifecycle node that follows the task on `emppi/task`, and waits for it."""
+
+    def __init__(self, name: str, **kwargs: object) -> None:
+        """Wait for the task."""
+        super().__init__(name, **kwargs)
+        self.follow = TaskTopic(self, self.begin)
+
+    def begin(self) -> None:
+        """Configure and activate once there is a task, if the node is to start by itself."""
+        if self.follow.ready:
+            super().begin()
+
+    def teardown(self) -> None:
+        """Be ready for another task."""
+        self.follow.release()
+
+    def waiting(self) -> Report:
+        """Return what is missing."""
+        return Report(WARN, f'waiting for {TOPIC}')
+
+
+def try_take(node: Node, topic: TaskTopic) -> Task | None:
+    """Return the task, or log why it cannot be used."""
+    try:
+        return topic.take()
+    except EmppiError as error:
+        node.get_logger().error(str(error))
+        return None

@@ -1,0 +1,33 @@
+"""Node parameters from the same frozen dataclasses that describe YAML files."""
+
+import dataclasses
+from typing import TypeVar
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
+
+from emppi_ros import config
+
+T = TypeVar('T')
+
+
+def declare(node: Node, name: str, default: object, description: str) -> object:
+    """Declare one parameter, fixed at start, and return its value."""
+    descriptor = ParameterDescriptor(description=description, read_only=True, dynamic_typing=True)
+    return node.declare_parameter(name, default, descriptor).value
+
+
+def declare_all(node: Node, cls: type[T]) -> T:
+    """Declare a parameter per field of a dataclass, and return it filled in and checked."""
+    values = {
+        field.name: declare(node, field.name, field.default, field.metadata.get('doc', ''))
+        for field in dataclasses.fields(cls)
+    }
+    return config.build(cls, values, f'parameters of node {node.get_name()!r}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeded:
+    """Parameters of a node that draws random numbers."""
+
+    seed: int = config.key(0, doc='where random numbers start')

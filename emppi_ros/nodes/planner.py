@@ -1,0 +1,209 @@
+"""
+The node `planner`: plans at a fixed rate, in a thread of its own.
+
+At time t_k it takes the newest estimate, plans from where that will have led by
+t_k + period, and publishes the plan that starts then. It also publishes the task that all
+nodes follow.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+import math
+import sys
+import threading
+import time
+
+import numpy as np
+import numpy.typing as npt
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros import config
+from emppi_ros.belief.particles import Belief
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.loop.planner import Planner
+from emppi_ros.nodes import cloud, convert, process, qos
+from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
+from emppi_ros.nodes.following import TOPIC
+from emppi_ros.nodes.inputs import Inputs
+from emppi_ros.nodes.managed import ManagedNode
+from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.tasks.task import parse_task, task_text
+
+Array = npt.NDArray[np.float64]
+BELIEF = 'emppi/belief'
+
+
+@dataclass(frozen=True)
+class PlannerParameters(Seeded):
+    """Parameters of the node."""
+
+    task: str = config.key('panda_push', doc='name or path of the task')
+    robot: str = config.key('', doc="robot in place of the task's own")
+    input_timeout_s: float = config.positive(0.25, 'no plan from older measurements')
+
+
+class PlannerNode(ManagedNode):
+    """Measurements and belief in, plans out."""
+
+    def __init__(self, **kwargs: object) -> None:
+        """Declare parameters."""
+        super().__init__('planner', **kwargs)
+        self._parameters = declare_all(self, PlannerParameters)
+        self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the node was to start by itself and cannot: its task is at fault."""
+        return self.autostart and bool(self.problem)
+
+    def setup(self) -> None:
+        """Load the task and tell everyone."""
+        text = task_text(self._parameters.task, self._parameters.robot)
+        self.task = parse_task(text, self._parameters.task)
+        self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
+        self._belief: Belief | None = None
+        self._belief_stamp, self._belief_error = -math.inf, ''
+        self._plans: deque[Plan] = deque(maxlen=10)
+        self._cycles = self._misses = self._diverged = 0
+        self._error, self._times, self._starts = '', Durations(), deque(maxlen=100)
+        self.inputs = Inputs(self, self.task)
+        self._belief_subscription = self.create_subscription(
+            PointCloud2, BELIEF, self._take_belief, qos.LATCHED
+        )
+        self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
+        self._text_publisher.publish(String(data=text))
+
+    def start(self) -> None:
+        """Plan from now on."""
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._loop, name='planning', daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the cycle under way end, and start no other."""
+        self._stopping.set()
+        self._thread.join()
+        self._planner.forget()
+
+    def teardown(self) -> None:
+        """Forget the task."""
+        self.inputs.close()
+        self.destroy_subscription(self._belief_subscription)
+        self.destroy_publisher(self._publisher)
+
+    def report(self) -> Report:
+        """Return how planning goes."""
+        starts = list(self._starts)
+        span = starts[-1] - starts[0] if len(starts) > 1 else math.nan
+        values = {
+            'cycles': self._cycles,
+            'deadline_misses': self._misses,
+            'deadline_miss_fraction': self._misses / max(self._cycles, 1),
+            'plan_ms_p50': self._times.quantile_ms(0.5),
+            'plan_ms_p99': self._times.quantile_ms(0.99),
+            'plan_ms_recent': self._times.take_recent_ms(),
+            'rate_hz': (len(starts) - 1) / span,
+            'diverged_rollouts': self._diverged,
+            'age_s emppi/belief': self.now() - self._belief_stamp,
+            **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
+        }
+        rejected = [*self.inputs.errors.values(), *filter(None, [self._belief_error])]
+        if self._error:
+            return Report(ERROR, '; '.join([self._error, *rejected]), values)
+        if rejected:
+            return Report(WARN, '; '.join(rejected), values)
+        return Report(OK, 'planning' if self.state == 'active' else 'not active', values)
+
+    def now(self) -> float:
+        """Return the node's clock [s]."""
+        return self.get_clock().now().nanoseconds * 1e-9
+
+    def plan(self, moment: float) -> JointTrajectory:
+        """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
+        belief = self._belief
+        if belief is None:
+            raise StaleInputError(f'no belief received on {BELIEF} yet')
+        with self.inputs.lock:
+            self._check_ages(moment)
+            stamp = self.inputs.estimator.stamp
+            state = self.inputs.estimator.state(stamp)
+        self._planner.believe(belief)
+        start = moment + 1.0 / self.task.planner.rate_hz
+        plan, info = self._planner.cycle(state, stamp, start, self._commands)
+        self._plans.append(plan)
+        self._diverged += info.diverged
+        return convert.write_plan(self.task.robot, plan)
+
+    def _loop(self) -> None:
+        """Plan at t_k = t_0 + k period; moments that have passed are skipped."""
+        period = 1.0 / self.task.planner.rate_hz
+        first, k = self.now(), 0
+        while not self._stopping.is_set():
+            k = max(k + 1, math.ceil((self.now() - first) / period))
+            moment = first + k * period
+            while (wait := moment - self.now()) > 0 and not self._stopping.is_set():
+                self._stopping.wait(min(wait, 0.1))  # looks again: the clock may be simulated
+            if not self._stopping.is_set():
+                self._cycle(moment, moment + period)
+
+    def _cycle(self, moment: float, start: float) -> None:
+        self._cycles += 1
+        began = time.perf_counter()
+        try:
+            message = self.plan(moment)
+        except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
+            self._error = str(error)
+            self._planner.forget()
+            self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
+            return
+        self._error = ''
+        self._times.add(time.perf_counter() - began)
+        self._starts.append(start)
+        late = self.now() > start
+        self._misses += late
+        self._publisher.publish(message)  # late or not, it is better than the one before
+
+    def _commands(self, times: Array) -> Array:
+        """Return the commands in force at `times`: those applied, then the plans under way."""
+        with self.inputs.lock:
+            rows, last = self.inputs.applied.hold(times), self.inputs.applied.last_stamp
+            resting = not np.any(self.inputs.applied.last)
+        if resting and self.task.robot.command != 'position':
+            return rows  # a bridge that commands exact rest is following no plan
+        for i in np.flatnonzero(times > last):
+            under_way = [plan for plan in self._plans if plan.start <= times[i]]
+            if under_way:
+                rows[i] = under_way[-1].at(times[i])
+        return rows
+
+    def _check_ages(self, now: float) -> None:
+        """Raise if anything measured is too old to plan from."""
+        limit = self._parameters.input_timeout_s
+        old = {k: age for k, age in self.inputs.ages(now).items() if age > limit}
+        if old:
+            words = [f'{k} ({age:.2f} s old)' if age < 1e9 else k for k, age in old.items()]
+            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
+
+    def _take_belief(self, message: PointCloud2) -> None:
+        try:
+            self._belief = cloud.read_belief(self.task, message)
+        except EmppiError as error:  # the last good one stays
+            self._belief_error = str(error)
+            self.get_logger().warning(f'belief: {error}', throttle_duration_sec=2.0)
+            return
+        self._belief_error = ''
+        self._belief_stamp = convert.to_seconds(message.header.stamp)
+
+
+def main() -> None:
+    """Run the node, a little nicer than those that move the robot."""
+    sys.exit(process.run(PlannerNode, nice=5))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,51 @@
+"""A node as a process: starts, spins, and ends in order on SIGINT and SIGTERM."""
+
+from collections.abc import Callable, Sequence
+import os
+import signal
+import sys
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+from emppi_ros.errors import EmppiError
+
+
+def run(make: Callable[[], Node], nice: int = 0, args: Sequence[str] | None = None) -> int:
+    """
+    Run one node until a signal; return the exit code.
+
+    rclpy's own signal handlers would close the context at once, and with it the way by which
+    the bridge brakes the robot; here a signal only ends the loop.
+    """
+    stopping: list[int] = []
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _frame: stopping.append(received))
+    if nice:
+        os.nice(nice)
+    try:
+        node = make()
+    except EmppiError as error:
+        print(f'error: {error}', file=sys.stderr)
+        rclpy.shutdown()
+        return 2
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    begin, end = getattr(node, 'begin', None), getattr(node, 'end', None)
+    try:
+        if begin is not None:
+            begin()
+        while not stopping and not getattr(node, 'failed', False):
+            executor.spin_once(timeout_sec=0.1)  # signals are noticed between two of these
+    except ExternalShutdownException:
+        pass
+    finally:
+        if end is not None and rclpy.ok():
+            end()
+        executor.remove_node(node)
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 2 if getattr(node, 'failed', False) else 0

@@ -1,0 +1,159 @@
+"""
+The node `simulator`: stands in for robot and tracker, with true parameters nobody else sees.
+
+Its stamps are the clock's time at the start plus simulated time, which follows the wall
+clock; what it cannot catch up with is counted as lost.
+"""
+
+from collections.abc import Mapping, Sequence
+import sys
+import time
+
+from geometry_msgs.msg import PoseStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from emppi_ros.errors import EmppiError, ParameterError
+from emppi_ros.nodes import convert, process, qos
+from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
+from emppi_ros.nodes.following import TOPIC, TaskTopic, try_take
+from emppi_ros.nodes.forward import command_topic
+from emppi_ros.nodes.parameters import declare, declare_all, Seeded
+from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.tasks.task import Task
+
+_CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
+
+
+class SimulatorNode(Node):
+    """Steps the physics, publishes measurements, takes commands."""
+
+    def __init__(self, **kwargs: object) -> None:
+        """Wait for the task."""
+        super().__init__('simulator', **kwargs)
+        self._seed = declare_all(self, Seeded).seed
+        self._truth = _named_values(
+            declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
+        )
+        self._robot: SimulatedRobot | None = None
+        self._problem, self._rejected, self._lost_s = '', 0, 0.0
+        self._follow = TaskTopic(self, self._begin)
+        self.diagnostics = Diagnostics(self, self.report)
+        self.create_service(Trigger, 'simulator/reset', self._reset)
+
+    def report(self) -> Report:
+        """Return how the simulation is doing."""
+        if self._robot is None:
+            return Report(ERROR if self._problem else WARN, self._problem or f'waiting for {TOPIC}')
+        values = {
+            'simulated_time_s': self._robot.time,
+            'lost_s': self._lost_s,
+            'rejected_commands': self._rejected,
+        }
+        problem = self._follow.changed or self._problem
+        return Report(WARN if problem else OK, problem or 'simulating', values)
+
+    def _begin(self) -> None:
+        task = try_take(self, self._follow)
+        if task is None:
+            self._problem = f'the task on {TOPIC} cannot be used'
+            return
+        try:
+            self._start(task)
+        except EmppiError as error:
+            self._problem = str(error)
+            self._follow.release()
+            self.get_logger().error(self._problem)
+
+    def _start(self, task: Task) -> None:
+        robot = SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
+        topic = task.robot.topics.joint_states
+        self._joints = self.create_publisher(JointState, topic, qos.SENSOR)
+        self._poses = {
+            name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
+            for name in task.objects
+        }
+        self.create_subscription(
+            Float64MultiArray, command_topic(task.robot), self._command, qos.DEFAULT
+        )
+        settings = task.simulation
+        self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
+        self._task, self._robot, self._problem = task, robot, ''
+        self._rebase()
+        self._timer = self.create_timer(self._every * settings.timestep_s, self._advance)
+
+    def _rebase(self) -> None:
+        """Let simulated time 0 be now."""
+        self._began = time.monotonic()
+        self._epoch = self.get_clock().now().nanoseconds * 1e-9
+        self._done = 0
+
+    def _advance(self) -> None:
+        """Step up to this moment; publish what sensors say on the way."""
+        dt = self._task.simulation.timestep_s
+        behind = time.monotonic() - self._began - self._robot.time
+        if behind > _CATCH_UP_S:
+            self._began += behind - _CATCH_UP_S
+            self._epoch += behind - _CATCH_UP_S  # stamps keep to the clock
+            self._lost_s += behind - _CATCH_UP_S
+        for _ in range(int(min(behind, _CATCH_UP_S) / dt)):
+            self._robot.step()
+            self._done += 1
+            if self._done % self._every == 0:
+                self._measure()
+
+    def _measure(self) -> None:
+        robot = self._task.robot
+        stamp, position, velocity = self._robot.read_joints()
+        self._joints.publish(
+            convert.write_joints(robot, self._epoch + stamp, position, velocity)
+        )
+        for reading in self._robot.read_poses():
+            self._poses[reading.name].publish(
+                convert.write_pose(robot, self._epoch + reading.stamp, reading.pose)
+            )
+
+    def _command(self, message: Float64MultiArray) -> None:
+        try:
+            command = convert.read_command(self._task.robot, message)
+        except EmppiError as error:
+            self._rejected += 1
+            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
+            return
+        self._advance()  # the command before this one was in force until now
+        self._robot.command(command)
+
+    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self._robot is not None
+        if self._robot is None:
+            response.message = 'no task yet'
+            return response
+        self._robot.reset()
+        self._rebase()
+        response.message = 'robot and objects are back at the start'
+        return response
+
+
+def _named_values(texts: Sequence[str]) -> Mapping[str, float]:
+    """Return {name: value} of texts like `block_mass=0.3`; empty texts count for nothing."""
+    values = {}
+    for text in filter(None, texts):
+        name, equals, value = text.partition('=')
+        try:
+            values[name.strip()] = float(value)
+        except ValueError:
+            equals = ''
+        if not equals:
+            raise ParameterError(f'truth: found {text!r}, expected name=value such as mass=0.3')
+    return values
+
+
+def main() -> None:
+    """Run the node."""
+    sys.exit(process.run(SimulatorNode))
+
+
+if __name__ == '__main__':
+    main()
