@@ -62,8 +62,9 @@ def progress(what: str, total: float, unit: str) -> Iterator[Callable[[float], N
     layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} {unit} [{elapsed}]'
     if float(total).is_integer() and unit != 's':
         layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} {unit} [{elapsed}]'
+    calm = 0.1 if sys.stderr.isatty() else 2.0  # s between updates: a log file needs few
     with tqdm(
-        total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, dynamic_ncols=True
+        total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, mininterval=calm
     ) as bar:
         yield lambda done: bar.update(min(done, total) - bar.n)
 

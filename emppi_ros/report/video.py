@@ -1,0 +1,132 @@
+"""
+A video of a recording: the scene as a camera sees it, the belief beside it, in real time.
+
+Rendering happens off screen, through EGL on Linux unless MUJOCO_GL names another way.
+"""
+
+from collections.abc import Callable
+import copy
+import importlib
+import os
+from pathlib import Path
+import sys
+from typing import Any
+
+import imageio.v2 as imageio
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.model import scene
+from emppi_ros.report.panel import Panel
+from emppi_ros.report.recording import Recording
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+Image = npt.NDArray[np.uint8]
+
+SUFFIXES = ('.mp4', '.gif')
+SCENE, PANEL, HEIGHT = 816, 464, 720  # px, 1280 x 720 together
+_FPS = {'.mp4': 25, '.gif': 10}
+_SHADOWS, _SAMPLES = 2048, 4  # px of the shadow map, samples per pixel
+_STILL_S = 1.0  # the last picture stays so long
+_GIF_SHARE = 2  # a GIF has every second pixel
+_HELP = (
+    'no off-screen rendering here ({reason}); on Debian or Ubuntu this installs it: '
+    '`apt install libegl1 libgl1-mesa-dri`'
+)
+
+
+class RenderError(EmppiError):
+    """Pictures of the scene cannot be made on this machine; the message says what to install."""
+
+
+class Camera:
+    """Renders a model off screen."""
+
+    def __init__(self, model: mujoco.MjModel, width: int, height: int) -> None:
+        """Look through the camera `overview`, or freely if the scene has none."""
+        model = copy.copy(model)  # its visual settings are made quick to render in software
+        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+        model.vis.quality.shadowsize = min(_SHADOWS, model.vis.quality.shadowsize)
+        model.vis.quality.offsamples = min(_SAMPLES, model.vis.quality.offsamples)
+        self._model, self._data = model, mujoco.MjData(model)
+        self._gl = _open(width, height)
+        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
+        self._scene, self._option = mujoco.MjvScene(model, 5000), mujoco.MjvOption()
+        self._view = mujoco.MjvCamera()
+        mujoco.mjv_defaultFreeCamera(model, self._view)
+        if 'overview' in scene.names(model, 'camera'):
+            self._view.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+            self._view.fixedcamid = scene.find(model, 'camera', 'overview')
+        self._rect = mujoco.MjrRect(0, 0, width, height)
+        self._pixels = np.empty((height, width, 3), np.uint8)
+
+    def render(self, qpos: Array) -> Image:
+        """Return the picture (height, width, 3) of a configuration."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_forward(self._model, self._data)
+        every = mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(
+            self._model, self._data, self._option, None, self._view, every, self._scene
+        )
+        mujoco.mjr_render(self._rect, self._scene, self._context)
+        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
+        return self._pixels[::-1].copy()
+
+    def close(self) -> None:
+        """Give the graphics memory back."""
+        self._context.free()
+        self._gl.free()
+
+
+def _open(width: int, height: int) -> Any:  # noqa: ANN401
+    """Return a current OpenGL context, or raise RenderError."""
+    chosen = os.environ.get('MUJOCO_GL', '')
+    egl = sys.platform == 'linux' and chosen in ('', 'egl')
+    try:
+        # imported here, since where EGL is missing the import itself fails, in several ways
+        module = importlib.import_module('mujoco.egl' if egl else 'mujoco.gl_context')
+        context = module.GLContext(width, height)
+        context.make_current()
+    except Exception as error:  # noqa: BLE001
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RenderError(_HELP.format(reason=reason[:120])) from None
+    return context
+
+
+def check_renderer() -> None:
+    """Raise RenderError if nothing can be rendered here."""
+    _open(16, 16).free()
+
+
+def count_frames(record: Recording, suffix: str = '.mp4') -> int:
+    """Return how many pictures a video has."""
+    if len(record.times) == 0:
+        raise ConfigError('nothing was recorded: there is nothing to show')
+    return int(record.times[-1] * _FPS[suffix]) + 1
+
+
+def write(
+    task: Task, record: Recording, path: Path, progress: Callable[[float], None] = lambda _: None
+) -> None:
+    """Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done."""
+    fps, small = _FPS[path.suffix], path.suffix == '.gif'
+    count = count_frames(record, path.suffix)
+    camera, panel = Camera(task.model, SCENE, HEIGHT), Panel(task, record, PANEL, HEIGHT)
+    options = {'loop': 0} if small else {'macro_block_size': 8, 'quality': 7}
+    try:
+        with imageio.get_writer(path, fps=fps, **options) as writer:
+            for i in range(count + int(_STILL_S * fps)):
+                if i < count:
+                    now = i / fps
+                    row = min(np.searchsorted(record.times, now), len(record.times) - 1)
+                    picture = np.hstack([camera.render(record.qpos[row]), panel.draw(now)])
+                writer.append_data(picture[::_GIF_SHARE, ::_GIF_SHARE] if small else picture)
+                progress(i + 1)
+    except OSError as error:
+        raise ConfigError(f'{path}: cannot be written: {error}') from None
+    finally:
+        camera.close()
