@@ -6,8 +6,9 @@ It learns at every tracked pose, or, where nothing is tracked, from joint states
 """
 
 from collections import deque
-from typing import NamedTuple
 import sys
+import threading
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -23,10 +24,12 @@ from emppi_ros.nodes.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.nodes.polling import Loop
 from emppi_ros.state.estimator import with_pose
 from emppi_ros.state.tracking import Pose
 
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
+_POLL_S = 0.01
 _JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
 
 
@@ -42,6 +45,7 @@ class BeliefNode(FollowingNode):
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('belief', **kwargs)
+        self._lock = threading.Lock()  # between learning and a reset
         self._seed = declare_all(self, Seeded).seed
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
 
@@ -54,12 +58,14 @@ class BeliefNode(FollowingNode):
         self._updates = self._resampled = self._jumps = self._skipped = 0
         self._ess, self._error = float(len(self._filter.belief.theta)), ''
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._inputs = Inputs(self, self.task, self._take_pose, self._take_joints)
+        self._inputs = Inputs(self, self.task, self._take_pose)
 
     def start(self) -> None:
         """Learn from now on."""
         self._waiting.clear()
+        self._inputs.clear()
         self._publish(self.get_clock().now().nanoseconds * 1e-9)
+        self.loop = Loop('learning', _POLL_S, self._work)
 
     def teardown(self) -> None:
         """Forget the task."""
@@ -91,18 +97,18 @@ class BeliefNode(FollowingNode):
 
     def _take_pose(self, name: str, stamp: float, pose: Pose) -> None:
         self._waiting.append(_Waiting(stamp, name, pose))
-        self._catch_up()
 
-    def _take_joints(self) -> None:
-        stamp = self._inputs.estimator.stamp
-        due = self._learned_at + self.task.belief.interval_s - 1e-9
-        if not self.task.objects and stamp >= due and not self._waiting:
-            self._waiting.append(_Waiting(stamp, '', None))
-        if self._waiting:
+    def _work(self, _moment: float) -> None:
+        """Take what has arrived, and learn from every moment up to which all is known."""
+        with self._lock:
+            self._inputs.poll()
+            stamp = self._inputs.estimator.joints_stamp
+            due = self._learned_at + self.task.belief.interval_s - 1e-9
+            if not self.task.objects and stamp >= due and not self._waiting:
+                self._waiting.append(_Waiting(stamp, '', None))
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Learn from every moment up to which all is known."""
         while self._waiting:
             known = min(self._inputs.estimator.joints_stamp, self._inputs.applied.last_stamp)
             stamp = self._waiting[0].stamp
@@ -126,8 +132,7 @@ class BeliefNode(FollowingNode):
                 estimated = self._inputs.estimator.state(moment.stamp)
                 measured = with_pose(estimated, self.task.objects[moment.name], pose)
             self._learned_at = moment.stamp
-            if self.state == 'active':
-                self._observe(moment.stamp, measured, estimated)
+            self._observe(moment.stamp, measured, estimated)
         except EmppiError as error:  # the belief stays as it was
             self._error = str(error)
             self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
@@ -137,7 +142,7 @@ class BeliefNode(FollowingNode):
         if last is not None and self._jumped(stamp - last[0], last[1], estimated):
             self._jumps += 1
             self._filter.restart()
-        update = self._filter.observe(stamp, measured, estimated, self._inputs.commands)
+        update = self._filter.observe(stamp, measured, estimated, self._inputs.applied.hold)
         self._error = ''
         if update is not None:
             self._updates += 1
@@ -160,7 +165,8 @@ class BeliefNode(FollowingNode):
         if not response.success:
             response.message = 'no task yet'
             return response
-        self._filter.reset()
+        with self._lock:
+            self._filter.reset()
         self._ess = float(len(self._filter.belief.theta))
         self._publish(self.get_clock().now().nanoseconds * 1e-9)
         response.message = 'the belief is the prior again'

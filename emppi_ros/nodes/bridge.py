@@ -6,9 +6,9 @@ robot's joint states. All its ages are measured by a clock that never jumps.
 """
 
 import sys
+import threading
 import time
 
-from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
@@ -22,6 +22,7 @@ from emppi_ros.nodes.following import FollowingNode
 from emppi_ros.nodes.forward import BACKENDS
 from emppi_ros.nodes.inputs import APPLIED
 from emppi_ros.nodes.parameters import declare, declare_all
+from emppi_ros.nodes.polling import Loop, PolledSubscription
 
 _LONGEST_BRAKING_S = 3.0
 _AT_REST = 0.05  # rad/s or m/s: a measured velocity above that is braked, not cut off
@@ -39,7 +40,7 @@ class BridgeNode(FollowingNode):
             raise ConfigError(unknown('backend', self._backend_name, BACKENDS))
         self._bridge: Bridge | None = None
         self._armed = self._paused = False
-        self._timer: Timer | None = None
+        self._lock = threading.RLock()  # between commanding and the services
         self._rejected, self._rejection, self._input_error = 0, '', ''
         self._periods = Durations()
         self.create_service(SetBool, 'emppi/arm', self._arm)
@@ -51,11 +52,11 @@ class BridgeNode(FollowingNode):
         robot = self._task.robot
         self._backend = BACKENDS[self._backend_name](self, robot)
         self._applied = self.create_publisher(JointState, APPLIED, qos.DEFAULT)
-        self._subscriptions_here = [
-            self.create_subscription(
-                JointState, robot.topics.joint_states, self._take_joints, qos.SENSOR
+        self._topics = [
+            PolledSubscription(
+                self, JointState, robot.topics.joint_states, self._take_joints, qos.SENSOR
             ),
-            self.create_subscription(JointTrajectory, 'emppi/plan', self._take_plan, qos.DEFAULT),
+            PolledSubscription(self, JointTrajectory, 'emppi/plan', self._take_plan, qos.DEFAULT),
         ]
         self._bridge, self._armed, self._paused = None, False, False
 
@@ -63,13 +64,14 @@ class BridgeNode(FollowingNode):
         """Command from now on."""
         self._stepped_at = time.monotonic()
         self._bridge = None  # begins from what is measured now
-        self._timer = self.create_timer(1.0 / self._config.rate_hz, self._tick)
+        for subscription in self._topics:
+            subscription.drop()
+        self.loop = Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding."""
+        super().stop()
         self._armed = False
-        self.destroy_timer(self._timer)
-        self._timer = None
         if self._bridge is None:
             return
         self._bridge = watchdog.arm(self._bridge, armed=False)
@@ -82,8 +84,8 @@ class BridgeNode(FollowingNode):
 
     def teardown(self) -> None:
         """Forget task and robot."""
-        for subscription in self._subscriptions_here:
-            self.destroy_subscription(subscription)
+        for subscription in self._topics:
+            subscription.close()
         self._backend.close()
         self.destroy_publisher(self._applied)
         self._bridge = None
@@ -125,7 +127,7 @@ class BridgeNode(FollowingNode):
         self._input_error = ''
         self._position, self._velocity = position[rows], velocity[rows]
         self._measured_at = time.monotonic()
-        if self._bridge is None and self.state == 'active':
+        if self._bridge is None:
             self._bridge = Bridge(self._initial_command())
 
     def _initial_command(self) -> shaping.Command:
@@ -147,9 +149,12 @@ class BridgeNode(FollowingNode):
             offset = time.monotonic() - now
             self._bridge = watchdog.receive(self._bridge, plan._replace(start=plan.start + offset))
 
-    def _tick(self) -> None:
-        if self._bridge is not None:  # before any joint state nothing is commanded
-            self._step()
+    def _tick(self, _moment: float) -> None:
+        with self._lock:
+            for subscription in self._topics:
+                subscription.poll()
+            if self._bridge is not None:  # before any joint state nothing is commanded
+                self._step()
 
     def _step(self) -> None:
         now = time.monotonic()
@@ -187,14 +192,15 @@ class BridgeNode(FollowingNode):
 
     def _engage(self) -> None:
         """Follow plans if armed and not paused; plans from before count no more."""
-        engaged = self._armed and not self._paused
-        if self._bridge is None or engaged == self._bridge.armed:
-            return
-        robot = self._task.robot
-        if engaged and shaping.is_at_rest(robot, self._bridge.command):
-            # a position that was commanded earlier may not be where the robot is now
-            self._bridge = self._bridge._replace(command=shaping.at_rest(robot, self._position))
-        self._bridge = watchdog.arm(self._bridge, engaged)
+        with self._lock:
+            engaged = self._armed and not self._paused
+            if self._bridge is None or engaged == self._bridge.armed:
+                return
+            robot, bridge = self._task.robot, self._bridge
+            if engaged and shaping.is_at_rest(robot, bridge.command):
+                # a position that was commanded earlier may not be where the robot is now
+                bridge = bridge._replace(command=shaping.at_rest(robot, self._position))
+            self._bridge = watchdog.arm(bridge, engaged)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 import functools
-import threading
 
 from geometry_msgs.msg import PoseStamped
 import numpy as np
@@ -12,6 +11,7 @@ from sensor_msgs.msg import JointState
 
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes.polling import PolledSubscription
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.series import Series
 from emppi_ros.state.tracking import Pose
@@ -23,10 +23,10 @@ APPLIED = 'emppi/applied'
 
 class Inputs:
     """
-    Subscribes to joint states, tracked poses and applied commands.
+    Joint states, tracked poses and applied commands: `poll` takes what has arrived.
 
-    Messages that cannot be used are dropped and kept in `errors`, by topic, until that
-    topic's next good one. `lock` guards everything for a reader in another thread.
+    Messages that cannot be used are dropped; why is kept in `errors`, by topic, until that
+    topic's next good one.
     """
 
     def __init__(
@@ -34,13 +34,10 @@ class Inputs:
         node: Node,
         task: Task,
         on_pose: Callable[[str, float, Pose], None] | None = None,
-        on_joints: Callable[[], None] | None = None,
     ) -> None:
         """Subscribe; `on_pose` takes poses in place of the estimator."""
         self._node, self._task = node, task
         self._on_pose = on_pose or self.estimate
-        self._on_joints = on_joints
-        self.lock = threading.RLock()
         self.estimator = Estimator(task)
         self.applied = Series('applied commands', reach_s=np.inf)
         self.stamps: dict[str, float] = {}
@@ -51,34 +48,40 @@ class Inputs:
         for name in task.objects:
             receive = functools.partial(self.take_pose, name)
             take.append((PoseStamped, f'tracking/{name}', receive, qos.SENSOR))
-        self._topics = {call: name for _, name, call, _ in take}
+        self._topics = [name for _, name, _, _ in take]
         self._subscriptions = [
-            node.create_subscription(kind, name, functools.partial(self._receive, name, call), q)
+            PolledSubscription(node, kind, name, functools.partial(self._receive, name, call), q)
             for kind, name, call, q in take
         ]
 
     def close(self) -> None:
         """Unsubscribe."""
         for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)
+            subscription.close()
         self._subscriptions = []
+
+    def poll(self) -> None:
+        """Take every message that has arrived."""
+        for subscription in self._subscriptions:
+            subscription.poll()
+
+    def clear(self) -> None:
+        """Forget all that was received, and what waits to be."""
+        for subscription in self._subscriptions:
+            subscription.drop()
+        self.estimator.clear()
+        self.applied.clear()
+        self.stamps.clear()
+        self.errors.clear()
 
     def ages(self, now: float) -> dict[str, float]:
         """Return the age [s] of the newest message of every topic; infinite if there is none."""
-        topics = self._topics.values()
-        return {name: now - self.stamps.get(name, -np.inf) for name in topics}
-
-    def commands(self, times: Array) -> Array:
-        """Return the commands (n, joints) applied at `times` (n,)."""
-        with self.lock:
-            return self.applied.hold(times)
+        return {name: now - self.stamps.get(name, -np.inf) for name in self._topics}
 
     def take_joints(self, message: JointState) -> float:
         """Take a joint state."""
         stamp, position, velocity = convert.read_joints(self._task.robot, message)
         self.estimator.add_joints(stamp, position, velocity)
-        if self._on_joints is not None:
-            self._on_joints()
         return stamp
 
     def take_applied(self, message: JointState) -> float:
@@ -99,8 +102,7 @@ class Inputs:
 
     def _receive(self, topic: str, take: Callable, message: object) -> None:
         try:
-            with self.lock:
-                self.stamps[topic] = take(message)
+            self.stamps[topic] = take(message)
             self.errors.pop(topic, None)
         except EmppiError as error:
             self.errors[topic] = f'{topic}: {error}'

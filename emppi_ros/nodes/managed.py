@@ -7,6 +7,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import parameters
 from emppi_ros.nodes.diagnostics import ERROR, Diagnostics, Report
+from emppi_ros.nodes.polling import Loop
 
 
 class ManagedNode(LifecycleNode):
@@ -24,6 +25,7 @@ class ManagedNode(LifecycleNode):
             parameters.declare(self, 'autostart', True, 'configure and activate by oneself')
         )
         self.problem = ''  # what kept the node from being configured
+        self.loop: Loop | None = None  # while the node works
         self.diagnostics = Diagnostics(self, self._report)
 
     def setup(self) -> None:
@@ -34,6 +36,8 @@ class ManagedNode(LifecycleNode):
 
     def stop(self) -> None:
         """Stop working."""
+        self.loop.stop()
+        self.loop = None
 
     def teardown(self) -> None:
         """Forget the task."""
@@ -54,6 +58,11 @@ class ManagedNode(LifecycleNode):
         """Stop working and shut down, from any state."""
         if self.state in ('unconfigured', 'inactive', 'active'):
             self.trigger_shutdown()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the node can go on no more."""
+        return self.loop is not None and bool(self.loop.failure)
 
     @property
     def state(self) -> str:

@@ -10,7 +10,6 @@ from collections import deque
 from dataclasses import dataclass
 import math
 import sys
-import threading
 import time
 
 import numpy as np
@@ -30,6 +29,7 @@ from emppi_ros.nodes.following import TOPIC
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.managed import ManagedNode
 from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.nodes.polling import Loop
 from emppi_ros.tasks.task import parse_task, task_text
 
 Array = npt.NDArray[np.float64]
@@ -53,19 +53,18 @@ class PlannerNode(ManagedNode):
         super().__init__('planner', **kwargs)
         self._parameters = declare_all(self, PlannerParameters)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
 
     @property
     def failed(self) -> bool:
         """Whether the node was to start by itself and cannot: its task is at fault."""
-        return self.autostart and bool(self.problem)
+        return super().failed or (self.autostart and bool(self.problem))
 
     def setup(self) -> None:
         """Load the task and tell everyone."""
         text = task_text(self._parameters.task, self._parameters.robot)
         self.task = parse_task(text, self._parameters.task)
         self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
+        self._period = 1.0 / self.task.planner.rate_hz
         self._belief: Belief | None = None
         self._belief_stamp, self._belief_error = -math.inf, ''
         self._plans: deque[Plan] = deque(maxlen=10)
@@ -80,14 +79,12 @@ class PlannerNode(ManagedNode):
 
     def start(self) -> None:
         """Plan from now on."""
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._loop, name='planning', daemon=True)
-        self._thread.start()
+        self.inputs.clear()
+        self.loop = Loop('planning', self._period, self._cycle, self.now)
 
     def stop(self) -> None:
         """Let the cycle under way end, and start no other."""
-        self._stopping.set()
-        self._thread.join()
+        super().stop()
         self._planner.forget()
 
     def teardown(self) -> None:
@@ -128,30 +125,19 @@ class PlannerNode(ManagedNode):
         belief = self._belief
         if belief is None:
             raise StaleInputError(f'no belief received on {BELIEF} yet')
-        with self.inputs.lock:
-            self._check_ages(moment)
-            stamp = self.inputs.estimator.stamp
-            state = self.inputs.estimator.state(stamp)
+        self.inputs.poll()
+        self._check_ages(moment)
+        stamp = self.inputs.estimator.stamp
+        state = self.inputs.estimator.state(stamp)
         self._planner.believe(belief)
-        start = moment + 1.0 / self.task.planner.rate_hz
+        start = moment + self._period
         plan, info = self._planner.cycle(state, stamp, start, self._commands)
         self._plans.append(plan)
         self._diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
 
-    def _loop(self) -> None:
-        """Plan at t_k = t_0 + k period; moments that have passed are skipped."""
-        period = 1.0 / self.task.planner.rate_hz
-        first, k = self.now(), 0
-        while not self._stopping.is_set():
-            k = max(k + 1, math.ceil((self.now() - first) / period))
-            moment = first + k * period
-            while (wait := moment - self.now()) > 0 and not self._stopping.is_set():
-                self._stopping.wait(min(wait, 0.1))  # looks again: the clock may be simulated
-            if not self._stopping.is_set():
-                self._cycle(moment, moment + period)
-
-    def _cycle(self, moment: float, start: float) -> None:
+    def _cycle(self, moment: float) -> None:
+        start = moment + self._period
         self._cycles += 1
         began = time.perf_counter()
         try:
@@ -170,9 +156,8 @@ class PlannerNode(ManagedNode):
 
     def _commands(self, times: Array) -> Array:
         """Return the commands in force at `times`: those applied, then the plans under way."""
-        with self.inputs.lock:
-            rows, last = self.inputs.applied.hold(times), self.inputs.applied.last_stamp
-            resting = not np.any(self.inputs.applied.last)
+        applied = self.inputs.applied
+        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
         if resting and self.task.robot.command != 'position':
             return rows  # a bridge that commands exact rest is following no plan
         for i in np.flatnonzero(times > last):
@@ -186,7 +171,7 @@ class PlannerNode(ManagedNode):
         limit = self._parameters.input_timeout_s
         old = {k: age for k, age in self.inputs.ages(now).items() if age > limit}
         if old:
-            words = [f'{k} ({age:.2f} s old)' if age < 1e9 else k for k, age in old.items()]
+            words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
             raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
 
     def _take_belief(self, message: PointCloud2) -> None:

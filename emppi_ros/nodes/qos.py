@@ -7,7 +7,7 @@ SENSOR = QoSProfile(
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
     history=HistoryPolicy.KEEP_LAST,
-    depth=10,
+    depth=200,  # they are read in batches, once per planning cycle
 )
 # facts that hold until replaced: whoever comes later still gets the last one
 LATCHED = QoSProfile(
@@ -21,5 +21,5 @@ DEFAULT = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE,
     history=HistoryPolicy.KEEP_LAST,
-    depth=50,
+    depth=200,
 )

@@ -7,6 +7,7 @@ clock; what it cannot catch up with is counted as lost.
 
 from collections.abc import Mapping, Sequence
 import sys
+import threading
 import time
 
 from geometry_msgs.msg import PoseStamped
@@ -20,7 +21,8 @@ from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.following import TOPIC, TaskTopic, try_take
 from emppi_ros.nodes.forward import command_topic
-from emppi_ros.nodes.parameters import declare, declare_all, Seeded
+from emppi_ros.nodes.parameters import Seeded, declare, declare_all
+from emppi_ros.nodes.polling import Loop, PolledSubscription
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks.task import Task
 
@@ -38,6 +40,8 @@ class SimulatorNode(Node):
             declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
         )
         self._robot: SimulatedRobot | None = None
+        self.loop: Loop | None = None
+        self._lock = threading.Lock()  # between physics and a reset
         self._problem, self._rejected, self._lost_s = '', 0, 0.0
         self._follow = TaskTopic(self, self._begin)
         self.diagnostics = Diagnostics(self, self.report)
@@ -46,7 +50,8 @@ class SimulatorNode(Node):
     def report(self) -> Report:
         """Return how the simulation is doing."""
         if self._robot is None:
-            return Report(ERROR if self._problem else WARN, self._problem or f'waiting for {TOPIC}')
+            level = ERROR if self._problem else WARN
+            return Report(level, self._problem or f'waiting for {TOPIC}')
         values = {
             'simulated_time_s': self._robot.time,
             'lost_s': self._lost_s,
@@ -54,6 +59,16 @@ class SimulatorNode(Node):
         }
         problem = self._follow.changed or self._problem
         return Report(WARN if problem else OK, problem or 'simulating', values)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the node can go on no more."""
+        return self.loop is not None and bool(self.loop.failure)
+
+    def end(self) -> None:
+        """Stop the physics."""
+        if self.loop is not None:
+            self.loop.stop()
 
     def _begin(self) -> None:
         task = try_take(self, self._follow)
@@ -75,20 +90,25 @@ class SimulatorNode(Node):
             name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
             for name in task.objects
         }
-        self.create_subscription(
-            Float64MultiArray, command_topic(task.robot), self._command, qos.DEFAULT
+        self._commands = PolledSubscription(
+            self, Float64MultiArray, command_topic(task.robot), self._command, qos.DEFAULT
         )
         settings = task.simulation
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
         self._rebase()
-        self._timer = self.create_timer(self._every * settings.timestep_s, self._advance)
+        self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 
     def _rebase(self) -> None:
         """Let simulated time 0 be now."""
         self._began = time.monotonic()
         self._epoch = self.get_clock().now().nanoseconds * 1e-9
         self._done = 0
+
+    def _work(self, _moment: float) -> None:
+        with self._lock:
+            self._advance()
+            self._commands.poll()
 
     def _advance(self) -> None:
         """Step up to this moment; publish what sensors say on the way."""
@@ -122,7 +142,6 @@ class SimulatorNode(Node):
             self._rejected += 1
             self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
             return
-        self._advance()  # the command before this one was in force until now
         self._robot.command(command)
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -130,8 +149,9 @@ class SimulatorNode(Node):
         if self._robot is None:
             response.message = 'no task yet'
             return response
-        self._robot.reset()
-        self._rebase()
+        with self._lock:
+            self._robot.reset()
+            self._rebase()
         response.message = 'robot and objects are back at the start'
         return response
 
