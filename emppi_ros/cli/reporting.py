@@ -20,9 +20,7 @@ def check_video(path: Path) -> None:
     video.check_renderer()
 
 
-def write_plots(
-    task: Task, record: Recording, summary: Mapping[str, Any], folder: Path
-) -> None:
+def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folder: Path) -> None:
     """Write all plots and summary.json into a folder, made if need be."""
     _make(folder)
     for path in plots.write_all(task, record, folder):

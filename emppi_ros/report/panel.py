@@ -84,7 +84,9 @@ class Panel:
     def _start_single(self, axis: Axes) -> list[Artist]:
         """Lay out a histogram of the only parameter."""
         self._edges = np.linspace(*self._range(0), _BINS + 1)
-        axis.set(xlabel=plots.label(self._task, 0), ylabel='weight', xlim=self._range(0), ylim=(0, 1))
+        axis.set(
+            xlabel=plots.label(self._task, 0), ylabel='weight', xlim=self._range(0), ylim=(0, 1)
+        )
         axis.set_title('Belief')
         axis.axvline(self._record.truth[0], color=plots.RED, linestyle='--', label='true value')
         self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=plots.BLUE)

@@ -160,7 +160,9 @@ def latency(task: Task, record: Recording) -> Figure:
             axis.axvline(value, color=color, linewidth=1.6, label=f'{name} {value:.2f} ms')
         if limit:
             axis.axvline(limit, color=GREY, linestyle='--', label=f'{meaning} {limit:.0f} ms')
-        axis.set(title=title, xlabel='time [ms]', ylabel='count (log)', yscale='log', ylim=(0.7, None))
+        axis.set(
+            title=title, xlabel='time [ms]', ylabel='count (log)', yscale='log', ylim=(0.7, None)
+        )
         axis.legend()
     return figure
 

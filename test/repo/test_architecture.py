@@ -1,0 +1,106 @@
+"""The border to ROS, and the one way that imports go."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+import subprocess
+import sys
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / 'emppi_ros'
+FILES = sorted(PACKAGE.rglob('*.py'))
+
+LAYERS = [
+    {'nodes', 'cli'},
+    {'loop', 'sim', 'report'},
+    {'state', 'tasks', 'bridge', 'belief', 'control'},
+    {'model'},
+    {'weights', 'config', 'errors', 'paths', '__init__'},
+]
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix('.py')
+
+
+def layer(name: str) -> int:
+    (found,) = [i for i, names in enumerate(LAYERS) if name in names]
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Return the dotted names that a file imports, those inside of functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f'{path}: imports are absolute here'
+            found |= {f'{node.module}.{alias.name}' for alias in node.names}
+    return found
+
+
+def arrows(path: Path) -> set[str]:
+    """Return the parts of this package that a file imports."""
+    inner = {name.split('.')[1] for name in imports(path) if name.startswith('emppi_ros.')}
+    return {name for name in inner if name != '__version__'} - {part(path)}
+
+
+def is_ros(name: str) -> bool:
+    root = name.split('.')[0]
+    return (
+        root in {'rclpy', 'launch', 'launch_ros', 'ament_index_python', 'rcl_interfaces'}
+        or root.startswith('launch')
+        or root.endswith(('_msgs', '_srvs'))
+    )
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_ros_is_imported_in_nodes_only(path: Path) -> None:
+    if part(path) != 'nodes':
+        assert not {name for name in imports(path) if is_ros(name)}
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down_the_layers(path: Path) -> None:
+    for target in arrows(path):
+        assert layer(part(path)) <= layer(target), f'{path.name} imports {target}, which is above'
+
+
+def test_control_never_imports_belief() -> None:
+    for path in (PACKAGE / 'control').glob('*.py'):
+        assert 'belief' not in arrows(path)
+
+
+def test_folders_import_one_another_without_circles() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        graph.setdefault(part(path), set()).update(arrows(path))
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f'a circle of imports: {" -> ".join(error.args[1])}')
+
+
+def test_the_core_and_the_command_load_no_ros() -> None:
+    modules = [
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in FILES
+        if part(path) != 'nodes' and path.name != '__main__.py'
+    ]
+    code = (
+        f'import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n'
+        'roots = {name.split(".")[0] for name in sys.modules}\n'
+        'print(*(n for n in roots if n == "rclpy" or n.startswith("launch") or n.endswith("_msgs")))'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def test_the_physics_batch_has_one_caller() -> None:
+    callers = {p.name for p in FILES if any(n.startswith('mujoco.batch') for n in imports(p))}
+    assert callers == {'ensemble.py'}
