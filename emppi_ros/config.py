@@ -8,9 +8,9 @@ dataclass, checks every value against its annotation and its `check`, and raises
 
 from collections.abc import Callable, Mapping
 import dataclasses
-import math
 from pathlib import Path
 import re
+import sys
 import types
 import typing
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from emppi_ros.errors import ConfigError, unknown
 T = TypeVar('T')
 
 MAX_BYTES = 1 << 20  # a task file is a few kilobytes; anything larger is a mistake
+MAX_INT = 1_000_000_000  # nothing here is counted in billions
 
 
 class _Loader(yaml.SafeLoader):
@@ -45,10 +46,14 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# PyYAML follows YAML 1.1, where 1e-4 is a string for want of a dot
+# PyYAML follows YAML 1.1, where 1e-4 (no dot) and 1.5e3 (no sign) are strings
 _Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'^[-+]?[0-9]+[eE][-+]?[0-9]+$'), list('-+0123456789')
+    'tag:yaml.org,2002:float',
+    re.compile(r'^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$'),
+    list('-+.0123456789'),
 )
+# what PyYAML raises for an explicit tag whose value does not fit, such as `!!int ""`
+_MISFITS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
@@ -59,7 +64,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
         data = yaml.load(text, Loader=_Loader)
     except ConfigError as error:
         raise ConfigError(f'{where}: {error}') from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, *_MISFITS) as error:
         raise ConfigError(f'{where}: not valid YAML: {error}') from None
     if not isinstance(data, dict):
         raise ConfigError(f'{where}: expected a mapping of keys, found {type(data).__name__}')
@@ -145,9 +150,13 @@ def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: ANN401
     if origin in (dict, Mapping) and isinstance(value, dict):
         return {k: _convert(v, args[1], f'{where}: {k}') for k, v in value.items()}
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not math.isfinite(value):
+        if not abs(value) <= sys.float_info.max:  # NaN, infinity, or an integer of 400 digits
             raise ConfigError(f'{where}: found {_show(value)}, expected a finite number')
         return float(value)
+    if hint is int and type(value) is int and abs(value) > MAX_INT:
+        raise ConfigError(
+            f'{where}: found {_show(value)}, expected a whole number up to {MAX_INT}'
+        )
     if hint is Any or (
         hint in (int, str, bool, dict) and type(value) is hint  # True is no integer here
     ):

@@ -28,13 +28,14 @@ def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str)
     if 'residual' not in data:
         raise ConfigError(f"{where}: missing key 'residual' (one of {', '.join(RESIDUALS)})")
     name = data['residual']
-    if name not in RESIDUALS:
+    if not isinstance(name, str) or name not in RESIDUALS:
         raise ConfigError(f'{where}: residual: {unknown("residual", name, RESIDUALS)}')
     arguments = {k: v for k, v in data.items() if k != 'residual'}
+    residual = config.build(RESIDUALS[name], arguments, f'{where} ({name})')
     try:
-        return config.build(RESIDUALS[str(name)], arguments, f'{where} ({name})').bind(model)
-    except SceneError as error:
-        raise SceneError(f'{where}: {error}') from None
+        return residual.bind(model)
+    except (ConfigError, SceneError) as error:
+        raise type(error)(f'{where}: {error}') from None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,10 @@ class Robot:
 
     def __post_init__(self) -> None:
         """Check lengths and names against one another."""
-        if len(set(self.joints)) != len(self.joints) or not self.joints:
-            raise ConfigError('joints: needs at least one name, and no name twice')
+        for name in ('joints', 'commanded'):
+            given = getattr(self, name)
+            if len(set(given)) != len(given) or not given:
+                raise ConfigError(f'{name}: needs at least one name, and no name twice')
         for name in self.commanded:
             if name not in self.joints:
                 raise ConfigError(f'commanded: {name!r} is not one of joints')
@@ -78,7 +80,8 @@ class Robot:
         }
         for name, (values, length) in rows.items():
             if len(values) != length:
-                raise ConfigError(f'{name}: {len(values)} values, expected {length}')
+                of = 'joints' if name == 'home' else 'commanded'
+                raise ConfigError(f'{name}: {len(values)} values, expected {length} (as {of})')
         for name in ('velocity', 'acceleration', 'jerk', 'effort'):
             if any(value <= 0 for value in getattr(limits, name)):
                 raise ConfigError(f'limits: {name}: every value must be above 0')

@@ -185,7 +185,9 @@ class Task:
         names = [parameter.name for parameter in self.parameters]
         for name in truth:
             if name not in names:
-                raise ConfigError(f'simulation: truth: {unknown("parameter", name, names)}')
+                raise ConfigError(
+                    f'simulation: truth: not in parameters: {unknown("parameter", name, names)}'
+                )
         for name in names:
             if name not in truth:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
