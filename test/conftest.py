@@ -85,6 +85,19 @@ BLOCK = """
 </mujoco>
 """
 
+
+class _Plain(yaml.SafeDumper):
+    """Writes a value twice rather than with an alias, which our loader refuses."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def dump(data: object) -> str:
+    """Return YAML without aliases."""
+    return yaml.dump(data, Dumper=_Plain)
+
+
 SCENES = {'slider': SLIDER, 'two_link': TWO_LINK, 'block': BLOCK}
 
 
@@ -204,11 +217,11 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
         data = copy.deepcopy(TASKS[name] if data is None else data)
         (tmp_path / f'{name}.xml').write_text(SCENES[name])
         robot_path = tmp_path / f'{name}_robot.yaml'
-        robot_path.write_text(yaml.safe_dump(ROBOTS[name] if robot is None else robot))
+        robot_path.write_text(dump(ROBOTS[name] if robot is None else robot))
         if data.get('robot') == f'{name}_robot.yaml':
             data['robot'] = str(robot_path)
         path = tmp_path / f'{name}.yaml'
-        path.write_text(yaml.safe_dump(data))
+        path.write_text(dump(data))
         return path
 
     return write

@@ -1,0 +1,236 @@
+"""Tasks and robots: each shipped one works, and each wrong key is an error that names it."""
+
+import copy
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import mujoco
+import numpy as np
+import pytest
+import yaml
+
+from emppi_ros import config, paths
+from emppi_ros.belief import particles, prior
+from emppi_ros.errors import ConfigError, EmppiError, SceneError
+from emppi_ros.loop.planner import Planner
+from emppi_ros.tasks import robot as robots
+from emppi_ros.tasks.task import Task, TaskFile, load_task, parse_task
+
+TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')
+VALUES = (None, 'x', -1, 0, math.nan, math.inf, [], {}, True, '1e400')
+
+
+def _yaml(kind, name):
+    return config.load(paths.find_config(kind, name))
+
+
+def _places(data, path=()):
+    """Yield the path of every key and list entry of nested YAML."""
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for name, value in items:
+        yield (*path, name)
+        if isinstance(value, (dict, list)):
+            yield from _places(value, (*path, name))
+
+
+def _mutate(data, place, change):
+    """Return a copy of YAML data with one place deleted, renamed or replaced."""
+    data = copy.deepcopy(data)
+    parent = data
+    for name in place[:-1]:
+        parent = parent[name]
+    if change == 'delete':
+        del parent[place[-1]]
+    elif change == 'rename':
+        value = parent[place[-1]]
+        if isinstance(parent, dict):
+            del parent[place[-1]]
+            parent[f'{place[-1]}_'] = value
+        else:
+            parent[place[-1]] = f'{value}_'
+    else:
+        parent[place[-1]] = VALUES[change]
+    return data
+
+
+def _text(data):
+    return yaml.safe_dump(data).replace("'1e400'", '1e400')
+
+
+CHANGES = ['delete', 'rename', *range(len(VALUES))]
+EVERY = [
+    (kind, name, place)
+    for kind, names in (('tasks', TASKS), ('robots', ROBOTS))
+    for name in names
+    for place in _places(_yaml(kind, name))
+]
+
+
+@settings(max_examples=150)  # of 3540; all of them take a minute, and passed when this was written
+@given(st.sampled_from(EVERY), st.sampled_from(CHANGES))
+def test_a_mutated_yaml_loads_or_is_an_error_that_names_the_key(where, change):
+    kind, name, place = where
+    text = _text(_mutate(_yaml(kind, name), place, change))
+    try:
+        if kind == 'tasks':
+            parse_task(text, 'file')
+        else:
+            config.build(robots.Robot, config.parse(text, 'file'), 'file')
+    except EmppiError as error:
+        message = str(error)
+        assert message.startswith('file: '), message
+        keys = [str(part) for part in place if isinstance(part, str)]
+        value = _get(_yaml(kind, name), place)
+        named = [keys[-1], *keys[:-1][-1:], *([value] if isinstance(value, str) else [])]
+        assert any(part in message for part in named), (place, change, message)
+
+
+def _get(data, place):
+    for part in place:
+        data = data[part]
+    return data
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_every_required_key_of_a_shipped_task_is_missed_by_name(name):
+    for place in _places(_yaml('tasks', name)):
+        if len(place) == 1 and isinstance(place[0], str):
+            text = _text(_mutate(_yaml('tasks', name), place, 'delete'))
+            try:
+                parse_task(text, 'file')
+            except EmppiError as error:
+                assert place[0] in str(error)
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_every_shipped_task_plans_five_times_with_finite_costs(name, rng):
+    task = load_task(name)
+    planner = Planner(task, rng)
+    count = task.belief.particles
+    planner.believe(particles.uniform(prior.sample(task.parameters, task.priors, count, rng)))
+    applied = np.zeros(len(task.robot.commanded))
+    for cycle in range(5):
+        now = cycle / task.planner.rate_hz
+        plan, info = planner.cycle(
+            task.start(),
+            now,
+            now + 1.0 / task.planner.rate_hz,
+            lambda t: np.tile(applied, (len(t), 1)),
+        )
+        assert np.isfinite(info.costs).all() and info.diverged == 0
+        assert np.isfinite(plan.values).all()
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_the_text_of_a_task_says_the_same_as_its_file(name):
+    text = paths.find_config('tasks', name).read_text()
+    ours, theirs = parse_task(text), load_task(name)
+    assert ours.file == theirs.file and ours.parameters == theirs.parameters
+    assert ours.truth == theirs.truth and ours.robot == theirs.robot
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_hidden_truth_is_possible_and_the_prior_knows_it(name):
+    task = load_task(name)
+    rng = np.random.default_rng(0)
+    truth = prior.sample(task.parameters, task.truth, 200, rng)
+    belief = prior.sample(task.parameters, task.priors, 200, rng)
+    # a prior that leaves out the truth cannot be updated to it; 1.1 allows for the extremes
+    assert np.all(belief.min(axis=0) < truth.min(axis=0) * 1.1)
+    assert np.all(belief.max(axis=0) > truth.max(axis=0) / 1.1)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_every_shipped_robot_loads_with_its_home_within_limits(name):
+    robot = robots.load_robot(name)
+    home = dict(zip(robot.joints, robot.home, strict=True))
+    for joint, low, high in zip(
+        robot.commanded, robot.limits.position.lower, robot.limits.position.upper, strict=True
+    ):
+        assert low < home[joint] < high
+
+
+def test_a_task_starts_with_the_robot_at_home_and_objects_where_the_scene_has_them(make_task):
+    task = make_task('block')
+    start = task.start()
+    assert start.qpos[task.map.qpos] == [0.0]
+    item = task.objects['block']
+    assert start.qpos[item.qpos : item.qpos + 3].tolist() == [0.0, 0.0, 0.05]
+    start.qpos[:] = 9.0
+    assert task.start().qpos[0] == 0.0 and not np.any(task.model.qpos0 == 9.0)
+
+
+def test_the_physics_step_is_the_plan_step_over_its_substeps(make_task):
+    assert make_task('slider').model.opt.timestep == 0.05 / 5
+
+
+def test_the_error_is_the_length_of_the_success_residual(make_task):
+    task = make_task('block')
+    data = mujoco.MjData(task.model)
+    data.qpos[:] = task.start().qpos
+    data.qpos[1:3] = 0.2, 0.4  # the block's x and y: 0.3 and 0.4 from the goal
+    mujoco.mj_forward(task.model, data)
+    assert task.error(task.model, data) == pytest.approx(0.5, rel=1e-14)
+
+
+BLOCK_MISTAKES = {
+    'unknown object body': (
+        ('objects', 'block', 'body'),
+        'box',
+        "unknown body 'box'.*block, push",
+    ),
+    'object without free joint': (('objects', 'block', 'body'), 'pusher', 'no free joint'),
+    'nobody measures': (('objects',), {}, "joint 'block' of the scene is measured by nobody"),
+    'unknown scene': (('scene',), 'none.xml', "unknown scene 'none.xml'.*block.xml"),
+    'unknown robot': (('robot',), 'pandaa', "unknown robot 'pandaa' .did you mean 'panda'"),
+    'missing robot file': (('robot',), 'no.yaml', 'no.yaml: no such file'),
+    'unknown truth': (
+        ('simulation', 'truth'),
+        {'m': {}},
+        "truth: not in parameters: unknown parameter 'm'.*mass",
+    ),
+    'missing truth': (('simulation', 'truth'), {}, "truth: missing parameter 'mass'"),
+    'bad prior': (
+        ('parameters', 'mass', 'prior', 'sd'),
+        -1.0,
+        'parameters: mass: prior: sd: foun',
+    ),
+    'crossed bounds': (('parameters', 'mass', 'lower'), 30.0, 'parameters: mass: lower: found 30'),
+    'unphysical': (('parameters', 'mass', 'lower'), None, 'parameters: mass: lower: body_mass'),
+    'unknown field': (('parameters', 'mass', 'field'), 'm', 'parameters: mass: field: unknown'),
+    'unknown of': (
+        ('parameters', 'mass', 'of'),
+        'm',
+        "unknown body 'm'; available: block, pusher",
+    ),
+    'noise': (('planner', 'noise_variance'), [1, 2], 'noise_variance: 2 values for 1 controls'),
+    'filter': (('planner', 'filter_window'), 7, 'planner: filter_window: 7 steps exceed the hori'),
+    'even filter': (('planner', 'filter_window'), 6, 'planner: filter_window: found 6'),
+    'likelihood': (('belief', 'likelihood'), {}, 'belief: likelihood: .*nothing to learn from'),
+    'success': (('success', 'residual', 'of'), 'body:b', "success: residual: .*unknown body 'b'"),
+    'cost': (('cost', 'reach', 'to'), 'site:b', "cost: reach.*unknown site 'b'.*goal, pusher"),
+}
+
+
+@pytest.mark.parametrize('mistake', BLOCK_MISTAKES)
+def test_a_mistake_in_a_task_is_an_error_that_names_the_file_and_the_key(
+    write_task, task_data, mistake
+):
+    place, value, match = BLOCK_MISTAKES[mistake]
+    data = task_data('block')
+    parent = data
+    for name in place[:-1]:
+        parent = parent[name]
+    parent[place[-1]] = value
+    with pytest.raises((ConfigError, SceneError), match=rf'block\.yaml: .*{match}'):
+        load_task(str(write_task('block', data)))
+
+
+def test_keys_of_the_file_are_the_fields_of_its_class():
+    with pytest.raises(ConfigError, match="unknown key 'planer' .did you mean 'planner'"):
+        parse_task(_text({**_yaml('tasks', TASKS[0]), 'planer': {}}), 'file')
+    assert {'name', 'scene', 'robot', 'cost', 'success', 'planner', 'belief', 'simulation'} <= set(
+        TaskFile.__dataclass_fields__
+    )
+    assert isinstance(load_task(TASKS[0]), Task)
