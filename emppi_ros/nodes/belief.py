@@ -56,7 +56,8 @@ class BeliefNode(FollowingNode):
         self._waiting: deque[_Waiting] = deque()
         self._learned_at, self._last = -np.inf, None
         self._updates = self._resampled = self._jumps = self._skipped = 0
-        self._ess, self._error = float(len(self._filter.belief.theta)), ''
+        self._ess = self._ess_min = float(len(self._filter.belief.theta))
+        self._error = ''
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._inputs = Inputs(self, self.task, self._take_pose)
 
@@ -82,6 +83,7 @@ class BeliefNode(FollowingNode):
         values: dict[str, object] = {
             'updates': self._updates,
             'ess': self._ess,
+            'ess_min': self._ess_min,
             'entropy_nats': weights.entropy(belief.log_weights),
             'resampled': self._resampled,
             'restarts_after_jumps': self._jumps,
@@ -147,7 +149,7 @@ class BeliefNode(FollowingNode):
         if update is not None:
             self._updates += 1
             self._resampled += update.resampled
-            self._ess = update.ess
+            self._ess, self._ess_min = update.ess, min(update.ess, self._ess_min)
             self._publish(stamp)
 
     def _jumped(self, elapsed: float, before: State, after: State) -> bool:

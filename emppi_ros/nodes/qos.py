@@ -23,3 +23,10 @@ DEFAULT = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=200,
 )
+# what is latched, to one who wants to see all of it and not only the last
+EVERY = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    history=HistoryPolicy.KEEP_LAST,
+    depth=200,
+)

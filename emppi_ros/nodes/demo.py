@@ -1,0 +1,144 @@
+"""`emppi demo`: the graph on this machine, without `launch`, and a recorder that watches it."""
+
+from collections.abc import Callable
+from pathlib import Path
+import time
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_srvs.srv import SetBool
+
+from emppi_ros.errors import EmppiError
+from emppi_ros.nodes import graph
+from emppi_ros.nodes.children import Children, environment
+from emppi_ros.nodes.recorder import Recorder
+from emppi_ros.report.recording import Recording
+from emppi_ros.sim.robot import draw_truth
+from emppi_ros.tasks.task import load_task
+
+_START_S = 60.0  # for the graph to come up
+_POLL_S = 0.02
+
+
+class DemoError(EmppiError):
+    """The graph did not do what it should."""
+
+
+def run_demo(
+    task: str,
+    duration_s: float | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[dict[str, Any], Recording]:
+    """
+    Run a task as a graph of processes, in real time, until success or for its time.
+
+    Parameters
+    ----------
+    task : str
+        Name or path of the task.
+    duration_s : float, optional
+        Time allowed, from arming on; the task's own by default.
+    seed : int
+        Of the hidden truth, the sensors' noise, planner and belief.
+    out : Path, optional
+        Folder for what the nodes print.
+    progress : callable, optional
+        Gets the seconds since arming.
+
+    Returns
+    -------
+    summary : dict
+        What `emppi demo --json` prints.
+    recording : Recording
+        What the report is made from.
+
+    Raises
+    ------
+    EmppiError
+        If a node dies, or the graph does not come up.
+
+    """
+    loaded = load_task(task)
+    surroundings = environment()
+    context = rclpy.Context()
+    context.init(domain_id=int(surroundings['ROS_DOMAIN_ID']))
+    node = Node('recorder', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    specs = graph.describe(task, '', seed, 'forward')
+    children = Children(specs, surroundings, None if out is None else out / 'log')
+    try:
+        watch = _Watch(children, executor, node, Recorder(node, loaded))
+        watch.wait_for(watch.ready, _START_S)
+        watch.arm(True)
+        watch.follow(duration_s or loaded.file.duration_s, progress)
+        watch.arm(False)
+        watch.wait_for(watch.fresh_diagnostics(), 3.0)
+        return watch.recorder.summarize(draw_truth(loaded, seed))
+    finally:
+        children.stop()
+        executor.shutdown()
+        node.destroy_node()
+        context.try_shutdown()
+
+
+class _Watch:
+    """What goes on during a demo, step by step."""
+
+    def __init__(
+        self, children: Children, executor: SingleThreadedExecutor, node: Node, recorder: Recorder
+    ) -> None:
+        self._children, self._executor, self._node = children, executor, node
+        self.recorder = recorder
+        self._arm = node.create_client(SetBool, 'emppi/arm')
+
+    def ready(self) -> bool:
+        """Return whether plans are made and the bridge can be armed."""
+        planned = float(self.recorder.diagnostics.get('planner', {}).get('rate_hz', 'nan'))
+        return planned > 0.0 and 'bridge' in self.recorder.diagnostics
+
+    def fresh_diagnostics(self) -> Callable[[], bool]:
+        """Return a condition: the planner has reported once more than by now."""
+        before = self.recorder.diagnostics.get('planner')
+        return lambda: self.recorder.diagnostics.get('planner') is not before
+
+    def arm(self, armed: bool) -> None:
+        """Call `emppi/arm`."""
+        future = self._arm.call_async(SetBool.Request(data=armed))
+        self.wait_for(future.done, 5.0)
+        answer = future.result()
+        if not answer.success:
+            raise DemoError(f'emppi/arm: {answer.message}')
+        if armed:
+            self.recorder.start(self._node.get_clock().now().nanoseconds * 1e-9)
+
+    def follow(self, duration_s: float, progress: Callable[[float], None] | None) -> None:
+        """Record until success, or for a time."""
+        began = time.monotonic()
+        while (elapsed := time.monotonic() - began) < duration_s:
+            self._step()
+            if progress is not None:
+                progress(elapsed)
+            if self.recorder.success_time is not None:
+                break
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Watch until a condition holds; DemoError with what nodes say if it never does."""
+        began = time.monotonic()
+        while not condition():
+            self._step()
+            if time.monotonic() - began > timeout_s:
+                said = '; '.join(f'{k}: {v}' for k, v in self.recorder.messages.items())
+                raise DemoError(
+                    f'the graph did not come up in {timeout_s:g} s; it says: {said or "nothing"}'
+                )
+
+    def _step(self) -> None:
+        self._executor.spin_once(timeout_sec=0.0)
+        self.recorder.poll()
+        self._children.check()
+        time.sleep(_POLL_S)

@@ -1,0 +1,40 @@
+"""The graph: which nodes there are, and with which parameters. For launch and for the demo."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PACKAGE = 'emppi_ros'
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node, in a process of its own."""
+
+    name: str  # of the node, and of its module in emppi_ros.nodes
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    simulated_only: bool = False  # a real robot and tracker take its place
+
+    @property
+    def executable(self) -> str:
+        """The installed executable, for launch and `ros2 run`."""
+        return f'emppi_{self.name}'
+
+    @property
+    def module(self) -> str:
+        """What `python -m` runs where nothing is installed."""
+        return f'{PACKAGE}.nodes.{self.name}'
+
+
+def describe(task: Any, robot: Any, seed: Any, backend: Any) -> list[NodeSpec]:  # noqa: ANN401
+    """
+    Return the nodes; arguments are plain values, or substitutions of a launch file.
+
+    The planner alone is told the task: it publishes it, and all others follow.
+    """
+    return [
+        NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
+        NodeSpec('belief', {'seed': seed}),
+        NodeSpec('bridge', {'backend': backend}),
+        NodeSpec('simulator', {'seed': seed}, simulated_only=True),
+    ]

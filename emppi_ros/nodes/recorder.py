@@ -1,0 +1,170 @@
+"""The recorder: listens to a running graph, and judges success by what it hears."""
+
+from collections import defaultdict
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from rclpy.node import Node
+from sensor_msgs.msg import JointState, PointCloud2
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros import weights
+from emppi_ros.belief.particles import Belief
+from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.nodes import cloud, convert, qos
+from emppi_ros.nodes.inputs import APPLIED, Inputs
+from emppi_ros.nodes.planner import BELIEF
+from emppi_ros.nodes.polling import PolledSubscription
+from emppi_ros.report.recording import Recording
+from emppi_ros.tasks.task import Task
+
+_STEP_S = 0.02  # between two recorded states
+
+
+class Recorder:
+    """Takes down a run, from the call of `start` on."""
+
+    def __init__(self, node: Node, task: Task) -> None:
+        """Subscribe."""
+        self._task, self._data = task, mujoco.MjData(task.model)
+        self._inputs = Inputs(node, task)
+        self._subscriptions = [
+            PolledSubscription(node, PointCloud2, BELIEF, self._take_belief, qos.EVERY),
+            PolledSubscription(node, JointTrajectory, 'emppi/plan', self._take_plan, qos.DEFAULT),
+            PolledSubscription(node, JointState, APPLIED, self._take_applied, qos.DEFAULT),
+            PolledSubscription(
+                node, DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT
+            ),
+        ]
+        self.diagnostics: dict[str, dict[str, str]] = {}  # by node, as last said
+        self.messages: dict[str, str] = {}
+        self.belief: Belief | None = None
+        self.success_time: float | None = None
+        self.started: float | None = None
+        self._below_since: float | None = None
+        self._rows: dict[str, list[Any]] = defaultdict(list)
+        self._first: dict[str, str] = {}
+
+    def start(self, now: float) -> None:
+        """Record from now on; the clock counts from here."""
+        self.started = now
+        self._first = dict(self.diagnostics.get('planner', {}))
+        self._rows.clear()
+
+    def poll(self) -> None:
+        """Take what has arrived."""
+        self._inputs.poll()
+        for subscription in self._subscriptions:
+            subscription.poll()
+        if self.started is not None:
+            self._record()
+
+    def _record(self) -> None:
+        """Take down the newest estimated state, and judge it."""
+        stamp = self._inputs.estimator.stamp
+        last = self._rows['times'][-1] if self._rows['times'] else -np.inf
+        time = stamp - self.started
+        if time < max(0.0, last + _STEP_S - 1e-6):
+            return
+        try:
+            state = self._inputs.estimator.state(stamp)
+        except StaleInputError:
+            return
+        self._data.qpos[:], self._data.qvel[:] = state
+        mujoco.mj_forward(self._task.model, self._data)
+        error = self._task.error(self._task.model, self._data)
+        for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
+            self._rows[name].append(value)
+        self._judge(time, error)
+
+    def _judge(self, time: float, error: float) -> None:
+        success = self._task.file.success
+        if not error < success.below:
+            self._below_since = None
+            return
+        if self._below_since is None:
+            self._below_since = time
+        if time - self._below_since >= success.hold_s and self.success_time is None:
+            self.success_time = time
+
+    def _take_belief(self, message: PointCloud2) -> None:
+        try:
+            self.belief = cloud.read_belief(self._task, message)
+        except EmppiError:  # the planner says why in its diagnostics
+            return
+        if self.started is not None:
+            time = convert.to_seconds(message.header.stamp) - self.started
+            self._rows['beliefs'].append((time, self.belief))
+
+    def _take_plan(self, message: JointTrajectory) -> None:
+        self._rows['plans'].append(convert.to_seconds(message.header.stamp))
+
+    def _take_applied(self, message: JointState) -> None:
+        self._rows['applied'].append(convert.to_seconds(message.header.stamp))
+
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            name = status.name.removeprefix('emppi: ')
+            values = {pair.key: pair.value for pair in status.values}
+            self.diagnostics[name], self.messages[name] = values, status.message
+            if name == 'planner' and self.started is not None:
+                self._rows['plan_ms'] += map(float, values.get('plan_ms_recent', '').split())
+
+    def summarize(self, truth: npt.NDArray[np.float64]) -> tuple[dict[str, Any], Recording]:
+        """Return the figures of the run, and its recording."""
+        task, rows = self._task, self._rows
+        record = self._recording(truth)
+        plans = rows['plans']
+        summary: dict[str, Any] = {
+            'task': task.name,
+            'success': self.success_time is not None,
+            'time_s': self.success_time or (rows['times'][-1] if rows['times'] else 0.0),
+            'rate_hz': (len(plans) - 1) / (plans[-1] - plans[0]) if len(plans) > 1 else 0.0,
+            'plan_ms': _quantiles(record.plan_ms),
+            'deadline_misses': self._since_start('deadline_misses')
+            / max(self._since_start('cycles'), 1.0),
+            'bridge_period_ms': _quantiles(record.bridge_period_ms),
+            'belief_updates': len(rows['beliefs']),
+            'ess_min': float(self.diagnostics.get('belief', {}).get('ess_min', 'nan')),
+            'parameters': {},
+        }
+        if self.belief is not None:
+            mean = weights.mean(self.belief.log_weights, self.belief.theta)
+            sd = np.sqrt(np.diag(weights.covariance(self.belief.log_weights, self.belief.theta)))
+            summary['parameters'] = {
+                p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
+                for i, p in enumerate(task.parameters)
+            }
+        return summary, record
+
+    def _since_start(self, key: str) -> float:
+        last = self.diagnostics.get('planner', {})
+        return float(last.get(key, 0.0)) - float(self._first.get(key, 0.0))
+
+    def _recording(self, truth: npt.NDArray[np.float64]) -> Recording:
+        rows, beliefs, task = self._rows, self._rows['beliefs'], self._task
+        count = len(beliefs[0][1].theta) if beliefs else 0
+        return Recording(
+            times=np.array(rows['times']),
+            qpos=np.array(rows['qpos']).reshape(-1, task.model.nq),
+            error=np.array(rows['error']),
+            belief_times=np.array([time for time, _ in beliefs]),
+            belief_theta=np.array([b.theta for _, b in beliefs]).reshape(-1, count, len(truth)),
+            belief_weights=np.array([np.exp(b.log_weights) for _, b in beliefs]).reshape(
+                -1, count
+            ),
+            plan_ms=np.array(rows['plan_ms']),
+            bridge_period_ms=1e3 * np.diff(rows['applied']),
+            truth=truth,
+            ess=np.array([weights.effective_sample_size(b.log_weights) for _, b in beliefs]),
+        )
+
+
+def _quantiles(values: npt.NDArray[np.float64]) -> dict[str, float | None]:
+    """Return the median and the 99th percentile; null if there is nothing."""
+    if not len(values):
+        return {'p50': None, 'p99': None}
+    return {'p50': float(np.quantile(values, 0.5)), 'p99': float(np.quantile(values, 0.99))}
