@@ -103,4 +103,7 @@ def to_bounded(parameters: Sequence[Parameter], z: Array) -> Array:
             theta[:, i] = p.lower + np.exp(z[:, i])
         elif math.isfinite(p.upper):
             theta[:, i] = p.upper - np.exp(-z[:, i])
+        # rounded onto a bound, a particle could never come back: its transform is infinite
+        within = np.nextafter(p.lower, np.inf), np.nextafter(p.upper, -np.inf)
+        theta[:, i] = np.clip(theta[:, i], *within)
     return theta
