@@ -137,7 +137,8 @@ class BeliefNode(FollowingNode):
             self._observe(moment.stamp, measured, estimated)
         except EmppiError as error:  # the belief stays as it was
             self._error = str(error)
-            self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
+            if self._updates:  # at first, poses are older than the first joint state
+                self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
 
     def _observe(self, stamp: float, measured: State, estimated: State) -> None:
         last, self._last = self._last, (stamp, estimated)

@@ -34,6 +34,7 @@ from emppi_ros.tasks.task import parse_task, task_text
 
 Array = npt.NDArray[np.float64]
 BELIEF = 'emppi/belief'
+_PATIENCE = 100  # cycles before the first plan that are nobody's fault
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ class PlannerNode(ManagedNode):
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
             self._planner.forget()
-            self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
+            if self._starts or self._cycles > _PATIENCE:  # at first all wait for one another
+                self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         self._error = ''
         self._times.add(time.perf_counter() - began)

@@ -1,0 +1,58 @@
+"""Planner, belief and bridge; with a simulated robot, or a real one."""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from emppi_ros.nodes import graph
+
+ARGUMENTS = {
+    'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
+    'robot': ('', "name or path of a robot, in place of the task's own"),
+    'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
+    'backend': ('forward', 'how the bridge talks to the robot'),
+    'params_file': (
+        PathJoinSubstitution([FindPackageShare(graph.PACKAGE), 'config', 'nodes.yaml']),
+        'parameters of the nodes',
+    ),
+    'namespace': ('', 'namespace of all nodes'),
+    'seed': ('0', 'where random numbers start'),
+    'rviz': ('false', 'start rviz2'),
+    'use_sim_time': ('false', 'follow /clock'),
+    'log_level': ('info', 'of all nodes'),
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the graph that `emppi_ros.nodes.graph` describes."""
+    arguments = [
+        DeclareLaunchArgument(name, default_value=default, description=words)
+        for name, (default, words) in ARGUMENTS.items()
+    ]
+    told = {name: LaunchConfiguration(name) for name in ARGUMENTS}
+    texts = {name: ParameterValue(told[name], value_type=str) for name in ARGUMENTS}
+    use_sim_time = {'use_sim_time': ParameterValue(told['use_sim_time'], value_type=bool)}
+    nodes = [
+        Node(
+            package=graph.PACKAGE,
+            executable=spec.executable,
+            name=spec.name,
+            namespace=told['namespace'],
+            parameters=[told['params_file'], dict(spec.parameters), use_sim_time],
+            arguments=['--ros-args', '--log-level', told['log_level']],
+            condition=IfCondition(told['simulate']) if spec.simulated_only else None,
+            output='screen',
+        )
+        for spec in graph.describe(
+            task=texts['task'],
+            robot=texts['robot'],
+            seed=ParameterValue(told['seed'], value_type=int),
+            backend=texts['backend'],
+        )
+    ]
+    rviz = Node(package='rviz2', executable='rviz2', condition=IfCondition(told['rviz']))
+    return LaunchDescription([*arguments, *nodes, rviz])
