@@ -17,11 +17,14 @@ class ControlLimits(NamedTuple):
 
     def clip(self, controls: Array, previous: Array) -> Array:
         """Return controls (..., H, nu) within bounds, each in reach of the one before it."""
-        clipped = np.clip(controls, self.lower, self.upper)
+        clipped = np.minimum(np.maximum(controls, self.lower), self.upper)
         if np.all(np.isinf(self.rate)):
             return clipped
-        last = previous
-        for step in range(clipped.shape[-2]):
-            last = np.clip(clipped[..., step, :], last - self.rate, last + self.rate)
-            clipped[..., step, :] = last
-        return clipped
+        steps = np.ascontiguousarray(np.moveaxis(clipped, -2, 0))  # (H, ..., nu)
+        rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # rows of one size are quick
+        last = np.broadcast_to(previous, rate.shape)
+        for row in steps:
+            np.maximum(row, last - rate, out=row)
+            np.minimum(row, last + rate, out=row)
+            last = row
+        return np.ascontiguousarray(np.moveaxis(steps, 0, -2))

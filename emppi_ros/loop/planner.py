@@ -33,7 +33,10 @@ class Planner:
             task.model, task.parameters, count, rollouts, self.config.threads
         )
         self._limits = task.robot.control_limits(self.config.step_s)
-        self._order = np.argsort(task.map.ctrl)  # commanded joints -> model controls
+        # commanded joints -> model controls; mostly the same, then without a copy
+        order = np.argsort(task.map.ctrl)
+        same = np.array_equal(order, np.arange(len(order)))
+        self._order: slice | npt.NDArray[np.intp] = slice(None) if same else order
         self._log_weights = np.full(count, -math.log(count))
         self._controls: Array | None = None
         self._applied = np.zeros(len(task.robot.commanded))
@@ -62,15 +65,18 @@ class Planner:
         substep = config.step_s / config.substeps
         count = max(0, math.ceil((start - stamp) / substep - 1e-6))
         times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
-        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._order)))
+        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._applied)))
         begin = self.ensemble.predict(state, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
 
         def evaluate(controls: Array) -> Costs:
             fine = interpolation.upsample(
-                controls, applied, config.substeps, config.interpolation
-            )[..., self._order]
+                controls[..., self._order],
+                applied[self._order],
+                config.substeps,
+                config.interpolation,
+            )
             records = self.ensemble.rollout(begin, fine, self.task.cost.record)
             return self.task.cost.evaluate(records, begin, config.substeps)
 

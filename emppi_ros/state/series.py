@@ -68,7 +68,7 @@ class Series:
     def hold(self, times: Array) -> Array:
         """Return the rows in force at `times` (n,): each holds from its stamp to the next."""
         self._need_any()
-        index = np.searchsorted(self._stamps, times, side='right') - 1
+        index = [bisect_right(self._stamps, time) - 1 for time in times.tolist()]
         return np.array([self._rows[max(i, 0)] for i in index])
 
     def _need_any(self) -> None:

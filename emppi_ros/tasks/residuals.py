@@ -17,6 +17,7 @@ import numpy.typing as npt
 from emppi_ros.config import key, one_of
 from emppi_ros.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
+from emppi_ros.tasks.norms import l2
 
 Array = npt.NDArray[np.float64]
 Fields = Mapping[str, Array]
@@ -59,7 +60,9 @@ class Distance:
         """Find both places."""
         (kind_a, a), (kind_b, b) = _locate(model, self.of), _locate(model, self.to)
         field_a, field_b = _PLACES[kind_a], _PLACES[kind_b]
-        axes = ['xyz'.index(axis) for axis in self.axes]
+        axes: list[int] | slice = ['xyz'.index(axis) for axis in self.axes]
+        if self.axes in 'xyz':  # next to one another: a view is quicker than a copy
+            axes = slice(axes[0], axes[-1] + 1)
         return Bound(
             (field_a, field_b),
             lambda f: (f[field_b][..., b, :] - f[field_a][..., a, :])[..., axes],
@@ -100,7 +103,7 @@ class Behind:
             )
             push, goal = middle - pusher, target - middle
             cosine = np.einsum('...i,...i->...', push, goal)
-            lengths = np.linalg.norm(push, axis=-1) * np.linalg.norm(goal, axis=-1)
+            lengths = l2(push) * l2(goal)
             return (1.0 - cosine / np.maximum(lengths, 1e-9))[..., None]
 
         return Bound(fields, evaluate)
