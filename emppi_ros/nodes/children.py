@@ -33,6 +33,7 @@ class Children:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._environment = dict(environment)
         self._processes: dict[str, subprocess.Popen] = {}
+        self._ending: set[str] = set()
         for spec in specs:
             self.start(spec)
 
@@ -41,6 +42,7 @@ class Children:
         arguments = [sys.executable, '-m', spec.module, '--ros-args']
         for key, value in spec.parameters.items():
             arguments += ['-p', f'{key}:={_as_yaml(value)}']
+        self._ending.discard(spec.name)
         with self._log(spec.name).open('ab') as log:
             self._processes[spec.name] = subprocess.Popen(
                 arguments, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -49,7 +51,7 @@ class Children:
     def check(self) -> None:
         """Raise NodeDiedError, with its last words, if a process has ended."""
         for name, process in self._processes.items():
-            if process.poll() is not None:
+            if name not in self._ending and process.poll() is not None:
                 raise NodeDiedError(
                     f'node {name!r} ended with exit code {process.returncode}; it said:\n'
                     + self.last_words(name)
@@ -60,13 +62,14 @@ class Children:
         lines = self._log(name).read_text(encoding='utf-8', errors='replace').splitlines()
         return '\n'.join(lines[-_LAST_LINES:]) or '(nothing)'
 
-    def signal(self, name: str, number: int) -> None:
-        """Send a signal to one node."""
+    def end(self, name: str, number: int = signal.SIGINT) -> None:
+        """Ask one node to end; `check` expects that from now on."""
+        self._ending.add(name)
         self._processes[name].send_signal(number)
 
-    def wait(self, name: str, timeout_s: float = 10.0) -> int:
-        """Return the exit code of one node that is ending."""
-        return self._processes[name].wait(timeout_s)
+    def code(self, name: str) -> int | None:
+        """Return the exit code of one node, None while it runs."""
+        return self._processes[name].poll()
 
     def stop(self) -> dict[str, int]:
         """End all processes, by force where they do not; return their exit codes."""

@@ -144,8 +144,9 @@ def _split(seconds: float) -> dict[str, int]:
     """Return whole seconds and nanoseconds."""
     if not (math.isfinite(seconds) and abs(seconds) < 2**31):
         raise EmppiError(f'{seconds} s cannot be written as a ROS time')
-    sec, nanosec = divmod(round(seconds * _NANO), _NANO)
-    return {'sec': sec, 'nanosec': nanosec}
+    whole = math.floor(seconds)  # apart, since their product has more digits than a float
+    carry, nanosec = divmod(round((seconds - whole) * _NANO), _NANO)
+    return {'sec': whole + carry, 'nanosec': nanosec}
 
 
 def _doubles(values: Array) -> array:

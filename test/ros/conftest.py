@@ -1,0 +1,139 @@
+"""Every test has a ROS domain and a context of its own, on this machine only."""
+
+import os
+import time
+
+import pytest
+
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+
+class Harness:
+    """A context, an executor, and a tester node that talks to the nodes under test."""
+
+    def __init__(self):
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.node import Node
+
+        from emppi_ros.nodes.children import unused_domain
+
+        self.domain = unused_domain()
+        self.context = rclpy.Context()
+        self.context.init(domain_id=self.domain)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.tester = Node('tester', context=self.context)
+        self.executor.add_node(self.tester)
+        self.nodes = [self.tester]
+        self.statuses = {}
+        self.children = None
+        self.feeds = []
+        self._watch_diagnostics()
+
+    def make(self, cls, **parameters):
+        """Return a node under test with parameters."""
+        from rclpy.parameter import Parameter
+
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        node = cls(context=self.context, parameter_overrides=overrides)
+        self.nodes.append(node)
+        self.executor.add_node(node)
+        if hasattr(node, 'begin'):
+            node.begin()
+        return node
+
+    def spawn(self, *specs):
+        """Start nodes as processes."""
+        from emppi_ros.nodes.children import Children, environment
+
+        self.children = Children(specs, environment(self.domain), None)
+        return self.children
+
+    def listen(self, kind, topic, profile=None):
+        """Return a list that grows by what arrives on a topic."""
+        from emppi_ros.nodes import qos
+
+        heard = []
+        self.tester.create_subscription(kind, topic, heard.append, profile or qos.DEFAULT)
+        return heard
+
+    def publisher(self, kind, topic, profile=None):
+        from emppi_ros.nodes import qos
+
+        return self.tester.create_publisher(kind, topic, profile or qos.DEFAULT)
+
+    def publish_task(self, name):
+        """Publish a task as the planner does; return it."""
+        from std_msgs.msg import String
+
+        from emppi_ros.nodes import qos
+        from emppi_ros.tasks.task import load_task, task_text
+
+        self.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data=task_text(name)))
+        return load_task(name)
+
+    def call(self, kind, name, request, timeout=10.0):
+        """Call a service and return its answer."""
+        client = self.tester.create_client(kind, name)
+        self.spin_until(client.service_is_ready, timeout)
+        future = client.call_async(request)
+        self.spin_until(future.done, timeout)
+        return future.result()
+
+    def spin_until(self, condition, timeout=20.0):
+        """Spin, and call `feeds`, until a condition holds; a timeout is a failure."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, f'timed out; nodes say {self.statuses}'
+            self.spin_for(0.0)
+
+    def spin_for(self, seconds):
+        """Spin, and call `feeds`, for a time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for feed in self.feeds:
+                feed()
+            if self.children is not None:
+                self.children.check()
+            self.executor.spin_once(timeout_sec=0.003)
+            if time.monotonic() >= deadline:
+                return
+
+    def says(self, name):
+        """Return level, message and values that a node last published on /diagnostics."""
+        self.statuses.pop(name, None)
+        self.spin_until(lambda: name in self.statuses)
+        return self.statuses[name]
+
+    def now(self):
+        return self.tester.get_clock().now().nanoseconds * 1e-9
+
+    def close(self):
+        if self.children is not None:
+            self.children.stop()
+        for node in self.nodes:
+            if hasattr(node, 'end'):
+                node.end()
+            self.executor.remove_node(node)
+            node.destroy_node()
+        self.executor.shutdown()
+        self.context.try_shutdown()
+
+    def _watch_diagnostics(self):
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        def take(message):
+            for status in message.status:
+                values = {pair.key: pair.value for pair in status.values}
+                name = status.name.removeprefix('emppi: ')
+                self.statuses[name] = (status.level, status.message, values)
+
+        self.tester.create_subscription(DiagnosticArray, '/diagnostics', take, 10)
+
+
+@pytest.fixture
+def harness():
+    pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+    made = Harness()
+    yield made
+    made.close()
