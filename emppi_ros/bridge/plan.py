@@ -81,7 +81,12 @@ def check(
         )
     if not 1 < len(plan.times) <= MAX_POINTS:
         raise PlanError(f'plan of {len(plan.times)} points; expected 2 to {MAX_POINTS}')
-    if not (np.isfinite(plan.values).all() and np.isfinite(plan.times).all()):
+    if plan.values.shape != (len(plan.times), len(joints)):
+        raise PlanError(
+            f'plan with values of shape {plan.values.shape}; expected one of {len(joints)} joints '
+            f'for each of {len(plan.times)} points'
+        )
+    if not all(np.isfinite(part).all() for part in plan):
         raise PlanError('plan with values that are not finite')
     if plan.times[0] < 0 or np.any(np.diff(plan.times) <= 0):
         raise PlanError('plan whose times do not increase from 0')

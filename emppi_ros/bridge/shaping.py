@@ -51,9 +51,8 @@ def shape(robot: Robot, last: Command, target: Array | None, position: Array, dt
         wanted = np.zeros_like(last.value) if target is None else target
         value = _limit(robot, last.value, wanted, position, acceleration, dt)
         return Command(value, np.zeros_like(value))
-    wanted = np.zeros_like(last.rate) if target is None else (target - last.value) / dt
-    stopping = np.sqrt(2.0 * acceleration * np.abs(wanted) * dt)  # stop on the target, not past it
-    wanted = np.clip(wanted, -stopping, stopping)
+    way = np.zeros_like(last.rate) if target is None else target - last.value
+    wanted = np.sign(way) * _brakeable(np.abs(way), acceleration, dt)  # stop on it, not past it
     rate = _limit(robot, last.rate, wanted, last.value, acceleration, dt)
     return Command(last.value + dt * rate, rate)
 
