@@ -87,13 +87,13 @@ def test_rotations_are_compared_in_tangent_space_whatever_the_sign_of_quaternion
 
 @pytest.mark.parametrize('config', [ALL, LikelihoodConfig(joint_velocity_sd=0.1)])
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(('field', 'column'), [('qpos', 0), ('qpos', 2), ('qvel', 0), ('qvel', 3)])
+@pytest.mark.parametrize('where', [('qpos', 0), ('qpos', 2), ('qvel', 0), ('qvel', 3)])
 def test_a_prediction_that_is_not_finite_is_impossible_and_touches_no_other(
-    block, rng, config, bad, field, column
+    block, rng, config, bad, where
 ):
     predicted, measured = _random(block, rng, M), _random(block, rng)
     before = log_likelihood(config, block, predicted, measured)
-    getattr(predicted, field)[3, column] = bad
+    getattr(predicted, where[0])[3, where[1]] = bad
     value = log_likelihood(config, block, predicted, measured)
     assert value[3] == -np.inf
     assert np.array_equal(np.delete(value, 3), np.delete(before, 3))

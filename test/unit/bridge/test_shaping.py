@@ -1,0 +1,125 @@
+"""Whatever the target, commands keep velocity, acceleration, and room to stop."""
+
+import dataclasses
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from emppi_ros.bridge import shaping
+from emppi_ros.bridge.shaping import Command
+from emppi_ros.tasks.robot import JointLimits, PositionLimits, Robot
+
+DT = 0.004
+LIMITS = JointLimits(
+    PositionLimits((-0.5, -0.3), (0.5, 0.6)), (1.0, 0.5), (5.0, 8.0), (), (10.0, 20.0)
+)
+VELOCITY = Robot('r', ('a', 'b'), ('a', 'b'), 'velocity', (0.0, 0.0), LIMITS)
+POSITION = dataclasses.replace(VELOCITY, command='position')
+EFFORT = dataclasses.replace(VELOCITY, command='effort')
+USABLE = VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
+LOWER, UPPER = np.array(LIMITS.position.lower), np.array(LIMITS.position.upper)
+# speeds of order 1 and steps of dt: a few roundings of 2^-53
+ROUNDING = 1e-12
+
+
+def _drive(robot, targets, position=(0.0, 0.0), command=None):
+    """Follow targets with a robot that does exactly as told; return commands and positions."""
+    position = np.array(position, dtype=float)
+    command = shaping.at_rest(robot, position) if command is None else command
+    commands, positions = [], []
+    for target in targets:
+        command = shaping.shape(robot, command, target, position, DT)
+        position = command.value if robot.command == 'position' else position + DT * command.value
+        commands.append(command)
+        positions.append(position)
+    return commands, np.array(positions)
+
+
+def _speeds(robot, commands):
+    return np.array([c.rate if robot.command == 'position' else c.value for c in commands])
+
+
+def _assert_gentle(speeds, start=0.0):
+    assert np.all(np.abs(speeds) <= np.array(LIMITS.velocity) + ROUNDING)
+    changes = np.diff(np.vstack([np.full(2, start), speeds]), axis=0)
+    assert np.all(np.abs(changes) <= USABLE * DT + ROUNDING)
+
+
+@pytest.mark.parametrize('robot', [VELOCITY, POSITION], ids=lambda r: r.command)
+@given(st.integers(0, 10_000))
+def test_no_target_makes_a_command_exceed_velocity_acceleration_or_end_stops(robot, seed):
+    rng = np.random.default_rng(seed)
+    targets = np.repeat(rng.normal(0.0, 3.0, (12, 2)), rng.integers(1, 80, 12), axis=0)
+    commands, positions = _drive(robot, targets)
+    _assert_gentle(_speeds(robot, commands))
+    assert np.all(positions > LOWER) and np.all(positions < UPPER)
+
+
+@pytest.mark.parametrize('direction', [-1.0, 1.0])
+def test_full_speed_towards_an_end_stop_stops_at_the_margin_before_it(direction):
+    commands, positions = _drive(VELOCITY, np.full((1500, 2), 99.0 * direction))
+    stop = UPPER if direction > 0 else LOWER
+    room = np.abs(stop - positions[-1])
+    # never into the margin; the rest of the way is approached exponentially
+    assert np.all(room >= shaping._MARGIN - ROUNDING)
+    np.testing.assert_allclose(room, shaping._MARGIN, rtol=0, atol=1e-6)
+    assert np.all(np.abs(commands[-1].value) < 1e-5)
+
+
+def test_a_robot_beyond_its_end_stop_may_move_back_but_no_further():
+    outside = UPPER + 0.1
+    out, _ = _drive(VELOCITY, np.full((5, 2), 1.0), outside)
+    back, _ = _drive(VELOCITY, np.full((5, 2), -1.0), outside)
+    assert not np.any(out[-1].value) and np.all(back[-1].value < 0.0)
+
+
+@pytest.mark.parametrize('robot', [VELOCITY, POSITION], ids=lambda r: r.command)
+@given(st.integers(0, 1000))
+def test_without_a_target_the_robot_brakes_to_rest_and_never_turns_back(robot, seed):
+    rng = np.random.default_rng(seed)
+    speed = rng.uniform(-1.0, 1.0, 2) * LIMITS.velocity
+    moving = Command(np.zeros(2), speed) if robot.command == 'position' else Command(speed, speed)
+    commands, _ = _drive(robot, [None] * 200, command=moving)
+    speeds = np.vstack([speed, _speeds(robot, commands)])
+    assert np.all(np.diff(np.abs(speeds), axis=0) <= 0.0)
+    assert np.all(speeds * np.sign(speed) >= 0.0)
+    assert shaping.is_at_rest(robot, commands[-1])
+    # at full usable deceleration, not slower: one cycle of slack
+    cycles = np.ceil(np.abs(speed) / (USABLE * DT) - 1e-9)
+    moved = np.sum(speeds != 0.0, axis=0)
+    assert np.all(moved <= cycles + 1)
+
+
+@settings(max_examples=20)
+@given(st.floats(-0.4, 0.4), st.floats(-0.2, 0.5))
+def test_positions_converge_to_their_target_without_overshoot(a, b):
+    target = np.array([a, b])
+    commands, positions = _drive(POSITION, [target] * 700)
+    _assert_gentle(_speeds(POSITION, commands))
+    beyond = (positions - target) * np.sign(target)
+    assert np.all(beyond <= ROUNDING)
+    # the last part of the way decays by half or more per cycle: far below 1e-6 at the end
+    np.testing.assert_allclose(positions[-1], target, rtol=0, atol=1e-6)
+
+
+def test_a_velocity_target_within_limits_is_followed_exactly():
+    targets = np.column_stack([0.3 * np.sin(np.arange(200) * DT), 0.2 * np.ones(200)])
+    commands, _ = _drive(VELOCITY, targets)
+    np.testing.assert_allclose(_speeds(VELOCITY, commands)[50:], targets[50:], rtol=0, atol=0)
+
+
+def test_efforts_are_limited_and_drop_to_zero_at_once():
+    commands, _ = _drive(EFFORT, [np.array([99.0, -7.0]), None])
+    assert commands[0].value.tolist() == [10.0, -7.0]
+    assert commands[1].value.tolist() == [0.0, 0.0] and shaping.is_at_rest(EFFORT, commands[1])
+
+
+def test_at_rest_means_staying_where_the_robot_is():
+    here = np.array([0.3, 0.1])
+    assert shaping.at_rest(POSITION, here).value.tolist() == [0.3, 0.1]
+    for robot in (VELOCITY, EFFORT):
+        assert shaping.at_rest(robot, here).value.tolist() == [0.0, 0.0]
+    commands, positions = _drive(POSITION, [None] * 5, here)
+    assert positions[-1].tolist() == [0.3, 0.1]

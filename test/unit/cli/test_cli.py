@@ -1,0 +1,147 @@
+"""What the command prints, where, and with which exit status."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main, output
+from emppi_ros.paths import find_config
+
+RUN = ['run', 'cartpole_swingup', '--duration', '0.4', '--json']
+
+
+def last_json(captured: str) -> dict:
+    return json.loads(captured.splitlines()[-1])
+
+
+def test_tasks_lists_every_task(capsys: pytest.CaptureFixture) -> None:
+    assert main(['tasks']) == 0
+    assert 'panda_push' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('task', ['panda_push', 'cartpole_swingup'])
+def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(['check', str(find_config('tasks', task))]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == 'ok'
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'words'),
+    [
+        ('horizon:', 'horizont:', ["'horizont'", "did you mean 'horizon'", 'available']),
+        ('of: block', 'of: blok', ['block_mass', "'blok'", "'block'"]),
+        ('temperature: ', 'temperature: -', ['temperature', 'above 0']),
+        ('scene: panda_push.xml', 'scene: no.xml', ["'no.xml'", 'panda_push.xml']),
+        ('robot: panda', 'robot: pandas', ["'pandas'", 'cartpole']),
+    ],
+)
+def test_check_names_the_key_the_reason_and_what_is_allowed(
+    old: str, new: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    text = find_config('tasks', 'panda_push').read_text()
+    file = tmp_path / 'task.yaml'
+    file.write_text(text.replace(old, new, 1))
+    assert main(['check', str(file)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ''
+    assert captured.err.startswith('error: ') and captured.err.count('\n') == 1
+    for word in words:
+        assert word in captured.err
+
+
+def test_run_prints_the_keys_that_are_promised(capsys: pytest.CaptureFixture) -> None:
+    assert main([*RUN, '--seed', '3', '--truth', 'pole_mass=0.3']) == 0
+    found = last_json(capsys.readouterr().out)
+    assert list(found) == [
+        'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'final_error', 'parameters',
+        'plan_ms', 'diverged',
+    ]  # fmt: skip
+    assert found['seed'] == 3
+    assert found['parameters']['pole_mass']['true'] == 0.3
+    assert set(found['plan_ms']) == {'p50', 'p99'}
+
+
+def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> None:
+    results = []
+    for seed in ('5', '5', '6'):
+        assert main([*RUN, '--seed', seed]) == 0
+        results.append(last_json(capsys.readouterr().out))
+        del results[-1]['plan_ms']  # time, the one thing that differs
+    assert results[0] == results[1]
+    assert results[0]['final_error'] != results[2]['final_error']
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['run', 'panda_pusch'], ["'panda_pusch'", "did you mean 'panda_push'"]),
+        (['run', 'panda_push', '--truth', 'mass=1'], ["'mass'", 'block_mass']),
+        (['run', 'panda_push', '--truth', 'block_mass'], ['name=value']),
+        (['run', 'panda_push', '--truth', 'block_mass=nan'], ['name=value']),
+        (['run', 'panda_push', '--truth', 'block_mass=-1'], ['block_mass', 'within']),
+        (
+            ['run', 'panda_push', '--truth', 'block_mass=1', '--truth', 'block_mass=2'],
+            ['given twice'],
+        ),
+        (['run', 'panda_push', '--video', 'motion.avi'], ['.mp4 or .gif']),
+        (['check', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
+        (['bench', 'planner', '--task', 'x'], ["'x'", 'panda_push']),
+        (['demo', 'x'], ["'x'", 'panda_push']),
+    ],
+)
+def test_what_is_wrong_is_one_line_on_stderr(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture
+) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ''
+    line = captured.err.splitlines()[-1]
+    assert line.startswith('error: ')
+    assert 'Traceback' not in captured.err
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        [],
+        ['fly'],
+        ['run'],
+        ['run', 'panda_push', '--duration', '-1'],
+        ['run', 'panda_push', '--duration', 'nan'],
+        ['run', 'panda_push', '--seed', '-1'],
+        ['run', 'panda_push', '--controller', 'pid'],
+    ],
+)
+def test_what_argparse_refuses_ends_with_status_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+def test_ctrl_c_ends_with_status_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', interrupted)
+    assert main(RUN) == 130
+    assert 'Traceback' not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('command', [[], ['tasks'], ['check'], ['run'], ['demo'], ['bench']])
+def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command, '--help'])
+    assert ended.value.code == 0
+    assert 'usage: emppi' in capsys.readouterr().out
+
+
+def test_json_has_null_for_what_is_not_finite() -> None:
+    value = {'a': math.nan, 'b': [np.float64(np.inf), np.int64(3)], 'c': {'d': True}}
+    assert output.to_json(value) == '{"a": null, "b": [null, 3], "c": {"d": true}}'

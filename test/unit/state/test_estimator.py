@@ -1,0 +1,109 @@
+"""The estimator puts joints and tracks together, or says what is missing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from emppi_ros.errors import PoseError, StaleInputError
+from emppi_ros.state.estimator import Estimator, with_pose
+from emppi_ros.state.tracking import Pose
+
+UNIT = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def _pose(x=0.0, y=0.0, z=0.05):
+    return Pose(np.array([x, y, z]), UNIT)
+
+
+@pytest.fixture
+def estimator(make_task):
+    return Estimator(make_task('block'))
+
+
+def _joints(estimator, stamp, position=0.1, velocity=0.2):
+    return estimator.add_joints(stamp, np.array([position]), np.array([velocity]))
+
+
+def test_without_poses_or_joints_the_error_names_what_is_missing(estimator):
+    assert estimator.stamp == -math.inf
+    with pytest.raises(StaleInputError, match='no pose received yet of: block'):
+        estimator.state(0.0)
+    estimator.add_pose('block', 0.0, _pose())
+    assert estimator.stamp == -math.inf
+    with pytest.raises(StaleInputError, match='joint states: none received yet'):
+        estimator.state(0.0)
+
+
+def test_the_stamp_is_that_of_the_input_which_is_furthest_behind(estimator):
+    _joints(estimator, 0.10)
+    estimator.add_pose('block', 0.07, _pose())
+    assert estimator.stamp == 0.07
+    estimator.add_pose('block', 0.12, _pose())
+    assert estimator.stamp == 0.10
+
+
+def test_joints_are_interpolated_and_objects_predicted_to_one_moment(estimator):
+    for i in range(101):
+        _joints(estimator, 0.02 * i, 0.5 * i, 25.0)
+        estimator.add_pose('block', 0.02 * i, _pose(x=0.002 * i))
+    state = estimator.state(1.99)
+    # a track of exact poses has its velocity, 0.1 m/s, to 1e-9; positions of joints are linear
+    assert state.qpos[0] == pytest.approx(0.5 * 99.5, rel=1e-12) and state.qvel[0] == 25.0
+    np.testing.assert_allclose(state.qpos[1:4], [0.199, 0.0, 0.05], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(state.qvel[1:4], [0.1, 0.0, 0.0], rtol=0, atol=1e-7)
+
+
+def test_planar_objects_keep_their_height_and_tilt(estimator):
+    tilt = np.array([np.cos(0.05), np.sin(0.05), 0.0, 0.0])
+    seen = estimator.add_pose('block', 0.0, Pose(np.array([0.3, 0.1, 0.08]), tilt))
+    assert seen.position.tolist() == [0.3, 0.1, 0.05]
+    np.testing.assert_allclose(seen.quaternion, UNIT, rtol=0, atol=1e-15)
+
+
+def test_old_measurements_are_left_out(estimator):
+    assert _joints(estimator, 0.1) and not _joints(estimator, 0.1) and not _joints(estimator, 0.0)
+    assert estimator.add_pose('block', 0.1, _pose()) is not None
+    assert estimator.add_pose('block', 0.1, _pose(x=1.0)) is None
+    assert estimator.state(0.1).qpos[1] == 0.0
+
+
+def test_wrong_poses_are_errors_and_leave_no_trace(estimator):
+    with pytest.raises(PoseError, match="unknown object 'blok' .did you mean 'block'"):
+        estimator.add_pose('blok', 0.0, _pose())
+    with pytest.raises(PoseError, match="pose of 'block' is not finite"):
+        estimator.add_pose('block', 0.0, _pose(x=np.nan))
+    with pytest.raises(StaleInputError, match='no pose received yet'):
+        estimator.state(0.0)
+
+
+def test_joints_that_are_too_old_or_too_new_are_errors(estimator):
+    estimator.add_pose('block', 0.5, _pose())
+    _joints(estimator, 0.5)
+    with pytest.raises(StaleInputError, match='nothing as old as needed'):
+        estimator.state(0.3)
+    with pytest.raises(StaleInputError, match='too old'):
+        estimator.state(0.6)
+
+
+def test_a_cleared_estimator_is_as_new(estimator):
+    estimator.add_pose('block', 5.0, _pose())
+    _joints(estimator, 5.0)
+    estimator.clear()
+    assert estimator.stamp == -math.inf
+    assert _joints(estimator, 1.0) and estimator.add_pose('block', 1.0, _pose()) is not None
+
+
+def test_an_answer_shares_nothing_with_the_next(estimator):
+    estimator.add_pose('block', 0.0, _pose())
+    _joints(estimator, 0.0)
+    estimator.state(0.0).qpos[:] = 9.0
+    assert estimator.state(0.0).qpos[0] == 0.1
+
+
+def test_with_pose_puts_an_object_where_it_was_measured_and_changes_nothing_else(make_task):
+    task = make_task('block')
+    start = task.start()
+    moved = with_pose(start, task.objects['block'], _pose(0.3, 0.4, 0.5))
+    assert moved.qpos[1:4].tolist() == [0.3, 0.4, 0.5] and moved.qpos[0] == start.qpos[0]
+    assert start.qpos[1] == 0.0 and moved.qvel is start.qvel
