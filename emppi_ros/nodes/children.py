@@ -62,9 +62,13 @@ class Children:
         lines = self._log(name).read_text(encoding='utf-8', errors='replace').splitlines()
         return '\n'.join(lines[-_LAST_LINES:]) or '(nothing)'
 
-    def end(self, name: str, number: int = signal.SIGINT) -> None:
-        """Ask one node to end; `check` expects that from now on."""
+    def expect_end(self, name: str) -> None:
+        """Let `check` find nothing wrong with the end of a node."""
         self._ending.add(name)
+
+    def end(self, name: str, number: int = signal.SIGINT) -> None:
+        """Ask one node to end."""
+        self.expect_end(name)
         self._processes[name].send_signal(number)
 
     def code(self, name: str) -> int | None:

@@ -56,6 +56,11 @@ class PlannerNode(ManagedNode):
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
 
     @property
+    def believes(self) -> bool:
+        """Whether a belief has been received."""
+        return self._belief is not None
+
+    @property
     def failed(self) -> bool:
         """Whether the node was to start by itself and cannot: its task is at fault."""
         return super().failed or (self.autostart and bool(self.problem))

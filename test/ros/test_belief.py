@@ -1,0 +1,71 @@
+"""The belief is published for whoever comes, and survives what it cannot learn from."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from sensor_msgs.msg import PointCloud2
+from std_srvs.srv import Trigger
+
+from emppi_ros.errors import DegenerateWeightsError
+from emppi_ros.model.ensemble import State
+from emppi_ros.nodes import cloud, qos
+from emppi_ros.nodes.belief import BeliefNode
+from emppi_ros.nodes.diagnostics import WARN
+from emppi_ros.nodes.graph import NodeSpec
+
+
+def test_it_waits_for_the_task(harness):
+    harness.make(BeliefNode)
+    assert harness.says('belief')[:2] == (WARN, 'waiting for emppi/task')
+    harness.publish_task('cartpole_swingup')
+    harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
+
+
+def test_a_task_that_cannot_be_used_is_said(harness):
+    from std_msgs.msg import String
+
+    harness.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data='name: [broken'))
+    node = harness.make(BeliefNode)
+    harness.spin_until(lambda: 'not valid YAML' in harness.says('belief')[1])
+    assert node.state == 'unconfigured'
+
+
+def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):
+    task = harness.publish_task('panda_push')
+    harness.make(BeliefNode, seed=3)
+    harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
+    heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
+    harness.spin_until(lambda: heard)
+    first = cloud.read_belief(task, heard[-1])
+    assert first.theta.shape == (task.belief.particles, 2)
+    assert harness.call(Trigger, 'emppi/reset_belief', Trigger.Request()).success
+    harness.spin_until(lambda: len(heard) > 1)
+    second = cloud.read_belief(task, heard[-1])
+    assert not np.array_equal(first.theta, second.theta)  # drawn anew
+
+
+def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch):
+    harness.publish_task('cartpole_swingup')
+    node = harness.make(BeliefNode)
+    harness.spawn(NodeSpec('bridge'), NodeSpec('simulator'))
+    harness.spin_until(lambda: node.state == 'active' and node._updates > 0)
+
+    def degenerate(*_):
+        raise DegenerateWeightsError('log weights need a finite maximum, found [-inf]')
+
+    monkeypatch.setattr(node._filter, 'observe', degenerate)
+    before = node._filter.belief
+    harness.spin_until(lambda: 'finite maximum' in harness.says('belief')[1])
+    assert harness.says('belief')[0] == WARN
+    assert node._filter.belief is before
+
+
+def test_a_jump_is_no_evidence(harness):
+    harness.publish_task('cartpole_swingup')
+    node = harness.make(BeliefNode)
+    harness.spin_until(lambda: node.state == 'active')
+    here = State(np.zeros(2), np.zeros(2))
+    assert not node._jumped(0.02, here, State(np.array([0.0, 0.04]), np.array([0.0, 2.0])))
+    assert node._jumped(0.02, here, State(np.array([0.0, 3.0]), np.array([0.0, 2.0])))

@@ -1,0 +1,90 @@
+"""The whole graph, as processes: it does its task, and a node that dies may come back."""
+
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.nodes import demo, graph, qos
+from emppi_ros.nodes.children import NodeDiedError
+from emppi_ros.nodes.demo import run_demo
+
+
+@pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
+def test_the_demo_runs_a_task_and_reports(task, tmp_path):
+    seen = []
+    summary, record = run_demo(task, 2.0, seed=1, out=tmp_path, progress=seen.append)
+    assert summary['task'] == task
+    assert set(summary) == {
+        'task', 'success', 'time_s', 'rate_hz', 'plan_ms', 'deadline_misses', 'bridge_period_ms',
+        'belief_updates', 'ess_min', 'parameters',
+    }  # fmt: skip
+    assert summary['belief_updates'] == len(record.belief_times) > 10
+    assert summary['plan_ms']['p50'] > 0.0 and summary['bridge_period_ms']['p50'] > 0.0
+    for figures in summary['parameters'].values():
+        assert np.isfinite([figures['mean'], figures['sd'], figures['true']]).all()
+    assert len(record.times) == len(record.qpos) == len(record.error) > 10
+    assert seen and (tmp_path / 'log' / 'planner.log').exists()
+
+
+def test_a_node_that_cannot_start_ends_the_demo_with_its_last_words(monkeypatch):
+    def broken(*arguments):
+        specs = graph_describe(*arguments)
+        return [graph.NodeSpec('bridge', {'backend': 'telepathy'}), *specs[:2]]
+
+    graph_describe = graph.describe
+    monkeypatch.setattr(graph, 'describe', broken)
+    with pytest.raises(NodeDiedError, match=r"(?s)'bridge' ended with exit code 2.*telepathy"):
+        demo.run_demo('cartpole_swingup', 1.0)
+
+
+def test_nodes_that_die_come_back_into_the_graph(harness):
+    specs = {spec.name: spec for spec in graph.describe('cartpole_swingup', '', 0, 'forward')}
+    texts = harness.listen(String, 'emppi/task', qos.LATCHED)
+    plans = harness.listen(JointTrajectory, 'emppi/plan')
+    applied = harness.listen(JointState, 'emppi/applied')
+    children = harness.spawn(*specs.values())
+
+    def fresh_plan():
+        count = len(plans)
+        harness.spin_until(lambda: len(plans) > count + 2)
+
+    def moving():
+        return applied and any(np.any(message.effort) for message in applied[-50:])
+
+    def arm():
+        harness.spin_until(lambda: applied)
+        assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True)).success
+        harness.spin_until(moving)
+
+    fresh_plan()
+    arm()
+    # the planner dies: the robot rests; it comes back: the same task, and it moves again
+    children.end('planner', signal.SIGKILL)
+    harness.spin_until(lambda: not moving())
+    children.start(specs['planner'])
+    fresh_plan()
+    harness.spin_until(moving)
+    assert len({text.data for text in texts}) == 1
+    # the bridge dies: whoever comes back is not armed
+    children.end('bridge', signal.SIGKILL)
+    harness.spin_until(lambda: children.code('bridge') is not None)
+    harness.spin_for(0.2)
+    applied.clear()
+    children.start(specs['bridge'])
+    harness.spin_until(lambda: len(applied) > 50)
+    assert not moving()
+    arm()
+    # belief and simulator die, and plans go on once both are back
+    for name in ('belief', 'simulator'):
+        children.end(name, signal.SIGKILL)
+        harness.spin_until(lambda name=name: children.code(name) is not None)
+        children.start(specs[name])
+        fresh_plan()

@@ -1,0 +1,199 @@
+"""The planner plans from what is good and new, and says why when it does not."""
+
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState, PointCloud2
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.belief import prior
+from emppi_ros.belief.particles import uniform
+from emppi_ros.errors import AllDivergedError, StaleInputError
+from emppi_ros.nodes import cloud, convert, qos
+from emppi_ros.nodes.diagnostics import ERROR
+from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.task import load_task
+
+
+class World:
+    """Sends everything that a planner needs."""
+
+    def __init__(self, harness, name):
+        self.harness, self.task = harness, load_task(name)
+        self.robot = self.task.robot
+        self._joints = harness.publisher(JointState, 'joint_states', qos.SENSOR)
+        self._applied = harness.publisher(JointState, 'emppi/applied')
+        self._belief = harness.publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
+        self._poses = {
+            name: harness.publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
+            for name in self.task.objects
+        }
+        self.frame = self.robot.frame
+        self.order = list(range(len(self.robot.joints)))
+
+    def send_belief(self):
+        rng = np.random.default_rng(5)
+        theta = prior.sample(self.task.parameters, self.task.priors, 20, rng)
+        self._belief.publish(cloud.write_belief(self.task, 0.0, uniform(theta)))
+
+    def measure(self, stamp=None):
+        stamp = self.harness.now() if stamp is None else stamp
+        home = np.array(self.robot.home)
+        message = convert.write_joints(self.robot, stamp, home, np.zeros_like(home))
+        message.name = [message.name[i] for i in self.order]
+        message.position = [message.position[i] for i in self.order]
+        self._joints.publish(message)
+        rest = np.zeros(len(self.robot.commanded))
+        self._applied.publish(
+            convert.write_applied(self.robot, convert.to_stamp(stamp), rest)
+        )
+        for name, publisher in self._poses.items():
+            item = self.task.objects[name]
+            qpos = self.task.start().qpos[item.qpos : item.qpos + 7]
+            message = convert.write_pose(self.robot, stamp, Pose(qpos[:3], qpos[3:]))
+            message.header.frame_id = self.frame
+            publisher.publish(message)
+
+    def keep_measuring(self):
+        self.harness.feeds.append(self.measure)
+
+
+def test_it_publishes_the_task_and_plans(harness):
+    texts = harness.listen(String, 'emppi/task', qos.LATCHED)
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'cartpole_swingup')
+    harness.make(PlannerNode, task='cartpole_swingup')
+    world.send_belief()
+    world.keep_measuring()
+    harness.spin_until(lambda: len(heard) >= 3)
+    assert 'cartpole_swingup' in texts[0].data
+    plan = convert.read_plan(world.robot, heard[-1], convert.to_seconds(heard[-1].header.stamp))
+    assert not np.any(plan.values[-1])  # it ends at rest
+    harness.spin_until(lambda: 'planner' in harness.statuses)
+    _, _, values = harness.says('planner')
+    assert float(values['plan_ms_p50']) > 0.0 and int(values['cycles']) >= 3
+
+
+def test_a_permuted_joint_state_gives_the_identical_plan(harness):
+    world = World(harness, 'panda_push')
+    messages = []
+    for stamp, order in ((1000.0, world.order), (1000.0, [3, 0, 6, 1, 5, 2, 4])):
+        node = harness.make(PlannerNode, task='panda_push', autostart=False)
+        node.trigger_configure()
+        world.order = order
+        world.send_belief()
+
+        def told(node=node, stamp=stamp):
+            world.measure(stamp)
+            node.inputs.poll()
+            return np.isfinite(list(node.inputs.ages(stamp).values())).all() and node.believes
+
+        harness.spin_until(told)
+        messages.append(node.plan(stamp + 0.01))
+        node.end()
+        harness.executor.remove_node(node)
+        harness.nodes.remove(node)
+        node.destroy_node()
+    assert any(np.any(point.velocities) for point in messages[0].points)
+    assert messages[0] == messages[1]
+
+
+def test_without_inputs_there_is_no_plan_and_the_reason_is_said(harness):
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'cartpole_swingup')
+    harness.make(PlannerNode, task='cartpole_swingup')
+    assert harness.says('planner')[:2] == (ERROR, 'no belief received on emppi/belief yet')
+    world.send_belief()
+    harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
+    assert not heard
+    world.keep_measuring()
+    harness.spin_until(lambda: heard)
+    harness.feeds.clear()
+    harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
+    assert 'joint_states' in harness.says('planner')[1]
+    count = len(heard)
+    harness.spin_for(0.3)
+    assert len(heard) == count
+
+
+def test_a_pose_of_the_wrong_frame_is_not_planned_with(harness):
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'panda_push')
+    world.frame = 'camera'
+    harness.make(PlannerNode, task='panda_push')
+    world.send_belief()
+    world.keep_measuring()
+    harness.spin_until(lambda: "'camera'" in harness.says('planner')[1])
+    level, message, _ = harness.says('planner')
+    assert level == ERROR and world.robot.frame in message
+    assert not heard
+
+
+def test_a_belief_about_other_parameters_is_rejected_and_the_last_one_kept(harness):
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'cartpole_swingup')
+    node = harness.make(PlannerNode, task='cartpole_swingup')
+    other = load_task('panda_push')
+    wrong = uniform(np.full((4, len(other.parameters)), 0.3))
+    world._belief.publish(cloud.write_belief(other, 0.0, wrong))
+    harness.spin_until(lambda: 'pole_mass' in harness.says('planner')[1])
+    assert not heard and not node.believes
+    world.send_belief()
+    world.keep_measuring()
+    harness.spin_until(lambda: heard)
+    world._belief.publish(cloud.write_belief(other, 0.0, wrong))
+    harness.spin_until(lambda: 'block_mass' in harness.says('planner')[1])
+    count = len(heard)
+    harness.spin_until(lambda: len(heard) > count + 2)
+
+
+def test_all_diverged_is_said_and_the_next_cycle_tries_again(harness, monkeypatch):
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'cartpole_swingup')
+    node = harness.make(PlannerNode, task='cartpole_swingup')
+    world.send_belief()
+    world.keep_measuring()
+    harness.spin_until(lambda: heard)
+
+    def diverge(*_):
+        raise AllDivergedError('all 64 rollouts diverged: no plan can be trusted')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node._planner, 'cycle', diverge)
+        harness.spin_until(lambda: 'diverged' in harness.says('planner')[1])
+        count = len(heard)
+        harness.spin_for(0.3)
+        assert len(heard) == count
+    harness.spin_until(lambda: len(heard) > count + 2)
+
+
+def test_a_plan_needs_a_belief(harness):
+    node = harness.make(PlannerNode, task='cartpole_swingup', autostart=False)
+    node.trigger_configure()
+    with pytest.raises(StaleInputError, match='no belief'):
+        node.plan(0.0)
+
+
+def test_an_unknown_task_ends_the_process_with_what_exists(harness):
+    children = harness.spawn(NodeSpec('planner', {'task': 'panda_pusch'}))
+    children.expect_end('planner')
+    harness.spin_until(lambda: children.code('planner') is not None)
+    assert children.code('planner') == 2
+    assert "did you mean 'panda_push'" in children.last_words('planner')
+
+
+def test_sigint_ends_it_cleanly(harness):
+    texts = harness.listen(String, 'emppi/task', qos.LATCHED)
+    children = harness.spawn(NodeSpec('planner', {'task': 'cartpole_swingup'}))
+    harness.spin_until(lambda: texts)
+    children.end('planner', signal.SIGINT)
+    harness.spin_until(lambda: children.code('planner') is not None)
+    assert children.code('planner') == 0

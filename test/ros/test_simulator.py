@@ -1,0 +1,75 @@
+"""The simulator is a robot and a tracker to the graph, and no more than that."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+
+from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.nodes.simulator import SimulatorNode
+
+
+@pytest.fixture
+def simulated(harness):
+    task = harness.publish_task('panda_push')
+    states = harness.listen(JointState, 'joint_states', qos.SENSOR)
+    poses = harness.listen(PoseStamped, 'tracking/block', qos.SENSOR)
+    commands = harness.publisher(
+        Float64MultiArray, task.robot.topics.commands['velocity'], qos.DEFAULT
+    )
+    node = harness.make(SimulatorNode)
+    harness.spin_until(lambda: states and poses)
+    return task, states, poses, commands, node
+
+
+def test_it_measures_at_the_robot_and_the_object(harness, simulated):
+    task, states, poses, _, _ = simulated
+    stamp, position, _ = convert.read_joints(task.robot, states[-1])
+    # encoders err by 1e-4 rad; an arm holding still sags far less than 0.05 rad
+    np.testing.assert_allclose(position, task.robot.home, atol=0.05)
+    assert abs(stamp - harness.now()) < 5.0  # the node's clock; only a dead machine is later
+    stamp, pose = convert.read_pose(task.robot, poses[-1])
+    expected = task.start().qpos[task.objects['block'].qpos :][:3]
+    np.testing.assert_allclose(pose.position, expected, atol=0.02)  # ten standard deviations
+
+
+def test_commands_move_it_and_a_reset_brings_it_back(harness, simulated):
+    task, states, _, commands, _ = simulated
+    push = convert.write_command([0.5, 0, 0, 0, 0, 0, 0])
+    harness.feeds.append(lambda: commands.publish(push))
+    harness.spin_until(lambda: convert.read_joints(task.robot, states[-1])[1][0] > 0.1)
+    harness.feeds.clear()
+    assert harness.call(Trigger, 'simulator/reset', Trigger.Request()).success
+    harness.spin_until(lambda: abs(convert.read_joints(task.robot, states[-1])[1][0]) < 0.02)
+    stamps = [convert.to_seconds(message.header.stamp) for message in states]
+    assert np.all(np.diff(stamps) > 0.0)  # time never goes back
+
+
+@pytest.mark.parametrize('values', [[0.5] * 6, [np.nan] * 7])
+def test_bad_commands_are_ignored(harness, simulated, values):
+    task, states, _, commands, node = simulated
+    harness.feeds.append(lambda: commands.publish(convert.write_command(values)))
+    harness.spin_until(lambda: node._rejected > 10)
+    assert int(harness.says('simulator')[2]['rejected_commands']) > 10
+    np.testing.assert_allclose(
+        convert.read_joints(task.robot, states[-1])[1], task.robot.home, atol=0.05
+    )
+
+
+@pytest.mark.parametrize('truth', ["['block_mas=0.3']", "['block_mass']"])
+def test_bad_truth_is_said(harness, truth):
+    harness.publish_task('panda_push')
+    harness.spawn(NodeSpec('simulator', {'truth': truth})).expect_end('simulator')
+    said = []
+
+    def told():
+        said.append(harness.children.last_words('simulator'))
+        return 'block_mass' in said[-1] or 'name=value' in said[-1]
+
+    harness.spin_until(told)
