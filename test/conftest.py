@@ -95,7 +95,7 @@ class _Plain(yaml.SafeDumper):
 
 def dump(data: object) -> str:
     """Return YAML without aliases."""
-    return yaml.dump(data, Dumper=_Plain)
+    return yaml.dump(data, Dumper=_Plain, sort_keys=False)
 
 
 SCENES = {'slider': SLIDER, 'two_link': TWO_LINK, 'block': BLOCK}

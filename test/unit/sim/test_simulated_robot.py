@@ -1,0 +1,158 @@
+"""The simulated robot: repeatable, as noisy and late as it says, and with secrets of its own."""
+
+import mujoco
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.errors import ParameterError
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+
+
+@pytest.fixture
+def task(make_task):
+    return make_task('block')
+
+
+def _simulation(task_data, make_task, **keys):
+    data = task_data('block')
+    data['simulation'].update(keys)
+    return make_task('block', data)
+
+
+def _run(robot, steps, command=0.5):
+    """Return joint readings of every 4th step and all pose readings with their arrival."""
+    joints, poses = [], []
+    robot.command(np.array([command]))
+    for step in range(steps):
+        if step % 4 == 0:
+            joints.append(robot.read_joints())
+        poses += [(robot.time, reading) for reading in robot.read_poses()]
+        robot.step()
+    return joints, poses
+
+
+def _bits(joints, poses):
+    rows = [np.concatenate([[r.stamp], r.position, r.velocity]) for r in joints]
+    rows += [np.concatenate([[t, r.stamp], r.pose.position, r.pose.quaternion]) for t, r in poses]
+    return np.concatenate(rows).tobytes()
+
+
+def test_one_seed_gives_the_same_bits_and_another_does_not(task):
+    truth = draw_truth(task, 3)
+    runs = [_bits(*_run(SimulatedRobot(task, truth, seed), 300)) for seed in (3, 3, 4)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_a_reset_starts_again_with_the_same_bits(task):
+    robot = SimulatedRobot(task, draw_truth(task, 3), 3)
+    first = _bits(*_run(robot, 300))
+    robot.reset()
+    assert robot.time == 0.0 and robot.read_poses() == []
+    robot.reset()
+    assert _bits(*_run(robot, 300)) == first
+
+
+def test_without_noise_the_robot_is_a_loop_of_mj_step(task_data, make_task):
+    noises = ('joint_position_noise_sd', 'joint_velocity_noise_sd')
+    task = _simulation(task_data, make_task, **dict.fromkeys(noises, 0.0))
+    truth = np.array([1.3])
+    robot = SimulatedRobot(task, truth, 0)
+    joints, _ = _run(robot, 400, command=1.0)
+    model = with_parameters(task.model, task.parameters, truth)
+    model.opt.timestep = 0.001
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = task.start()
+    mujoco.mj_forward(model, data)
+    data.ctrl[:] = 1.0
+    for step in range(400):
+        if step % 4 == 0:
+            assert joints[step // 4].position[0] == data.qpos[0]
+            assert joints[step // 4].velocity[0] == data.qvel[0]
+            assert joints[step // 4].stamp == pytest.approx(data.time, abs=1e-9)  # a sum of 1e-3
+        mujoco.mj_step(model, data)
+    assert np.array_equal(robot.data.qpos, data.qpos)
+
+
+def test_noise_has_the_size_it_says(task):
+    robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+    count = 2000
+    readings = [robot.read_joints() for _ in range(count)]
+    # a standard deviation of n draws errs by 1 / sqrt(2 n), a mean by 1 / sqrt(n); four of each
+    error = 4.0 / np.sqrt(count)
+    for values, sd in (
+        ([r.position[0] for r in readings], 1e-4),
+        ([r.velocity[0] for r in readings], 1e-3),
+    ):
+        assert abs(np.mean(values)) < error * sd
+        assert abs(np.std(values) / sd - 1.0) < error / np.sqrt(2.0)
+    poses = [robot._look('block').pose for _ in range(count)]
+    shifts = np.array([p.position for p in poses]) - robot.data.qpos[1:4]
+    turns = Rotation.from_quat(np.array([p.quaternion[[1, 2, 3, 0]] for p in poses])).as_rotvec()
+    for values, sd in ((shifts, 0.002), (turns, 0.0175)):
+        assert np.all(np.abs(values.mean(axis=0)) < error * sd)
+        assert np.all(np.abs(values.std(axis=0) / sd - 1.0) < error / np.sqrt(2.0))
+
+
+@pytest.mark.parametrize(
+    ('rate', 'delay'), [(50.0, 0.03), (30.0, 0.0), (60.0, 0.1), (100, 0.0305)]
+)
+def test_poses_come_at_their_rate_and_after_their_delay(task_data, make_task, rate, delay):
+    task = _simulation(task_data, make_task, tracking_rate_hz=rate, tracking_delay_s=delay)
+    robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+    _, poses = _run(robot, 2001)
+    stamps = np.array([reading.stamp for _, reading in poses])
+    late = np.array([arrival for arrival, _ in poses]) - stamps
+    assert abs(len(poses) - (2.0 - delay) * rate) <= 2
+    # stamps and arrivals fall on the 1 ms grid of the physics
+    assert np.all(np.abs(np.diff(stamps) - 1.0 / rate) < 0.001 + 1e-9)
+    assert np.all((late >= delay - 1e-9) & (late < delay + 0.001 + 1e-9))
+
+
+def test_given_truth_is_respected_and_the_rest_is_drawn_as_before(make_task, task_data):
+    data = task_data('block')
+    data['parameters']['friction'] = {
+        'field': 'geom_friction',
+        'of': 'block',
+        'lower': 0.01,
+        'upper': 2.0,
+        'prior': {'distribution': 'uniform', 'lower': 0.1, 'upper': 1.0},
+    }
+    data['simulation']['truth']['friction'] = {
+        'distribution': 'uniform',
+        'lower': 0.2,
+        'upper': 0.9,
+    }
+    task = make_task('block', data)
+    drawn = draw_truth(task, 7)
+    assert np.array_equal(drawn, draw_truth(task, 7))
+    assert not np.array_equal(drawn, draw_truth(task, 8))
+    given = draw_truth(task, 7, {'mass': 0.77})
+    assert given.tolist() == [0.77, drawn[1]]
+    robot = SimulatedRobot(task, given, 7)
+    assert robot.model.body('block').mass[0] == 0.77
+    assert robot.model.geom('block').friction[0] == drawn[1]
+
+
+def test_truth_of_unknown_name_or_impossible_value_is_an_error(task):
+    with pytest.raises(ParameterError, match="unknown parameter 'mas' .did you mean 'mass'"):
+        draw_truth(task, 0, {'mas': 1.0})
+    for value in (-1.0, 0.0, np.nan, 21.0):
+        with pytest.raises(ParameterError, match='mass: .* is not within'):
+            SimulatedRobot(task, draw_truth(task, 0, {'mass': value}), 0)
+
+
+def test_the_task_never_learns_the_truth(task):
+    before = task.model.body_mass.copy(), task.model.opt.timestep
+    robot = SimulatedRobot(task, np.array([2.5]), 0)
+    _run(robot, 50)
+    assert robot.model is not task.model
+    assert np.array_equal(task.model.body_mass, before[0])
+    assert task.model.opt.timestep == before[1]
+
+
+def test_a_position_robot_starts_by_holding_its_home(make_task):
+    task = make_task('two_link')
+    robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+    assert robot.data.ctrl.tolist() == [0.3, -0.2] == robot.data.qpos.tolist()
