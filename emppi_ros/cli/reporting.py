@@ -32,7 +32,7 @@ def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folde
 def write_video(task: Task, record: Recording, path: Path) -> None:
     """Write the motion with the belief beside it."""
     _make(path.parent)
-    count = video.count_frames(record)
+    count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
         video.write(task, record, path, advance)
     print(f'wrote {path}', file=sys.stderr)

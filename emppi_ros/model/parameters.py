@@ -17,7 +17,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ConfigError, ParameterError, unknown
+from emppi_ros.errors import ConfigError, ParameterError, SceneError, unknown
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -147,7 +147,10 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
     """Raise if a parameter names nothing in the model, or if two write the same place."""
     places: dict[tuple[str, str, int], str] = {}
     for parameter in parameters:
-        scene.find(model, FIELDS[parameter.field].kind, parameter.of)
+        try:
+            scene.find(model, FIELDS[parameter.field].kind, parameter.of)
+        except SceneError as error:
+            raise SceneError(f'parameters: {parameter.name}: of: {error}') from None
         place = (parameter.field, parameter.of, parameter.element)
         if place in places:
             raise ConfigError(

@@ -91,7 +91,7 @@ def _open(width: int, height: int) -> Any:  # noqa: ANN401
         module = importlib.import_module('mujoco.egl' if egl else 'mujoco.gl_context')
         context = module.GLContext(width, height)
         context.make_current()
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RenderError(_HELP.format(reason=reason[:120])) from None
     return context
@@ -106,7 +106,7 @@ def count_frames(record: Recording, suffix: str = '.mp4') -> int:
     """Return how many pictures a video has."""
     if len(record.times) == 0:
         raise ConfigError('nothing was recorded: there is nothing to show')
-    return int(record.times[-1] * _FPS[suffix]) + 1
+    return int((record.times[-1] + _STILL_S) * _FPS[suffix]) + 1
 
 
 def write(
@@ -116,14 +116,17 @@ def write(
     fps, small = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     camera, panel = Camera(task.model, SCENE, HEIGHT), Panel(task, record, PANEL, HEIGHT)
-    options = {'loop': 0} if small else {'macro_block_size': 8, 'quality': 7}
+    options = (
+        {'loop': 0, 'duration': 1e3 / fps}
+        if small
+        else {'fps': fps, 'macro_block_size': 8, 'quality': 7}
+    )
     try:
-        with imageio.get_writer(path, fps=fps, **options) as writer:
-            for i in range(count + int(_STILL_S * fps)):
-                if i < count:
-                    now = i / fps
-                    row = min(np.searchsorted(record.times, now), len(record.times) - 1)
-                    picture = np.hstack([camera.render(record.qpos[row]), panel.draw(now)])
+        with imageio.get_writer(path, **options) as writer:
+            for i in range(count):
+                now = i / fps  # beyond the end, the last picture stays
+                row = min(np.searchsorted(record.times, now), len(record.times) - 1)
+                picture = np.hstack([camera.render(record.qpos[row]), panel.draw(now)])
                 writer.append_data(picture[::_GIF_SHARE, ::_GIF_SHARE] if small else picture)
                 progress(i + 1)
     except OSError as error:

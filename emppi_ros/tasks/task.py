@@ -141,7 +141,7 @@ class Task:
         self.robot: Robot = load_robot(file.robot)
         self.model = scene.load_scene(paths.find_scene(file.scene, folder))
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
-        self.map: RobotMap = bind(self.robot, self.model)
+        self.map: RobotMap = _located('robot', bind, self.robot, self.model)
         entries = {
             name: config.build(ParameterEntry, data, f'parameters: {name}')
             for name, data in file.parameters.items()
@@ -207,7 +207,7 @@ class Task:
 
 
 def _bind_object(model: mujoco.MjModel, name: str, settings: TrackedObject) -> BoundObject:
-    body = scene.find(model, 'body', settings.body)
+    body = _located(f'objects: {name}: body', scene.find, model, 'body', settings.body)
     joint = model.body_jntadr[body]
     if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
         raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
@@ -217,8 +217,8 @@ def _bind_object(model: mujoco.MjModel, name: str, settings: TrackedObject) -> B
 def _located(where: str, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
     try:
         return function(*arguments)
-    except ConfigError as error:
-        raise ConfigError(f'{where}: {error}') from None
+    except (ConfigError, SceneError) as error:
+        raise type(error)(f'{where}: {error}') from None
 
 
 def load_task(name: str) -> Task:
