@@ -1,7 +1,5 @@
 """The particle filter agrees with a Kalman filter where one is exact, and learns in a scene."""
 
-import dataclasses
-
 import mujoco
 import numpy as np
 import pytest
@@ -22,8 +20,8 @@ CART = """
 </mujoco>
 """
 GAIN = Parameter('gain', 'actuator_gain', 'x', lower=1e-3)
-PRIOR_MEAN, PRIOR_SD, SD = 5.0, 0.5, 0.05
-STEPS, COUNT = 25, 20_000
+PRIOR_MEAN, PRIOR_SD, SD = 5.0, 0.5, 0.02
+STEPS, COUNT = 25, 10_000
 
 
 def _problem(seed):
@@ -52,10 +50,10 @@ def _conjugate(forces, measured):
     return (PRIOR_MEAN / PRIOR_SD**2 + h @ measured / SD**2) / precision, precision**-0.5
 
 
-def _filter(seed, resampling, parameter=GAIN):
+def _filter(seed, resampling):
     rng, forces, measured = _problem(seed)
     model = mujoco.MjModel.from_xml_string(CART)
-    ensemble = Ensemble(model, [parameter], COUNT)
+    ensemble = Ensemble(model, [GAIN], COUNT)
     config = LikelihoodConfig(joint_velocity_sd=SD)
     belief = particles.uniform(rng.normal(PRIOR_MEAN, PRIOR_SD, (COUNT, 1)))
     out, resampled = [], 0
@@ -67,7 +65,7 @@ def _filter(seed, resampling, parameter=GAIN):
         belief = particles.reweight(
             belief, likelihood.log_likelihood(config, model, predicted, seen)
         )
-        belief, parents = particles.resample(resampling, [parameter], belief, rng)
+        belief, parents = particles.resample(resampling, [GAIN], belief, rng)
         resampled += parents is not None
         out.append(
             (
@@ -85,9 +83,7 @@ OFTEN = ResamplingConfig(ess_fraction=0.9, shrinkage=0.98)
 @pytest.mark.parametrize('seed', range(3))
 @pytest.mark.parametrize('resampling', [NEVER, OFTEN], ids=['weights', 'liu-west'])
 def test_the_filter_agrees_with_a_kalman_filter_on_a_linear_gaussian_problem(seed, resampling):
-    # a lower bound far away, and shifted so that the space of jitter is nearly linear
-    wide = dataclasses.replace(GAIN, lower=1e-3, upper=np.inf)
-    ours, resampled, kalman, conjugate = _filter(seed, resampling, wide)
+    ours, resampled, kalman, conjugate = _filter(seed, resampling)
     assert kalman[-1] == pytest.approx(conjugate, rel=1e-9)  # the oracle's own check
     # Importance sampling of n particles with effective size e estimates the mean with a standard
     # error of sd / sqrt(e) and the sd with sd / sqrt(2 e); e stays above a third of n here. Each
@@ -98,7 +94,7 @@ def test_the_filter_agrees_with_a_kalman_filter_on_a_linear_gaussian_problem(see
     assert np.all(np.abs(ours[:, 0] - kalman[:, 0]) < error + curvature)
     assert np.all(np.abs(ours[:, 1] - kalman[:, 1]) < error / np.sqrt(2.0) + curvature)
     assert (resampled > 0) == (resampling is OFTEN)
-    assert kalman[-1, 1] < 0.8 * PRIOR_SD  # there was something to learn
+    assert kalman[-1, 1] < 0.5 * PRIOR_SD  # there was something to learn
 
 
 @pytest.mark.parametrize('name', ['slider', 'block'])
@@ -131,12 +127,9 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     mean = weights.mean(update.belief.log_weights, update.belief.theta)[0]
     sd = np.sqrt(weights.covariance(update.belief.log_weights, update.belief.theta)[0, 0])
     prior_sd = np.sqrt(weights.covariance(before.log_weights, before.theta)[0, 0])
-    if name == 'slider':
-        # no noise at all: the posterior is about the truth, with some particles within its width
-        assert sd < 0.2 * prior_sd and abs(mean - 1.7) < 4.0 * sd + 0.02
-    else:
-        # a servo pushes: mass acts through contact only, and is learnt less sharply
-        assert np.isfinite(mean) and sd <= prior_sd
+    # no noise at all: the posterior is about the truth, as wide as the likelihood and the
+    # distance of particles from one another let it be
+    assert sd < 0.2 * prior_sd and abs(mean - 1.7) < 4.0 * sd + 0.02
 
 
 def test_a_filter_without_news_keeps_its_prior(make_task):
