@@ -205,7 +205,7 @@ class BridgeNode(FollowingNode):
 
 def main() -> None:
     """Run the node."""
-    sys.exit(process.run(BridgeNode))
+    sys.exit(process.run(BridgeNode, prompt=True))
 
 
 if __name__ == '__main__':

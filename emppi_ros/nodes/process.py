@@ -1,6 +1,7 @@
 """A node as a process: starts, spins, and ends in order on SIGINT and SIGTERM."""
 
 from collections.abc import Callable, Sequence
+import contextlib
 import os
 import signal
 import sys
@@ -13,19 +14,28 @@ from rclpy.signals import SignalHandlerOptions
 from emppi_ros.errors import EmppiError
 
 
-def run(make: Callable[[], Node], nice: int = 0, args: Sequence[str] | None = None) -> int:
+def run(
+    make: Callable[[], Node],
+    nice: int = 0,
+    prompt: bool = False,
+    args: Sequence[str] | None = None,
+) -> int:
     """
     Run one node until a signal; return the exit code.
+
+    `nice` nodes leave the processor to others; `prompt` ones, which work little but must do so
+    in time, get real-time priority where the system permits it.
 
     rclpy's own signal handlers would close the context at once, and with it the way by which
     the bridge brakes the robot; here a signal only ends the loop.
     """
     stopping: list[int] = []
+    os.nice(nice)
+    if prompt:
+        _take_priority()  # first, so that the middleware's threads inherit it
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: stopping.append(received))
-    if nice:
-        os.nice(nice)
     try:
         node = make()
     except EmppiError as error:
@@ -49,3 +59,9 @@ def run(make: Callable[[], Node], nice: int = 0, args: Sequence[str] | None = No
         node.destroy_node()
         rclpy.try_shutdown()
     return 2 if getattr(node, 'failed', False) else 0
+
+
+def _take_priority() -> None:
+    """Ask for real-time priority; without the right to it, go on as everyone else."""
+    with contextlib.suppress(AttributeError, OSError):  # not Linux, or not permitted
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))

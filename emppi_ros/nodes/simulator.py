@@ -172,7 +172,7 @@ def _named_values(texts: Sequence[str]) -> Mapping[str, float]:
 
 def main() -> None:
     """Run the node."""
-    sys.exit(process.run(SimulatorNode))
+    sys.exit(process.run(SimulatorNode, prompt=True))
 
 
 if __name__ == '__main__':
