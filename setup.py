@@ -60,7 +60,7 @@ setup(
             'pytest',
             'pytest-timeout',
             'ruff',
-            'setuptools>=70.1,<80',  # colcon needs `setup.py install`, pip --no-build-isolation a bdist_wheel
+            'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
         ],
     },
     # Executables are emppi_<node>, in lib/emppi_ros (`ros2 run emppi_ros emppi_planner`, and

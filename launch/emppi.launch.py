@@ -1,6 +1,5 @@
 """Planner, belief and bridge; with a simulated robot, or a real one."""
 
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
@@ -9,6 +8,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from emppi_ros.nodes import graph
+from launch import LaunchDescription
 
 ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),

@@ -64,7 +64,7 @@ def log_likelihood(
         (free == 0, position, config.joint_position_sd),
         (free == 0, velocity, config.joint_velocity_sd),
         (free == 1, position, config.object_position_sd_m),
-        (free == 2, position, config.object_rotation_sd_rad),  # noqa: PLR2004
+        (free == 2, position, config.object_rotation_sd_rad),
     ):
         if sd is not None:
             total -= 0.5 * np.sum((values[:, dofs] / sd) ** 2, axis=1)

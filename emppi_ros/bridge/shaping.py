@@ -35,7 +35,9 @@ def is_at_rest(robot: Robot, command: Command) -> bool:
     return not np.any(moving)
 
 
-def shape(robot: Robot, last: Command, target: Array | None, position: Array, dt: float) -> Command:
+def shape(
+    robot: Robot, last: Command, target: Array | None, position: Array, dt: float
+) -> Command:
     """
     Return the command that follows `last` by `dt` towards a target; None brakes to rest.
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.cli import output, reporting
-from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop, summarize
+from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop
+from emppi_ros.loop.summary import summarize
 from emppi_ros.report import recording
 from emppi_ros.tasks.task import load_task
 

@@ -51,7 +51,9 @@ class PlannerConfig:
     rollouts: int = positive(doc='rollouts per model, K [K]')
     horizon: int = positive(doc='steps in a plan, H [T]')
     step_s: float = positive(doc='duration of a step')
-    rate_hz: float = positive(doc='plans per second; a plan takes effect one period after its state')
+    rate_hz: float = positive(
+        doc='plans per second; a plan takes effect one period after its state'
+    )
     substeps: int = positive(doc='physics steps per plan step')
     temperature: float = positive(doc='how greedy the weights are; small is greedy [lambda]')
     noise_variance: tuple[float, ...] = key(
@@ -60,7 +62,10 @@ class PlannerConfig:
         doc='variance of the control noise per control, in its unit squared [Sigma]',
     )
     weighting: str = one_of(
-        'per_step', 'trajectory', default='per_step', doc='cost-to-go of each step, or of the whole'
+        'per_step',
+        'trajectory',
+        default='per_step',
+        doc='cost-to-go of each step, or of the whole',
     )
     interpolation: str = one_of(
         'hold', 'linear', default='linear', doc='of the controls between plan steps'

@@ -6,22 +6,18 @@ does over ROS. Everything is derived from one seed: the same seed gives the same
 """
 
 from collections.abc import Callable, Mapping
-import dataclasses
-from dataclasses import dataclass
 import time
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import weights
 from emppi_ros.belief import particles
-from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge import shaping, watchdog
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.loop.filter import Filter
 from emppi_ros.loop.planner import Planner
+from emppi_ros.loop.trace import Frame, Trace
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.sim.robot import PoseReading, SimulatedRobot, draw_truth
@@ -31,33 +27,6 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'no-update')
-
-
-class Frame(NamedTuple):
-    """The true state at one moment, for plots and videos."""
-
-    time: float
-    qpos: Array
-    qvel: Array
-    error: float
-
-
-@dataclass
-class Trace:
-    """What happened in a run."""
-
-    truth: Array  # (P,)
-    frames: list[Frame] = dataclasses.field(default_factory=list)
-    beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
-    plan_s: list[float] = dataclasses.field(default_factory=list)
-    ess: list[float] = dataclasses.field(default_factory=list)
-    diverged: int = 0
-    success_time: float | None = None
-
-    @property
-    def success(self) -> bool:
-        """Whether the task was done in time."""
-        return self.success_time is not None
 
 
 class ClosedLoop:
@@ -91,7 +60,9 @@ class ClosedLoop:
         self._learned_at = -np.inf
         self._config = BridgeConfig()
         self._bridge = watchdog.arm(
-            Bridge(shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))),
+            Bridge(
+                shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))
+            ),
             armed=True,
         )
         self._applied = Series('applied commands', reach_s=np.inf)
@@ -217,34 +188,3 @@ class ClosedLoop:
 
     def _commanded(self, position: Array) -> Array:
         return position[self.task.commanded_rows]
-
-
-def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
-    """Return the run as the JSON object that `emppi run --json` prints."""
-    trace, task = loop.trace, loop.task
-    belief = loop.filter.belief
-    mean = weights.mean(belief.log_weights, belief.theta)
-    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-    plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
-    return {
-        'task': task.name,
-        'controller': controller,
-        'seed': seed,
-        'success': trace.success,
-        'time_s': round(trace.success_time or loop.robot.time, 3),
-        'steps': len(trace.plan_s),
-        'final_error': trace.frames[-1].error,
-        'parameters': {
-            parameter.name: {
-                'mean': float(mean[i]),
-                'sd': float(sd[i]),
-                'true': float(trace.truth[i]),
-            }
-            for i, parameter in enumerate(task.parameters)
-        },
-        'plan_ms': {
-            'p50': float(np.percentile(plan_ms, 50)),
-            'p99': float(np.percentile(plan_ms, 99)),
-        },
-        'diverged': trace.diverged,
-    }

@@ -29,9 +29,7 @@ class Planner:
         count = self.config.models if models is None else models
         rollouts = self.config.models * self.config.rollouts // count
         self.settings = dataclasses.replace(self.config, models=count, rollouts=rollouts)
-        self.ensemble = Ensemble(
-            task.model, task.parameters, count, rollouts, self.config.threads
-        )
+        self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, self.config.threads)
         self._limits = task.robot.control_limits(self.config.step_s)
         # commanded joints -> model controls; mostly the same, then without a copy
         order = np.argsort(task.map.ctrl)

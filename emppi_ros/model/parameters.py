@@ -7,11 +7,10 @@ a parameter means one thing everywhere. Writing keeps a model consistent: a mass
 its inertia, an axis stays a unit vector, and `mj_setConst` re-derives what follows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import copy
 from dataclasses import dataclass
 import math
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -19,98 +18,10 @@ import numpy.typing as npt
 
 from emppi_ros.errors import ConfigError, ParameterError, SceneError, unknown
 from emppi_ros.model import scene
+from emppi_ros.model.fields import FIELDS, Expand
 
 Array = npt.NDArray[np.float64]
-Expand = Callable[[str], npt.NDArray]  # field name -> (n, ...) writable values per simulation
-Writer = Callable[[Expand, mujoco.MjModel, int, int, Array], None]
-
-
-class Field(NamedTuple):
-    """One writable kind of parameter."""
-
-    kind: str  # what `of` names: body, geom, joint or actuator
-    size: int  # elements per object; 1 for a scalar
-    floor: float  # physics needs a value above this
-    write: Writer
-
-
-def _row(name: str) -> Writer:
-    """Return a writer of element `element` of row `index` of a field."""
-
-    def write(
-        expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-    ) -> None:
-        rows = expand(name)[:, index]
-        if rows.ndim == 1:
-            expand(name)[:, index] = values
-        else:
-            rows[:, element] = values
-
-    return write
-
-
-def _dofs(name: str) -> Writer:
-    """Return a writer of a field at every degree of freedom of a joint."""
-
-    def write(
-        expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-    ) -> None:
-        dofs = nominal.dof_jntid == index
-        column = values.reshape(-1, *[1] * (expand(name).ndim - 1))
-        expand(name)[:, dofs] = column
-
-    return write
-
-
-def _mass(
-    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-) -> None:
-    """Write a mass and scale the inertia with it, as a body of another density."""
-    expand('body_mass')[:, index] = values
-    scale = values / nominal.body_mass[index]
-    expand('body_inertia')[:, index] = nominal.body_inertia[index] * scale[:, None]
-
-
-def _inertia(
-    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-) -> None:
-    """Write the largest principal moment; the others keep their ratio, so it stays physical."""
-    moments = nominal.body_inertia[index]
-    expand('body_inertia')[:, index] = moments * (values / moments.max())[:, None]
-
-
-def _gain(
-    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-) -> None:
-    """Write an actuator's gain; a servo's feedback terms scale with it."""
-    scale = (values / nominal.actuator_gainprm[index, 0])[:, None]
-    expand('actuator_gainprm')[:, index, 0] = values
-    expand('actuator_biasprm')[:, index, 1:3] = nominal.actuator_biasprm[index, 1:3] * scale
-
-
-def _joint_type(
-    expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
-) -> None:
-    """Write slide (below 0.5) or hinge (above); both have one degree of freedom."""
-    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
-    expand('jnt_type')[:, index] = np.where(values > 0.5, hinge, slide)
-
-
-# Written in this order: an inertia given by itself overrides what the mass implies.
-FIELDS: dict[str, Field] = {
-    'body_mass': Field('body', 1, 0.0, _mass),  # kg
-    'body_inertia': Field('body', 1, 0.0, _inertia),  # kg m^2, largest principal moment
-    'body_ipos': Field('body', 3, -math.inf, _row('body_ipos')),  # m, centre of mass
-    'geom_friction': Field('geom', 3, -1e-12, _row('geom_friction')),  # sliding, torsion, rolling
-    'jnt_type': Field('joint', 1, -1e-12, _joint_type),  # 0 slide, 1 hinge
-    'jnt_axis': Field('joint', 3, -math.inf, _row('jnt_axis')),  # direction, body frame
-    'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos')),  # m, body frame
-    'jnt_stiffness': Field('joint', 1, -1e-12, _row('jnt_stiffness')),  # N/m or N m/rad
-    'dof_damping': Field('joint', 1, -1e-12, _dofs('dof_damping')),  # N s/m or N m s/rad
-    'dof_frictionloss': Field('joint', 1, -1e-12, _dofs('dof_frictionloss')),  # N or N m
-    'dof_armature': Field('joint', 1, -1e-12, _dofs('dof_armature')),  # kg or kg m^2
-    'actuator_gain': Field('actuator', 1, 0.0, _gain),  # the actuator's own unit
-}
+_SHORTEST = 1e-6  # of an axis: a direction cannot be read from less
 
 
 @dataclass(frozen=True)
@@ -200,7 +111,7 @@ def _unit_axes(
             axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
     for index, axis in axes.items():
         length = np.linalg.norm(axis, axis=-1, keepdims=True)
-        if np.any(length < 1e-6):  # a direction cannot be read from less
+        if np.any(length < _SHORTEST):
             name = scene.names(nominal, 'joint')[index]
             raise ParameterError(f'joint {name!r}: an axis of length zero has no direction')
         axes[index] = axis / length

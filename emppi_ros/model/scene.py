@@ -16,7 +16,13 @@ KINDS = {
     'keyframe': mujoco.mjtObj.mjOBJ_KEY,
     'camera': mujoco.mjtObj.mjOBJ_CAMERA,
 }
-_COUNTS = {'body': 'nbody', 'joint': 'njnt', 'actuator': 'nu', 'keyframe': 'nkey', 'camera': 'ncam'}
+_COUNTS = {
+    'body': 'nbody',
+    'joint': 'njnt',
+    'actuator': 'nu',
+    'keyframe': 'nkey',
+    'camera': 'ncam',
+}
 
 
 def load_scene(path: Path) -> mujoco.MjModel:

@@ -51,7 +51,7 @@ class PolledSubscription:
         """Handle every message that has arrived."""
         subscription = self._subscription
         with subscription.handle:
-            while (taken := subscription.handle.take_message(subscription.msg_type, False)):
+            while taken := subscription.handle.take_message(subscription.msg_type, False):
                 self._callback(taken[0])
 
     def drop(self) -> None:

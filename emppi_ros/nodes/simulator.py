@@ -127,9 +127,7 @@ class SimulatorNode(Node):
     def _measure(self) -> None:
         robot = self._task.robot
         stamp, position, velocity = self._robot.read_joints()
-        self._joints.publish(
-            convert.write_joints(robot, self._epoch + stamp, position, velocity)
-        )
+        self._joints.publish(convert.write_joints(robot, self._epoch + stamp, position, velocity))
         for reading in self._robot.read_poses():
             self._poses[reading.name].publish(
                 convert.write_pose(robot, self._epoch + reading.stamp, reading.pose)

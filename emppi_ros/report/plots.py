@@ -115,7 +115,7 @@ def _quantile(probability: float) -> Callable[[Array, Array], Array]:
 
 
 def motion(task: Task, record: Recording) -> Figure:
-    """Return the objects' way from above (joints over time where there are none), and the error."""
+    """Return the objects' way from above (without objects: joints over time), and the error."""
     figure = Figure(figsize=(11, 4.8), layout='constrained')
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)

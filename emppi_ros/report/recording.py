@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.loop.closed_loop import Trace
+from emppi_ros.loop.trace import Trace
 
 Array = npt.NDArray[np.float64]
 

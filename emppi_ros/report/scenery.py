@@ -23,7 +23,7 @@ def draw_paths(axis: Axes, task: Task, qpos: Array) -> None:
         below = task.file.success.below
         angle = np.linspace(0.0, 2.0 * np.pi, 60)
         axis.plot(target[0] + below * np.cos(angle), target[1] + below * np.sin(angle),
-                  color=_RED, linewidth=1.2, linestyle=':', label=f'success below {below:g} m')  # fmt: skip
+                  color=_RED, linewidth=1.2, ls=':', label=f'within {below:g} m')  # fmt: skip
     for (name, item), color in zip(task.objects.items(), _COLORS, strict=False):
         path = qpos[:, item.qpos : item.qpos + 2]
         for share in (0.0, 0.35, 0.7, 1.0):

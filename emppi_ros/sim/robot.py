@@ -93,10 +93,8 @@ class SimulatedRobot:
         n = len(where.qpos)
         return JointReading(
             self.time,
-            self.data.qpos[where.qpos]
-            + s.joint_position_noise_sd * self._rng.standard_normal(n),
-            self.data.qvel[where.qvel]
-            + s.joint_velocity_noise_sd * self._rng.standard_normal(n),
+            self.data.qpos[where.qpos] + s.joint_position_noise_sd * self._rng.standard_normal(n),
+            self.data.qvel[where.qvel] + s.joint_velocity_noise_sd * self._rng.standard_normal(n),
         )
 
     def read_poses(self) -> list[PoseReading]:
@@ -110,7 +108,9 @@ class SimulatedRobot:
     def _due(self, rate_hz: float) -> bool:
         """Whether an event of this rate falls into the step that begins now."""
         dt = self._settings.timestep_s
-        return int((self._steps + 1) * dt * rate_hz + 1e-9) > int(self._steps * dt * rate_hz + 1e-9)
+        return int((self._steps + 1) * dt * rate_hz + 1e-9) > int(
+            self._steps * dt * rate_hz + 1e-9
+        )
 
     def _look(self, name: str) -> PoseReading:
         item, s = self._task.objects[name], self._settings

@@ -89,9 +89,7 @@ class Cost:
 
     def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Return norm(residual) of each term, unweighted, with the leading axes of `fields`."""
-        return {
-            term.name: NORMS[term.norm](term.residual.evaluate(fields)) for term in self.terms
-        }
+        return {term.name: NORMS[term.norm](term.residual.evaluate(fields)) for term in self.terms}
 
     def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
         """Return the costs of rollouts that were recorded with H * substeps + 1 steps."""

@@ -98,8 +98,7 @@ class Behind:
 
         def evaluate(f: Fields) -> Array:
             pusher, middle, target = (
-                f[field][..., index, :2]
-                for field, (_, index) in zip(fields, places, strict=True)
+                f[field][..., index, :2] for field, (_, index) in zip(fields, places, strict=True)
             )
             push, goal = middle - pusher, target - middle
             cosine = np.einsum('...i,...i->...', push, goal)
@@ -139,9 +138,7 @@ class JointPosition:
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joints."""
         if len(self.joints) != len(self.targets):
-            raise ConfigError(
-                f'targets: {len(self.targets)} values for {len(self.joints)} joints'
-            )
+            raise ConfigError(f'targets: {len(self.targets)} values for {len(self.joints)} joints')
         rows = [model.jnt_qposadr[scene.find(model, 'joint', name)] for name in self.joints]
         targets = np.array(self.targets)
         return Bound(('qpos',), lambda f: f['qpos'][..., rows] - targets)

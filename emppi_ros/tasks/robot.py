@@ -76,7 +76,10 @@ class Robot:
             'limits: velocity': (limits.velocity, n),
             'limits: acceleration': (limits.acceleration, n),
             'limits: jerk': (limits.jerk, n if limits.jerk else 0),
-            'limits: effort': (limits.effort, n if self.command == 'effort' else len(limits.effort)),
+            'limits: effort': (
+                limits.effort,
+                n if self.command == 'effort' else len(limits.effort),
+            ),
         }
         for name, (values, length) in rows.items():
             if len(values) != length:
@@ -186,9 +189,9 @@ def select_joints(
         raise JointStateError(
             f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
         )
-    twice = [name for name in wanted if list(names).count(name) > 1] if len(where) < len(
-        names
-    ) else []
+    twice = (
+        [name for name in wanted if list(names).count(name) > 1] if len(where) < len(names) else []
+    )
     if twice:
         raise JointStateError(f'joints given twice: {", ".join(twice)}')
     out = {}

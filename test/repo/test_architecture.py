@@ -49,7 +49,7 @@ def arrows(path: Path) -> set[str]:
 
 
 def is_ros(name: str) -> bool:
-    root = name.split('.')[0]
+    root = name.split('.', maxsplit=1)[0]
     return (
         root in {'rclpy', 'launch', 'launch_ros', 'ament_index_python', 'rcl_interfaces'}
         or root.startswith('launch')
@@ -93,7 +93,8 @@ def test_the_core_and_the_command_load_no_ros() -> None:
     code = (
         f'import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n'
         'roots = {name.split(".")[0] for name in sys.modules}\n'
-        'print(*(n for n in roots if n == "rclpy" or n.startswith("launch") or n.endswith("_msgs")))'
+        'ros = ("rclpy", "launch", "launch_ros")\n'
+        'print(*(name for name in roots if name in ros or name.endswith("_msgs")))'
     )
     done = subprocess.run(
         [sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True

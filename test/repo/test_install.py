@@ -1,4 +1,4 @@
-"""Built by colcon and installed by pip, the package is complete: from a copy, far from the source."""
+"""Built by colcon or installed by pip, the package is complete and finds what it needs."""
 
 import importlib.util
 import json
@@ -54,7 +54,7 @@ def check(emppi: list[str | Path], prefix: Path, env: dict[str, str]) -> None:
     for folder in ('config', 'launch'):
         files = {p.relative_to(ROOT) for p in (ROOT / folder).rglob('*.*') if p.suffix != '.pyc'}
         assert {f for f in files if f.suffix} == {
-            p.relative_to(share) for p in (share / folder).rglob('*.*')
+            p.relative_to(share) for p in (share / folder).rglob('*.*') if p.suffix != '.pyc'
         }
 
 

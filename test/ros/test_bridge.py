@@ -86,8 +86,9 @@ def robot(harness):
 
 def assert_braked(robot):
     """The last command is rest, and no step on the way exceeded the usable acceleration."""
-    rows, usable = robot.rows(), robot.robot.dynamics_factor * np.array(
-        robot.robot.limits.acceleration
+    rows, usable = (
+        robot.rows(),
+        robot.robot.dynamics_factor * np.array(robot.robot.limits.acceleration),
     )
     assert not np.any(rows[-1])
     # a step lasts 4 ms, or up to twice as long after a hiccup; 1e-9 for rounding

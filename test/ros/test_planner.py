@@ -52,9 +52,7 @@ class World:
         message.position = [message.position[i] for i in self.order]
         self._joints.publish(message)
         rest = np.zeros(len(self.robot.commanded))
-        self._applied.publish(
-            convert.write_applied(self.robot, convert.to_stamp(stamp), rest)
-        )
+        self._applied.publish(convert.write_applied(self.robot, convert.to_stamp(stamp), rest))
         for name, publisher in self._poses.items():
             item = self.task.objects[name]
             qpos = self.task.start().qpos[item.qpos : item.qpos + 7]

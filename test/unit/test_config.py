@@ -14,9 +14,9 @@ from emppi_ros.belief.prior import Prior
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.config import build, fraction, key, load, one_of, parse, positive
 from emppi_ros.errors import ConfigError
+from emppi_ros.tasks.file import ParameterEntry, TaskFile, TrackedObject
 from emppi_ros.tasks.residuals import RESIDUALS
 from emppi_ros.tasks.robot import Robot
-from emppi_ros.tasks.task import ParameterEntry, TaskFile, TrackedObject
 
 
 @dataclass(frozen=True)

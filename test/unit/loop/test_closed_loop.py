@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.errors import ConfigError, ParameterError
-from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop, summarize
+from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop
+from emppi_ros.loop.summary import summarize
 from emppi_ros.tasks.task import load_task
 
 

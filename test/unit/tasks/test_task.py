@@ -15,7 +15,8 @@ from emppi_ros.belief import particles, prior
 from emppi_ros.errors import ConfigError, EmppiError, SceneError
 from emppi_ros.loop.planner import Planner
 from emppi_ros.tasks import robot as robots
-from emppi_ros.tasks.task import Task, TaskFile, load_task, parse_task
+from emppi_ros.tasks.file import TaskFile
+from emppi_ros.tasks.task import Task, load_task, parse_task
 
 TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')
 VALUES = (None, 'x', -1, 0, math.nan, math.inf, [], {}, True, '1e400')

@@ -1,0 +1,37 @@
+"""A closed loop's run in a few numbers."""
+
+import numpy as np
+
+from emppi_ros import weights
+from emppi_ros.loop.closed_loop import ClosedLoop
+
+
+def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
+    """Return the run as the JSON object that `emppi run --json` prints."""
+    trace, task = loop.trace, loop.task
+    belief = loop.filter.belief
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
+    return {
+        'task': task.name,
+        'controller': controller,
+        'seed': seed,
+        'success': trace.success,
+        'time_s': round(trace.success_time or loop.robot.time, 3),
+        'steps': len(trace.plan_s),
+        'final_error': trace.frames[-1].error,
+        'parameters': {
+            parameter.name: {
+                'mean': float(mean[i]),
+                'sd': float(sd[i]),
+                'true': float(trace.truth[i]),
+            }
+            for i, parameter in enumerate(task.parameters)
+        },
+        'plan_ms': {
+            'p50': float(np.percentile(plan_ms, 50)),
+            'p99': float(np.percentile(plan_ms, 99)),
+        },
+        'diverged': trace.diverged,
+    }

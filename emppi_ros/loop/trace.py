@@ -1,0 +1,39 @@
+"""What happened in a closed loop."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.particles import Belief
+
+Array = npt.NDArray[np.float64]
+
+
+class Frame(NamedTuple):
+    """The true state at one moment, for plots and videos."""
+
+    time: float
+    qpos: Array
+    qvel: Array
+    error: float
+
+
+@dataclass
+class Trace:
+    """What happened in a run."""
+
+    truth: Array  # (P,)
+    frames: list[Frame] = dataclasses.field(default_factory=list)
+    beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
+    plan_s: list[float] = dataclasses.field(default_factory=list)
+    ess: list[float] = dataclasses.field(default_factory=list)
+    diverged: int = 0
+    success_time: float | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the task was done in time."""
+        return self.success_time is not None
