@@ -1,0 +1,52 @@
+"""Errors have one base and say what exists; configuration is found by name or path."""
+
+import inspect
+
+import pytest
+
+from emppi_ros import errors, paths
+from emppi_ros.errors import ConfigError, EmppiError, unknown
+
+
+def test_every_error_has_one_base_and_says_what_it_means():
+    members = inspect.getmembers(errors, inspect.isclass)
+    classes = [cls for _, cls in members if cls.__module__ == errors.__name__]
+    assert len(classes) > 5
+    for cls in classes:
+        assert issubclass(cls, EmppiError) and cls.__doc__
+
+
+def test_unknown_names_list_what_exists_and_the_closest():
+    assert unknown('task', 'pnada', ['panda', 'cart']) == (
+        "unknown task 'pnada' (did you mean 'panda'?); available: cart, panda"
+    )
+    assert unknown('task', 'x', []) == "unknown task 'x'; available: none"
+    assert unknown('task', None, ['a']) == 'unknown task None; available: a'
+
+
+def test_configuration_is_found_by_name_and_by_path(tmp_path):
+    for kind in ('tasks', 'robots'):
+        for name in paths.available(kind):
+            assert paths.find_config(kind, name).is_file()
+    own = tmp_path / 'own.yaml'
+    own.touch()
+    assert paths.find_config('tasks', str(own)) == own
+
+
+@pytest.mark.parametrize('name', ['', 'panda_pull', '../tasks/panda_push', '.'])
+def test_an_unknown_name_is_an_error_that_lists_those_that_exist(name):
+    with pytest.raises(ConfigError, match=r'unknown task .*available: .*panda_push'):
+        paths.find_config('tasks', name)
+
+
+def test_a_path_to_nothing_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match='no such file'):
+        paths.find_config('tasks', str(tmp_path / 'none.yaml'))
+
+
+def test_a_scene_is_found_beside_its_task_before_our_own(tmp_path):
+    assert paths.find_scene('panda_push.xml', tmp_path).parent == paths.ASSETS
+    (tmp_path / 'panda_push.xml').touch()
+    assert paths.find_scene('panda_push.xml', tmp_path).parent == tmp_path
+    with pytest.raises(ConfigError, match="unknown scene 'x.xml'.*cartpole.xml"):
+        paths.find_scene('x.xml', tmp_path)
