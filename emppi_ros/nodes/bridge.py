@@ -13,10 +13,10 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.bridge import shaping, watchdog
-from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
+from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.errors import ConfigError, EmppiError, unknown
 from emppi_ros.nodes import convert, process, qos
+from emppi_ros.nodes.commander import Commander
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.following import FollowingNode
 from emppi_ros.nodes.forward import BACKENDS
@@ -25,7 +25,6 @@ from emppi_ros.nodes.parameters import declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 
 _LONGEST_BRAKING_S = 3.0
-_AT_REST = 0.05  # rad/s or m/s: a measured velocity above that is braked, not cut off
 
 
 class BridgeNode(FollowingNode):
@@ -38,11 +37,10 @@ class BridgeNode(FollowingNode):
         self._backend_name = declare(self, 'backend', 'forward', 'way to the robot')
         if self._backend_name not in BACKENDS:
             raise ConfigError(unknown('backend', self._backend_name, BACKENDS))
-        self._bridge: Bridge | None = None
-        self._armed = self._paused = False
         self._lock = threading.RLock()  # between commanding and the services
-        self._rejected, self._rejection, self._input_error = 0, '', ''
+        self._commander: Commander | None = None  # while the node is active
         self._periods = Durations()
+        self.rejected, self.rejection, self._input_error = 0, '', ''
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
 
@@ -58,63 +56,57 @@ class BridgeNode(FollowingNode):
             ),
             PolledSubscription(self, JointTrajectory, 'emppi/plan', self._take_plan, qos.DEFAULT),
         ]
-        self._bridge, self._armed, self._paused = None, False, False
 
     def start(self) -> None:
-        """Command from now on."""
-        self._stepped_at = time.monotonic()
-        self._bridge = None  # begins from what is measured now
-        for subscription in self._topics:
-            subscription.drop()
+        """Command from now on, from what is measured now on."""
+        for topic in self._topics:
+            topic.drop()
+        self._commander = Commander(self._config, self._task.robot)
         self.loop = Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding."""
         super().stop()
-        self._armed = False
-        if self._bridge is None:
-            return
-        self._bridge = watchdog.arm(self._bridge, armed=False)
+        commander, self._commander = self._commander, None
+        commander.engage(armed=False, paused=False)
         began = time.monotonic()
-        while time.monotonic() - began < _LONGEST_BRAKING_S:
-            self._step()
-            if shaping.is_at_rest(self._task.robot, self._bridge.command):
-                break
+        while not commander.resting and time.monotonic() - began < _LONGEST_BRAKING_S:
             time.sleep(1.0 / self._config.rate_hz)
+            self._command(commander)
 
     def teardown(self) -> None:
         """Forget task and robot."""
-        for subscription in self._topics:
-            subscription.close()
+        for topic in self._topics:
+            topic.close()
         self._backend.close()
         self.destroy_publisher(self._applied)
-        self._bridge = None
         super().teardown()
 
     def report(self) -> Report:
         """Return what the bridge is doing, and why."""
-        moving = self._bridge is not None and not self._bridge.reason
-        message = self.follow.changed or ('following the plan' if moving else self._reason())
+        commander = self._commander
         values = {
-            'armed': self._armed,
-            'paused': self._paused,
+            'armed': commander is not None and commander.armed,
+            'paused': commander is not None and commander.paused,
             'period_ms_p50': self._periods.quantile_ms(0.5),
             'period_ms_p99': self._periods.quantile_ms(0.99),
-            'rejected_plans': self._rejected,
-            'last_rejection': self._rejection,
+            'rejected_plans': self.rejected,
+            'last_rejection': self.rejection,
             'input_error': self._input_error,
         }
-        wanted = self._armed and not self._paused and self.state == 'active'
-        level = ERROR if wanted and not moving else WARN if self.follow.changed else OK
-        return Report(level, message, values)
+        reason = self._reason()
+        level = ERROR if reason and commander is not None and commander.engaged else OK
+        if self.follow.changed:
+            return Report(max(level, WARN), self.follow.changed, values)
+        return Report(level, reason or 'following the plan', values)
 
     def _reason(self) -> str:
-        """Return in words why the robot is not moved."""
-        if self.state != 'active':
+        """Return in words why the robot is not moved, '' while it is."""
+        if self._commander is None:
             return 'not active'
-        if self._bridge is None:
-            return self._input_error or 'no joint state received yet'
-        return 'paused' if self._armed and self._paused else self._bridge.reason
+        if not self._commander.ready and self._input_error:
+            return self._input_error
+        return self._commander.reason
 
     def _take_joints(self, message: JointState) -> None:
         rows = self._task.commanded_rows
@@ -125,82 +117,52 @@ class BridgeNode(FollowingNode):
             self.get_logger().warning(f'joint state: {error}', throttle_duration_sec=2.0)
             return
         self._input_error = ''
-        self._position, self._velocity = position[rows], velocity[rows]
-        self._measured_at = time.monotonic()
-        if self._bridge is None:
-            self._bridge = Bridge(self._initial_command())
-
-    def _initial_command(self) -> shaping.Command:
-        """Return what to go on from: rest, or the velocity of a robot left moving."""
-        command = shaping.at_rest(self._task.robot, self._position)
-        if self._task.robot.command != 'velocity' or max(abs(self._velocity)) < _AT_REST:
-            return command
-        return command._replace(value=self._velocity.copy())
+        self._commander.measure(time.monotonic(), position[rows], velocity[rows])
 
     def _take_plan(self, message: JointTrajectory) -> None:
         now = self.get_clock().now().nanoseconds * 1e-9
         try:
             plan = convert.read_plan(self._task.robot, message, now)
         except EmppiError as error:
-            self._rejected, self._rejection = self._rejected + 1, str(error)
+            self.rejected, self.rejection = self.rejected + 1, str(error)
             self.get_logger().warning(f'rejected: {error}', throttle_duration_sec=2.0)
             return
-        if self._bridge is not None and self._bridge.armed:
-            offset = time.monotonic() - now
-            self._bridge = watchdog.receive(self._bridge, plan._replace(start=plan.start + offset))
+        self._commander.receive(plan._replace(start=plan.start + time.monotonic() - now))
 
     def _tick(self, _moment: float) -> None:
         with self._lock:
-            for subscription in self._topics:
-                subscription.poll()
-            if self._bridge is not None:  # before any joint state nothing is commanded
-                self._step()
+            for topic in self._topics:
+                topic.poll()
+            if self._commander.ready:  # before any joint state nothing is commanded
+                self._command(self._commander)
 
-    def _step(self) -> None:
-        now = time.monotonic()
-        elapsed, self._stepped_at = now - self._stepped_at, now
+    def _command(self, commander: Commander) -> None:
+        command, elapsed = commander.step(time.monotonic())
         self._periods.add(elapsed)
-        self._bridge = watchdog.step(
-            self._config,
-            self._task.robot,
-            self._bridge,
-            now,
-            self._position,
-            now - self._measured_at,
-            min(elapsed, 2.0 / self._config.rate_hz),  # a hiccup is no licence for a jerk
-        )
         stamp = self.get_clock().now().to_msg()
-        self._backend.send(self._bridge.command.value)
-        self._applied.publish(
-            convert.write_applied(self._task.robot, stamp, self._bridge.command.value)
-        )
+        self._backend.send(command)
+        self._applied.publish(convert.write_applied(self._task.robot, stamp, command))
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        if request.data and self._bridge is None:
-            response.success, response.message = False, f'cannot arm: {self._reason()}'
-            return response
-        self._armed = request.data
-        self._engage()
-        response.success, response.message = True, 'armed' if self._armed else 'not armed'
+        with self._lock:
+            commander = self._commander
+            if request.data and (commander is None or not commander.ready):
+                response.success, response.message = False, f'cannot arm: {self._reason()}'
+                return response
+            if commander is not None:
+                commander.engage(request.data, commander.paused)
+        response.success, response.message = True, 'armed' if request.data else 'not armed'
         return response
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        self._paused = request.data
-        self._engage()
-        response.success, response.message = True, 'paused' if self._paused else 'not paused'
-        return response
-
-    def _engage(self) -> None:
-        """Follow plans if armed and not paused; plans from before count no more."""
         with self._lock:
-            engaged = self._armed and not self._paused
-            if self._bridge is None or engaged == self._bridge.armed:
-                return
-            robot, bridge = self._task.robot, self._bridge
-            if engaged and shaping.is_at_rest(robot, bridge.command):
-                # a position that was commanded earlier may not be where the robot is now
-                bridge = bridge._replace(command=shaping.at_rest(robot, self._position))
-            self._bridge = watchdog.arm(bridge, engaged)
+            commander = self._commander
+            if commander is None:
+                response.success, response.message = False, 'cannot pause: not active'
+                return response
+            commander.engage(commander.armed, request.data)
+        response.success, response.message = True, 'paused' if request.data else 'not paused'
+        return response
 
 
 def main() -> None:

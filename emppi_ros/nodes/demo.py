@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+import signal
+import sys
+import threading
 import time
 from typing import Any
 
@@ -63,6 +66,7 @@ def run_demo(
 
     """
     loaded = load_task(task)
+    _end_by_sigterm()
     surroundings = environment()
     context = rclpy.Context()
     context.init(domain_id=int(surroundings['ROS_DOMAIN_ID']))
@@ -84,6 +88,12 @@ def run_demo(
         executor.shutdown()
         node.destroy_node()
         context.try_shutdown()
+
+
+def _end_by_sigterm() -> None:
+    """Let SIGTERM end the demo by an exception, so that the nodes are ended too."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class _Watch:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.errors import StaleInputError
 from emppi_ros.nodes import qos
 from emppi_ros.nodes.diagnostics import WARN, Report
 from emppi_ros.nodes.managed import ManagedNode
@@ -76,12 +76,3 @@ class FollowingNode(ManagedNode):
     def waiting(self) -> Report:
         """Return what is missing."""
         return Report(WARN, f'waiting for {TOPIC}')
-
-
-def try_take(node: Node, topic: TaskTopic) -> Task | None:
-    """Return the task, or log why it cannot be used."""
-    try:
-        return topic.take()
-    except EmppiError as error:
-        node.get_logger().error(str(error))
-        return None

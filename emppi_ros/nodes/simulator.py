@@ -19,7 +19,7 @@ from std_srvs.srv import Trigger
 from emppi_ros.errors import EmppiError, ParameterError
 from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.following import TOPIC, TaskTopic, try_take
+from emppi_ros.nodes.following import TOPIC, TaskTopic
 from emppi_ros.nodes.forward import command_topic
 from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
@@ -71,12 +71,8 @@ class SimulatorNode(Node):
             self.loop.stop()
 
     def _begin(self) -> None:
-        task = try_take(self, self._follow)
-        if task is None:
-            self._problem = f'the task on {TOPIC} cannot be used'
-            return
         try:
-            self._start(task)
+            self._start(self._follow.take())
         except EmppiError as error:
             self._problem = str(error)
             self._follow.release()
