@@ -177,8 +177,8 @@ class BeliefNode(FollowingNode):
 
 
 def main() -> None:
-    """Run the node, a little nicer than those that move the robot."""
-    sys.exit(process.run(BeliefNode, nice=5))
+    """Run the node, nicer than the planner, which has deadlines."""
+    sys.exit(process.run(BeliefNode, nice=10))
 
 
 if __name__ == '__main__':

@@ -107,9 +107,8 @@ class _Watch:
         self._arm = node.create_client(SetBool, 'emppi/arm')
 
     def ready(self) -> bool:
-        """Return whether plans are made and the bridge can be armed."""
-        planned = float(self.recorder.diagnostics.get('planner', {}).get('rate_hz', 'nan'))
-        return planned > 0.0 and 'bridge' in self.recorder.diagnostics
+        """Return whether all nodes do their work, and all of it is heard here."""
+        return self.recorder.complete and self._arm.service_is_ready()
 
     def fresh_diagnostics(self) -> Callable[[], bool]:
         """Return a condition: the planner has reported once more than by now."""

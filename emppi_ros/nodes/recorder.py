@@ -48,6 +48,17 @@ class Recorder:
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._first: dict[str, str] = {}
 
+    @property
+    def complete(self) -> bool:
+        """Whether everything that is to be recorded has been heard, and the belief learns."""
+        updates = int(self.diagnostics.get('belief', {}).get('updates', 0))
+        return (
+            all(self._rows[name] for name in ('plans', 'applied', 'beliefs'))
+            and {'planner', 'bridge', 'simulator'} <= set(self.diagnostics)
+            and np.isfinite(self._inputs.estimator.stamp)
+            and (updates > 0 or not self._task.parameters)
+        )
+
     def start(self, now: float) -> None:
         """Record from now on; the clock counts from here."""
         self.started = now
@@ -95,9 +106,8 @@ class Recorder:
             self.belief = cloud.read_belief(self._task, message)
         except EmppiError:  # the planner says why in its diagnostics
             return
-        if self.started is not None:
-            time = convert.to_seconds(message.header.stamp) - self.started
-            self._rows['beliefs'].append((time, self.belief))
+        time = convert.to_seconds(message.header.stamp) - (self.started or 0.0)
+        self._rows['beliefs'].append((time, self.belief))
 
     def _take_plan(self, message: JointTrajectory) -> None:
         self._rows['plans'].append(convert.to_seconds(message.header.stamp))
@@ -146,20 +156,20 @@ class Recorder:
 
     def _recording(self, truth: npt.NDArray[np.float64]) -> Recording:
         rows, beliefs, task = self._rows, self._rows['beliefs'], self._task
-        count = len(beliefs[0][1].theta) if beliefs else 0
+        shape = (len(beliefs), len(beliefs[0][1].theta) if beliefs else 0)
+        theta = np.array([belief.theta for _, belief in beliefs]).reshape(*shape, len(truth))
+        log_weights = np.array([belief.log_weights for _, belief in beliefs]).reshape(shape)
         return Recording(
             times=np.array(rows['times']),
             qpos=np.array(rows['qpos']).reshape(-1, task.model.nq),
             error=np.array(rows['error']),
             belief_times=np.array([time for time, _ in beliefs]),
-            belief_theta=np.array([b.theta for _, b in beliefs]).reshape(-1, count, len(truth)),
-            belief_weights=np.array([np.exp(b.log_weights) for _, b in beliefs]).reshape(
-                -1, count
-            ),
+            belief_theta=theta,
+            belief_weights=np.exp(log_weights),
             plan_ms=np.array(rows['plan_ms']),
             bridge_period_ms=1e3 * np.diff(rows['applied']),
             truth=truth,
-            ess=np.array([weights.effective_sample_size(b.log_weights) for _, b in beliefs]),
+            ess=np.array([weights.effective_sample_size(row) for row in log_weights]),
         )
 
 
