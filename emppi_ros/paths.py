@@ -28,13 +28,17 @@ def available(kind: str) -> list[str]:
     return sorted(path.stem for path in (share() / 'config' / kind).glob('*.yaml'))
 
 
-def find_config(kind: str, name: str) -> Path:
-    """Return the YAML file that `name` means: a path, or the name of one in config/<kind>."""
+def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
+    """
+    Return the YAML file that `name` means: a path, or the name of one in config/<kind>.
+
+    A path is looked up in the folder `beside` first, then from where we are.
+    """
     if name.endswith(('.yaml', '.yml')):
-        path = Path(name)
-        if not path.is_file():
-            raise ConfigError(f'{name}: no such file')
-        return path
+        for path in (*([beside / name] if beside else []), Path(name)):
+            if path.is_file():
+                return path
+        raise ConfigError(f'{name}: no such file')
     if name not in available(kind):
         raise ConfigError(unknown(kind.removesuffix('s'), name, available(kind)))
     return share() / 'config' / kind / f'{name}.yaml'

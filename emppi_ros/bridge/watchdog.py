@@ -41,7 +41,13 @@ class Bridge(NamedTuple):
 
 
 def receive(bridge: Bridge, plan: Plan) -> Bridge:
-    """Return the bridge with a plan to follow from the plan's start on, in place of later ones."""
+    """
+    Return the bridge with a plan to follow from the plan's start on, in place of later ones.
+
+    A plan that starts before the one that is followed already was overtaken: it changes nothing.
+    """
+    if bridge.current is not None and plan.start < bridge.current.start:
+        return bridge
     earlier = tuple(p for p in bridge.upcoming if p.start < plan.start)
     return bridge._replace(upcoming=(*earlier, plan))
 

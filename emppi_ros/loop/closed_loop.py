@@ -14,7 +14,13 @@ import numpy.typing as npt
 from emppi_ros.belief import particles
 from emppi_ros.bridge import shaping, watchdog
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
-from emppi_ros.errors import AllDivergedError, ConfigError, StaleInputError, unknown
+from emppi_ros.errors import (
+    AllDivergedError,
+    ConfigError,
+    DegenerateWeightsError,
+    StaleInputError,
+    unknown,
+)
 from emppi_ros.loop.filter import Filter
 from emppi_ros.loop.planner import Planner
 from emppi_ros.loop.trace import Frame, Trace
@@ -180,7 +186,11 @@ class ClosedLoop:
     def _learn(self, stamp: float, measured: State, estimated: State) -> None:
         """Update the belief, and let the planner plan with it."""
         self._learned_at = stamp
-        update = self.filter.observe(stamp, measured, estimated, self._applied.hold)
+        try:
+            update = self.filter.observe(stamp, measured, estimated, self._applied.hold)
+        except DegenerateWeightsError:  # no particle explains it: the belief stays as it was
+            self.trace.degenerate += 1
+            return
         if update is not None:
             self.trace.ess.append(update.ess)
             self.trace.beliefs.append((stamp, self.filter.belief))

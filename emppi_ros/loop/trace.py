@@ -30,7 +30,8 @@ class Trace:
     beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
     plan_s: list[float] = dataclasses.field(default_factory=list)
     ess: list[float] = dataclasses.field(default_factory=list)
-    diverged: int = 0
+    diverged: int = 0  # rollouts
+    degenerate: int = 0  # belief updates that no particle could explain
     success_time: float | None = None
 
     @property

@@ -120,8 +120,10 @@ class Ensemble:
             )
         flat = np.broadcast_to(controls, (self.models, *controls.shape))
         self._timesteps[:] = substep_s
-        fields, diverged = self._run(start, flat, ('qpos', 'qvel'), 1)
-        self._timesteps[:] = self.model.opt.timestep
+        try:
+            fields, diverged = self._run(start, flat, ('qpos', 'qvel'), 1)
+        finally:
+            self._timesteps[:] = self.model.opt.timestep
         qpos, qvel = (np.where(diverged, np.nan, fields[n][:, 0, -1]) for n in State._fields)
         return State(qpos, qvel)
 

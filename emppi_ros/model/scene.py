@@ -52,3 +52,9 @@ def find(model: mujoco.MjModel, kind: str, name: str) -> int:
     if index < 0:
         raise SceneError(unknown(kind, name, filter(None, names(model, kind))))
     return index
+
+
+def is_scalar(model: mujoco.MjModel, joint: int) -> bool:
+    """Return whether a joint is a hinge or a slide: one position, one velocity."""
+    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
+    return int(model.jnt_type[joint]) in (hinge, slide)

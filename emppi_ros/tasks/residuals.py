@@ -46,6 +46,14 @@ def _locate(model: mujoco.MjModel, name: str) -> tuple[str, int]:
     raise SceneError(unknown('site, body or geom', name, listed))
 
 
+def _scalar(model: mujoco.MjModel, name: str) -> int:
+    """Return the id of a hinge or slide."""
+    index = scene.find(model, 'joint', name)
+    if not scene.is_scalar(model, index):
+        raise SceneError(f'joint {name!r} is no hinge or slide: it has no single position')
+    return index
+
+
 @dataclass(frozen=True)
 class Distance:
     """Vector from one place (site, body or geom) to another [m]."""
@@ -139,7 +147,7 @@ class JointPosition:
         """Find the joints."""
         if len(self.joints) != len(self.targets):
             raise ConfigError(f'targets: {len(self.targets)} values for {len(self.joints)} joints')
-        rows = [model.jnt_qposadr[scene.find(model, 'joint', name)] for name in self.joints]
+        rows = [model.jnt_qposadr[_scalar(model, name)] for name in self.joints]
         targets = np.array(self.targets)
         return Bound(('qpos',), lambda f: f['qpos'][..., rows] - targets)
 
@@ -153,7 +161,7 @@ class JointAngle:
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joint."""
-        row = model.jnt_qposadr[scene.find(model, 'joint', self.joint)]
+        row = model.jnt_qposadr[_scalar(model, self.joint)]
         return Bound(
             ('qpos',), lambda f: 2.0 * np.sin((f['qpos'][..., row, None] - self.target) / 2.0)
         )
@@ -167,7 +175,7 @@ class JointVelocity:
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joints."""
-        rows = [model.jnt_dofadr[scene.find(model, 'joint', name)] for name in self.joints]
+        rows = [model.jnt_dofadr[_scalar(model, name)] for name in self.joints]
         return Bound(('qvel',), lambda f: f['qvel'][..., rows])
 
 

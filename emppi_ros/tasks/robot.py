@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import mujoco
@@ -20,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PositionLimits:
-    """Lowest and highest position of each joint [rad or m]; infinite where `.inf` is given."""
+    """Lowest and highest position of each joint [rad or m]."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
@@ -114,18 +115,17 @@ class RobotMap(NamedTuple):
     ctrl: npt.NDArray[np.intp]  # of `commanded`
 
 
-def load_robot(name: str) -> Robot:
-    """Return a robot from config/robots, or from a path to a YAML file."""
-    path = paths.find_config('robots', name)
+def load_robot(name: str, beside: Path | None = None) -> Robot:
+    """Return a robot from config/robots, or from a YAML file (`beside` the task's, or a path)."""
+    path = paths.find_config('robots', name, beside)
     return config.build(Robot, config.load(path), str(path))
 
 
 def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
     """Return where the robot's joints and actuators lie; a missing one is a SceneError."""
     joints = [scene.find(model, 'joint', name) for name in robot.joints]
-    scalar = (mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value)
     for index, name in zip(joints, robot.joints, strict=True):
-        if model.jnt_type[index] not in scalar:
+        if not scene.is_scalar(model, index):
             raise SceneError(f'joint {name!r} of robot {robot.name!r} is no hinge or slide')
     ctrl = []
     for name in robot.commanded:

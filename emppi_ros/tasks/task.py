@@ -39,7 +39,7 @@ class Task:
         self.file, self.where = file, where
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = load_robot(file.robot)
+        self.robot: Robot = load_robot(file.robot, folder)
         self.model = scene.load_scene(paths.find_scene(file.scene, folder))
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = _located('robot', bind, self.robot, self.model)
@@ -148,7 +148,7 @@ def task_text(name: str, robot: str = '') -> str:
     if not scene_file.is_relative_to(paths.ASSETS):
         changed['scene'] = str(scene_file.resolve())
     if robot or file.robot.endswith(('.yaml', '.yml')):
-        found = paths.find_config('robots', robot or file.robot)
+        found = paths.find_config('robots', robot or file.robot, None if robot else path.parent)
         by_path = (robot or file.robot).endswith(('.yaml', '.yml'))
         changed['robot'] = str(found.resolve()) if by_path else robot
     if not changed:

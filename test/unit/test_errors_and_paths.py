@@ -50,3 +50,13 @@ def test_a_scene_is_found_beside_its_task_before_our_own(tmp_path):
     assert paths.find_scene('panda_push.xml', tmp_path).parent == tmp_path
     with pytest.raises(ConfigError, match="unknown scene 'x.xml'.*cartpole.xml"):
         paths.find_scene('x.xml', tmp_path)
+
+
+def test_a_file_beside_the_task_comes_before_one_from_where_we_are(tmp_path, monkeypatch):
+    beside = tmp_path / 'beside'
+    beside.mkdir()
+    for folder in (tmp_path, beside):
+        (folder / 'robot.yaml').touch()
+    monkeypatch.chdir(tmp_path)
+    assert paths.find_config('robots', 'robot.yaml', beside) == beside / 'robot.yaml'
+    assert paths.find_config('robots', 'robot.yaml') == paths.Path('robot.yaml')

@@ -119,3 +119,8 @@ def test_a_step_changes_no_bridge_but_returns_another():
     kept = bridge.command.value.copy()
     watchdog.step(CONFIG, ROBOT, bridge, 0.1, np.zeros(1), 0.0, DT)
     assert np.array_equal(bridge.command.value, kept) and len(bridge.upcoming) == 1
+
+
+def test_a_plan_that_was_overtaken_changes_nothing():
+    bridge = _run(_bridge(), 0.0, 0.1, [(0.0, _plan(0.0)), (0.04, _plan(0.05))])[-1]
+    assert watchdog.receive(bridge, _plan(0.03, speed=-0.5)) == bridge

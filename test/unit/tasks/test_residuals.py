@@ -152,6 +152,11 @@ def test_a_place_is_a_site_before_a_body_before_a_geom_unless_it_says(block):
         ({'residual': 'tilt', 'of': 'goal', 'to': [0, 0, 0]}, ConfigError, 'three numbers'),
         ({'residual': 'tilt', 'of': 'goal', 'axis': 'w'}, ConfigError, 'axis: .* one of x, y, z'),
         ({'residual': 'sensor', 'sensor': 'x'}, SceneError, "here: unknown sensor 'x'.*unused"),
+        (
+            {'residual': 'joint_velocity', 'joints': ['block']},
+            SceneError,
+            "'block' is no hinge or slide",
+        ),
         ({'residual': 'joint_velocity', 'joints': ['x']}, SceneError, "joint 'x'.*block, push"),
         (
             {'residual': 'joint_position', 'joints': ['push'], 'targets': [0, 1]},
