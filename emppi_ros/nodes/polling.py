@@ -38,11 +38,13 @@ class PolledSubscription:
         node: Node,
         kind: type,
         topic: str,
-        callback: Callable[[object], object],
+        callback: Callable[..., object],
         profile: QoSProfile,
+        timed: bool = False,
     ) -> None:
-        """Subscribe."""
+        """Subscribe; a `timed` callback also gets when a message was sent [s, system clock]."""
         self._node, self._callback = node, callback
+        self._time = (lambda info: (info['source_timestamp'] * 1e-9,)) if timed else (lambda _: ())
         self._subscription = node.create_subscription(
             kind, topic, callback, profile, callback_group=_ByHand()
         )
@@ -52,7 +54,7 @@ class PolledSubscription:
         subscription = self._subscription
         with subscription.handle:
             while taken := subscription.handle.take_message(subscription.msg_type, False):
-                self._callback(taken[0])
+                self._callback(taken[0], *self._time(taken[1]))
 
     def drop(self) -> None:
         """Forget every message that has arrived."""

@@ -6,6 +6,7 @@ clock; what it cannot catch up with is counted as lost.
 """
 
 from collections.abc import Mapping, Sequence
+import math
 import sys
 import threading
 import time
@@ -87,7 +88,12 @@ class SimulatorNode(Node):
             for name in task.objects
         }
         self._commands = PolledSubscription(
-            self, Float64MultiArray, command_topic(task.robot), self._command, qos.DEFAULT
+            self,
+            Float64MultiArray,
+            command_topic(task.robot),
+            self._command,
+            qos.DEFAULT,
+            timed=True,
         )
         settings = task.simulation
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
@@ -103,18 +109,18 @@ class SimulatorNode(Node):
 
     def _work(self, _moment: float) -> None:
         with self._lock:
-            self._advance()
             self._commands.poll()
+            self._advance()
 
-    def _advance(self) -> None:
-        """Step up to this moment; publish what sensors say on the way."""
-        dt = self._task.simulation.timestep_s
+    def _advance(self, until: float = math.inf) -> None:
+        """Step up to this moment, or to a simulated time before; publish on the way."""
         behind = time.monotonic() - self._began - self._robot.time
-        if behind > _CATCH_UP_S:
-            self._began += behind - _CATCH_UP_S
-            self._epoch += behind - _CATCH_UP_S  # stamps keep to the clock
-            self._lost_s += behind - _CATCH_UP_S
-        for _ in range(int(min(behind, _CATCH_UP_S) / dt)):
+        lost = max(0.0, behind - _CATCH_UP_S)
+        self._began += lost
+        self._epoch += lost  # stamps keep to the clock
+        self._lost_s += lost
+        seconds = min(behind - lost, until - self._robot.time)
+        for _ in range(int(seconds / self._task.simulation.timestep_s)):
             self._robot.step()
             self._done += 1
             if self._done % self._every == 0:
@@ -129,13 +135,14 @@ class SimulatorNode(Node):
                 convert.write_pose(robot, self._epoch + reading.stamp, reading.pose)
             )
 
-    def _command(self, message: Float64MultiArray) -> None:
+    def _command(self, message: Float64MultiArray, sent: float) -> None:
         try:
             command = convert.read_command(self._task.robot, message)
         except EmppiError as error:
             self._rejected += 1
             self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
             return
+        self._advance(sent - self._epoch)  # the one before was in force until this was sent
         self._robot.command(command)
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
