@@ -105,7 +105,8 @@ def test_unarmed_it_commands_rest_whatever_plans_come(harness, robot):
 
 def test_it_commands_nothing_before_any_joint_state(harness, robot):
     harness.feeds.clear()
-    harness.make(BridgeNode, **PATIENT)
+    node = harness.make(BridgeNode, **PATIENT)
+    harness.spin_until(lambda: node.state == 'active')
     answer = robot.arm()
     assert not answer.success and 'no joint state' in answer.message
     robot.keep_planning()
