@@ -25,6 +25,7 @@ from emppi_ros.nodes.parameters import declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 
 _LONGEST_BRAKING_S = 3.0
+_RESTS = 10  # commands of rest before leaving: the very last may be lost with its sender
 
 
 class BridgeNode(FollowingNode):
@@ -69,10 +70,13 @@ class BridgeNode(FollowingNode):
         super().stop()
         commander, self._commander = self._commander, None
         commander.engage(armed=False, paused=False)
-        began = time.monotonic()
-        while not commander.resting and time.monotonic() - began < _LONGEST_BRAKING_S:
+        if not commander.ready:
+            return
+        began, rests = time.monotonic(), 0
+        while rests < _RESTS and time.monotonic() - began < _LONGEST_BRAKING_S:
             time.sleep(1.0 / self._config.rate_hz)
             self._command(commander)
+            rests += commander.resting
 
     def teardown(self) -> None:
         """Forget task and robot."""
