@@ -3,9 +3,9 @@
 
 Cycles happen along a closed-loop run, with its states and its belief. Each is timed whole
 (prediction to the plan's start, noise, interpolation, rollouts with recording, costs,
-weights, the plan) and paired with its floor: the same simulations, from the same states,
-under the same controls, for H * substeps physics steps on the same threads, recording
-nothing. The step that only evaluates the last state, and the prediction, are overhead.
+weights, the plan) and paired with its floor: the very same stepping of its rollouts (the
+same simulations, states, controls, physics steps and threads), recording nothing. The
+prediction to the plan's start steps physics too, and still counts as overhead.
 """
 
 import argparse
@@ -63,7 +63,8 @@ def measure(
     times = np.array(timed.pairs[-pairs:])  # (pairs, 2)
     config = timed.settings
     return {
-        'sim_steps': config.models * config.rollouts * config.horizon * config.substeps,
+        # the step beyond H * substeps evaluates the final state
+        'sim_steps': config.models * config.rollouts * (config.horizon * config.substeps + 1),
         'threads': timed.ensemble.batch.nthread,
         'plan_ms': 1e3 * float(np.median(times[:, 0])),
         'floor_ms': 1e3 * float(np.median(times[:, 1])),
@@ -111,9 +112,8 @@ class TimedPlanner(Planner):
 
     def _floor(self, begin: State, controls: np.ndarray) -> float:
         """Return the seconds that the bare stepping of the same rollouts takes."""
-        steps = controls.shape[2] - 1
-        flat = np.ascontiguousarray(controls[:, :, :steps]).reshape(-1, steps, controls.shape[3])
+        flat = controls.reshape(-1, *controls.shape[2:])
         self.ensemble.place(begin)
         began = time.perf_counter()
-        self.ensemble.batch.rollout(steps, flat, record=[])
+        self.ensemble.batch.rollout(flat.shape[1], flat, record=[])
         return time.perf_counter() - began
