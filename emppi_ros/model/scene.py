@@ -25,10 +25,17 @@ _COUNTS = {
 }
 
 
-def load_scene(path: Path) -> mujoco.MjModel:
-    """Return the compiled model, with automatic resets off: a diverged rollout must show."""
+def load_scene(path: Path, visual: bool = False) -> mujoco.MjModel:
+    """
+    Return the compiled model, with automatic resets off: a diverged rollout must show.
+
+    Geoms that are only looked at are left out unless it is for pictures (`visual`): they cost
+    a tenth of every physics step. Bodies, joints and states are the same in both.
+    """
     try:
-        model = mujoco.MjModel.from_xml_path(str(path))
+        spec = mujoco.MjSpec.from_file(str(path))
+        spec.compiler.discardvisual = not visual
+        model = spec.compile()
     except ValueError as error:
         raise SceneError(f'{path}: {error}') from None
     if model.na:

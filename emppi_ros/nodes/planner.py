@@ -70,6 +70,7 @@ class PlannerNode(ManagedNode):
         text = task_text(self._parameters.task, self._parameters.robot)
         self.task = parse_task(text, self._parameters.task)
         self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
+        self._planner.warm_up()
         self._period = 1.0 / self.task.planner.rate_hz
         self._belief: Belief | None = None
         self._belief_stamp, self._belief_error = -math.inf, ''

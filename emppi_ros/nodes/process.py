@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -48,6 +49,8 @@ def run(
     try:
         if begin is not None:
             begin()
+        gc.collect()
+        gc.freeze()  # what start-up made lives on: collections need not look at it again
         while not stopping and not getattr(node, 'failed', False):
             executor.spin_once(timeout_sec=0.1)  # signals are noticed between two of these
     except ExternalShutdownException:

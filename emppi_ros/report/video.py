@@ -115,7 +115,7 @@ def write(
     """Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done."""
     fps, small = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
-    camera, panel = Camera(task.model, SCENE, HEIGHT), Panel(task, record, PANEL, HEIGHT)
+    camera, panel = Camera(task.visual_model(), SCENE, HEIGHT), Panel(task, record, PANEL, HEIGHT)
     options = (
         {'loop': 0, 'duration': 1e3 / fps}
         if small

@@ -40,7 +40,8 @@ class Task:
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
         self.robot: Robot = load_robot(file.robot, folder)
-        self.model = scene.load_scene(paths.find_scene(file.scene, folder))
+        self._scene = paths.find_scene(file.scene, folder)
+        self.model = scene.load_scene(self._scene)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = _located('robot', bind, self.robot, self.model)
         entries = {
@@ -69,6 +70,10 @@ class Task:
     def commanded_rows(self) -> list[int]:
         """The commanded joints' places among the robot's joints."""
         return [self.robot.joints.index(name) for name in self.robot.commanded]
+
+    def visual_model(self) -> mujoco.MjModel:
+        """Return the model with all that is only looked at, for pictures; states fit both."""
+        return scene.load_scene(self._scene, visual=True)
 
     def start(self) -> State:
         """Return where the task begins: the scene's poses, the robot at home."""
