@@ -17,6 +17,7 @@ from emppi_ros.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+BACKENDS = ('forward', 'dry-run')  # each a file in nodes/backends
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Robot:
     dynamics_factor: float = fraction(0.5, doc='share of velocity and acceleration that is used')
     frame: str = key('world', doc='frame of tracked poses: the base of the model')
     topics: Topics = Topics()
+    backend: str = one_of(*BACKENDS, default='forward', doc='how the bridge talks to it')
 
     def __post_init__(self) -> None:
         """Check lengths and names against one another."""
