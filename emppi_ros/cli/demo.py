@@ -29,6 +29,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401
     parser.add_argument(
         '--out', metavar='DIR', type=Path, help='write plots, a video and the summary here'
     )
+    parser.add_argument(
+        '--backend',
+        choices=['forward', 'trajectory'],
+        default='forward',
+        help='how the bridge talks to the simulator (forward)',
+    )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=demo)
 
@@ -48,7 +54,7 @@ def demo(options: argparse.Namespace) -> None:
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         summary, record = graph.run_demo(
-            options.task, options.duration, options.seed, options.out, advance
+            options.task, options.duration, options.seed, options.out, advance, options.backend
         )
     if options.out is not None:
         reporting.write_plots(task, record, summary, options.out)

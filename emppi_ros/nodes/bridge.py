@@ -161,10 +161,15 @@ class BridgeNode(FollowingNode):
 
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
-        command, elapsed = commander.step(now)
-        self._periods.add(elapsed)
         stamp = self.get_clock().now().to_msg()
-        self._backend.send(Cycle(now, command, commander.position, commander.engaged))
+        command = self._backend.coasting(now)
+        if command is None:
+            command, elapsed = commander.step(now)
+            self._periods.add(elapsed)
+            cycle = Cycle(now, command, commander.position, commander.engaged)
+            command = self._backend.send(cycle)
+        else:
+            commander.halt(now)
         self._applied.publish(convert.write_applied(self._task.robot, stamp, command))
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

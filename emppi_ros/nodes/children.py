@@ -71,6 +71,14 @@ class Children:
         self.expect_end(name)
         self._processes[name].send_signal(number)
 
+    def suspend(self, name: str) -> None:
+        """Let one node hang."""
+        self._processes[name].send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Let it go on."""
+        self._processes[name].send_signal(signal.SIGCONT)
+
     def code(self, name: str) -> int | None:
         """Return the exit code of one node, None while it runs."""
         return self._processes[name].poll()

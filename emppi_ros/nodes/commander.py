@@ -74,6 +74,13 @@ class Commander:
             bridge = bridge._replace(command=shaping.at_rest(self._robot, self._position))
         self._bridge = watchdog.arm(bridge, self.engaged)
 
+    def halt(self, now: float) -> None:
+        """Take it that the robot stops by itself: whatever comes next starts from rest."""
+        self._bridge = self._bridge._replace(
+            command=shaping.at_rest(self._robot, self._position), reason='the robot brakes alone'
+        )
+        self._stepped_at = now
+
     def step(self, now: float) -> tuple[Array, float]:
         """Return the next command, and how long after the last one it comes."""
         period = 1.0 / self._config.rate_hz

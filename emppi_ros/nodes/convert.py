@@ -19,6 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.tail import Trajectory
 from emppi_ros.errors import EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.robot import Robot, select_joints
@@ -105,6 +106,46 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
         setattr(point, name, _doubles(row))
         message.points.append(point)
     return message
+
+
+def write_trajectory(robot: Robot, trajectory: Trajectory) -> JointTrajectory:
+    """
+    Return a trajectory for the robot's controller, which starts when it arrives.
+
+    Its stamp stays 0, which a joint_trajectory_controller takes for "now". A stamp of this
+    computer's clock would have to agree with the controller's within milliseconds, or points
+    at the beginning are dropped as past, or the robot waits.
+    """
+    message = JointTrajectory(joint_names=list(robot.commanded))
+    columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
+    for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
+        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        point.positions, point.velocities, point.accelerations = map(_doubles, row)
+        message.points.append(point)
+    return message
+
+
+def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
+    """Return a trajectory in the robot's order, or PlanError where a controller refuses it."""
+    names, points = list(message.joint_names), message.points
+    if sorted(names) != sorted(robot.commanded):
+        raise PlanError(f'trajectory for joints {", ".join(names)}')
+    fields = [
+        [list(row) for row in rows]
+        for rows in zip(*((p.positions, p.velocities, p.accelerations) for p in points))  # noqa: B905
+    ]
+    times = np.array([to_seconds(point.time_from_start) for point in points])
+    if not fields or any(len(row) != len(names) for rows in fields for row in rows):
+        raise PlanError('trajectory without position, velocity and acceleration of every joint')
+    order = [names.index(name) for name in robot.commanded]
+    positions, velocities, accelerations = (np.array(rows)[:, order] for rows in fields)
+    if times[0] < 0 or np.any(np.diff(times) <= 0):
+        raise PlanError('trajectory whose times do not increase from 0')
+    if not all(np.isfinite(part).all() for part in (positions, velocities, accelerations)):
+        raise PlanError('trajectory with values that are not finite')
+    if np.any(velocities[-1] != 0.0):
+        raise PlanError('trajectory that does not end at rest')
+    return Trajectory(times, positions, velocities, accelerations, float(times[-1]))
 
 
 def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:

@@ -35,6 +35,7 @@ def run_demo(
     seed: int = 0,
     out: Path | None = None,
     progress: Callable[[float], None] | None = None,
+    backend: str = '',
 ) -> tuple[dict[str, Any], Recording]:
     """
     Run a task as a graph of processes, in real time, until success or for its time.
@@ -51,6 +52,8 @@ def run_demo(
         Folder for what the nodes print.
     progress : callable, optional
         Gets the seconds since arming.
+    backend : str
+        How the bridge talks to the simulator; by default as the robot's YAML says.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def run_demo(
     node = Node('recorder', context=context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
-    specs = graph.describe(task, '', seed)
+    specs = graph.describe(task, '', seed, backend)
     children = Children(specs, surroundings, None if out is None else out / 'log')
     try:
         watch = _Watch(children, executor, node, Recorder(node, loaded))

@@ -26,6 +26,17 @@ def declare_all(node: Node, cls: type[T]) -> T:
     return config.build(cls, values, f'parameters of node {node.get_name()!r}')
 
 
+def declare_again(node: Node, cls: type[T]) -> T:
+    """Declare what a node may have declared before, when it was configured the last time."""
+    values = {
+        field.name: node.get_parameter(field.name).value
+        if node.has_parameter(field.name)
+        else declare(node, field.name, field.default, field.metadata.get('doc', ''))
+        for field in dataclasses.fields(cls)
+    }
+    return config.build(cls, values, f'parameters of node {node.get_name()!r}')
+
+
 @dataclasses.dataclass(frozen=True)
 class Seeded:
     """Parameters of a node that draws random numbers."""

@@ -16,6 +16,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.errors import EmppiError, ParameterError
 from emppi_ros.nodes import convert, process, qos
@@ -24,6 +25,7 @@ from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.following import TOPIC, TaskTopic
 from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
+from emppi_ros.sim.follower import Follower
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks.task import Task
 
@@ -87,14 +89,12 @@ class SimulatorNode(Node):
             name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
             for name in task.objects
         }
-        self._commands = PolledSubscription(
-            self,
-            Float64MultiArray,
-            command_topic(task.robot),
-            self._command,
-            qos.DEFAULT,
-            timed=True,
-        )
+        ways = [(Float64MultiArray, command_topic(task.robot), self._command)]
+        if task.robot.command == 'velocity' and 'trajectory' in task.robot.topics.commands:
+            topic = command_topic(task.robot, 'trajectory')
+            ways.append((JointTrajectory, topic, self._take_trajectory))
+        self._commands = [PolledSubscription(self, *w, qos.DEFAULT, timed=True) for w in ways]
+        self._follower: Follower | None = None  # while trajectories command
         settings = task.simulation
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
@@ -109,7 +109,8 @@ class SimulatorNode(Node):
 
     def _work(self, _moment: float) -> None:
         with self._lock:
-            self._commands.poll()
+            for subscription in self._commands:
+                subscription.poll()
             self._advance()
 
     def _advance(self, until: float = math.inf) -> None:
@@ -121,6 +122,8 @@ class SimulatorNode(Node):
         self._lost_s += lost
         seconds = min(behind - lost, until - self._robot.time)
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
+            if self._follower is not None:
+                self._robot.command(self._follower.velocity(self._robot.time))
             self._robot.step()
             self._done += 1
             if self._done % self._every == 0:
@@ -139,11 +142,26 @@ class SimulatorNode(Node):
         try:
             command = convert.read_command(self._task.robot, message)
         except EmppiError as error:
-            self._rejected += 1
-            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
+            self._reject(error)
             return
         self._advance(sent - self._epoch)  # the one before was in force until this was sent
+        self._follower = None
         self._robot.command(command)
+
+    def _take_trajectory(self, message: JointTrajectory, sent: float) -> None:
+        try:
+            trajectory = convert.read_trajectory(self._task.robot, message)
+        except EmppiError as error:
+            self._reject(error)
+            return
+        self._advance(sent - self._epoch)
+        if self._follower is None:
+            self._follower = Follower(self._robot.commanded_position)
+        self._follower.accept(trajectory, self._robot.time)
+
+    def _reject(self, error: EmppiError) -> None:
+        self._rejected += 1
+        self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self._robot is not None
@@ -152,6 +170,7 @@ class SimulatorNode(Node):
             return response
         with self._lock:
             self._robot.reset()
+            self._follower = None
             self._rebase()
         response.message = 'robot and objects are back at the start'
         return response

@@ -68,9 +68,7 @@ class SimulatedRobot:
         start = self._task.start()
         self.data.qpos[:], self.data.qvel[:] = start
         if self._task.robot.command == 'position':
-            self.data.ctrl[self._task.map.ctrl] = start.qpos[self._task.map.qpos][
-                self._task.commanded_rows
-            ]
+            self.command(self.commanded_position)
         mujoco.mj_forward(self.model, self.data)
         self._steps = 0
         self._rng = np.random.default_rng([self._seed, 1])
@@ -79,6 +77,11 @@ class SimulatedRobot:
     def command(self, control: Array) -> None:
         """Apply a command, in the order of the robot's commanded joints, until the next one."""
         self.data.ctrl[self._task.map.ctrl] = control
+
+    @property
+    def commanded_position(self) -> Array:
+        """True position of the commanded joints (joints,)."""
+        return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
 
     def step(self) -> None:
         """Advance by one physics step; the tracker looks when its time has come."""

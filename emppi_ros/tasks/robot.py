@@ -17,7 +17,7 @@ from emppi_ros.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-BACKENDS = ('forward', 'dry-run')  # each a file in nodes/backends
+BACKENDS = ('forward', 'trajectory', 'dry-run')  # each a file in nodes/backends
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Ways to the robot: which one is taken, what refuses hardware, and who sends what."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends import BACKENDS
 from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.nodes.diagnostics import ERROR
+from emppi_ros.nodes.graph import NodeSpec
 from emppi_ros.tasks import robot as robots
 
 # generous ages, so that a busy machine does not look like a dead robot
@@ -83,3 +86,59 @@ def test_forward_drives_hardware_if_told_twice(harness):
     harness.make(BridgeNode, hardware=True, forward_on_hardware=True, **PATIENT)
     _feed(harness, task)
     harness.spin_until(lambda: commands)
+
+
+def _speeds(task, states, since=-np.inf):
+    """Return stamps, and the fastest joint at each."""
+    rows = [convert.read_joints(task.robot, message) for message in states]
+    rows = [(stamp, np.max(np.abs(velocity))) for stamp, _, velocity in rows if stamp > since]
+    return np.array(rows).reshape(-1, 2).T
+
+
+@pytest.mark.parametrize(('backend', 'stops'), [('trajectory', True), ('forward', False)])
+def test_the_bridge_is_killed_in_motion(harness, backend, stops):
+    task = harness.publish_task('panda_push')
+    states = harness.listen(JointState, 'joint_states', qos.SENSOR)
+    applied = harness.listen(JointState, 'emppi/applied')
+    bridge = NodeSpec('bridge', {'backend': backend, **PATIENT})
+    children = harness.spawn(bridge, NodeSpec('simulator'))
+    _arm(harness, applied)
+    _plan(harness, task, 0.1)
+    harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
+    harness.spin_for(0.2)
+    children.end('bridge', signal.SIGKILL)
+    harness.spin_until(lambda: children.code('bridge') is not None)
+    killed = harness.now()
+    harness.spin_until(lambda: _speeds(task, states[-1:])[0][0] > killed + 1.0)
+    _, speeds = _speeds(task, states, killed + 0.5)
+    # noise of 1e-3 rad/s, and what is left of errors of position
+    assert np.all(speeds < 0.02) if stops else np.all(speeds > 0.08)
+
+
+def test_trajectories_stop_the_arm_of_a_bridge_that_hangs_and_it_goes_on_from_rest(harness):
+    task = harness.publish_task('panda_push')
+    states = harness.listen(JointState, 'joint_states', qos.SENSOR)
+    applied = harness.listen(JointState, 'emppi/applied')
+    children = harness.spawn(
+        NodeSpec('bridge', {'backend': 'trajectory', **PATIENT}), NodeSpec('simulator')
+    )
+    _arm(harness, applied)
+    _plan(harness, task, 0.1)
+    harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
+    children.suspend('bridge')
+    harness.spin_for(0.6)
+    assert _speeds(task, states[-1:])[1] < 0.02
+    since, count = harness.now(), len(applied)
+    children.resume('bridge')
+    harness.spin_until(lambda: len(applied) > count and applied[-1].velocity[0] > 0.09)
+    # first rest, and then gently up: 3.75 rad/s^2 for at most two cycles of 4 ms
+    heard = np.array([list(message.velocity) for message in applied[count:]])
+    assert np.max(np.abs(np.diff(heard[:, 1], prepend=0.0))) <= 3.75 * 0.008 + 1e-9
+    harness.spin_until(lambda: _speeds(task, states[-1:])[1] > 0.09)
+    assert np.max(_speeds(task, states, since)[1]) < 0.15
+
+
+def test_a_robot_commanded_by_force_is_refused_by_trajectory(harness):
+    harness.publish_task('cartpole_swingup')
+    harness.make(BridgeNode, backend='trajectory')
+    harness.spin_until(lambda: 'commanded by velocity' in harness.says('bridge')[1])

@@ -10,6 +10,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bridge import plan as plans
+from emppi_ros.bridge import tail
 from emppi_ros.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.nodes import cloud, convert
 from emppi_ros.state.tracking import Pose
@@ -188,6 +189,42 @@ def test_bad_plans_are_named_errors(spoil, words):
 def test_a_plan_of_the_past_is_an_error():
     with pytest.raises(PlanError, match='ended .* ago'):
         convert.read_plan(ROBOT, convert.write_plan(ROBOT, plan()), 200.0)
+
+
+def trajectory():
+    state = tail.State(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
+    return tail.build(ROBOT, state, 0.02, 0.06)
+
+
+def test_trajectory_round_trip_in_any_order_of_joints():
+    message = convert.write_trajectory(ROBOT, trajectory())
+    assert convert.to_seconds(message.header.stamp) == 0.0  # now
+    message.joint_names = message.joint_names[::-1]
+    for point in message.points:
+        for name in ('positions', 'velocities', 'accelerations'):
+            setattr(point, name, getattr(point, name)[::-1])
+    found = convert.read_trajectory(ROBOT, message)
+    for a, b in zip(found[1:4], trajectory()[1:4], strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(found.times, trajectory().times, atol=1e-9)  # nanoseconds
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'words'),
+    [
+        (lambda m: m.joint_names.__setitem__(0, 'elbow'), 'elbow'),
+        (lambda m: m.points.clear(), 'every joint'),
+        (lambda m: setattr(m.points[0], 'velocities', []), 'every joint'),
+        (lambda m: m.points.reverse(), 'increase'),
+        (lambda m: m.points[0].positions.__setitem__(0, math.nan), 'finite'),
+        (lambda m: m.points.pop(), 'rest'),
+    ],
+)
+def test_bad_trajectories_are_named_errors(spoil, words):
+    message = convert.write_trajectory(ROBOT, trajectory())
+    spoil(message)
+    with pytest.raises(PlanError, match=words):
+        convert.read_trajectory(ROBOT, message)
 
 
 def test_commands_and_applied_round_trip():

@@ -16,8 +16,9 @@ class DryRunBackend:
     def __init__(self, _node: Node, _robot: Robot) -> None:
         """Advertise nothing."""
 
-    def send(self, _cycle: Cycle) -> None:
-        """Send nothing."""
+    def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
+        """Send nothing; return what would have been sent (joints,)."""
+        return cycle.value
 
     def coasting(self, _now: float) -> npt.NDArray[np.float64] | None:
         """Return None: there is nothing to wait for."""

@@ -25,9 +25,10 @@ class ForwardBackend:
             Float64MultiArray, command_topic(robot), qos.DEFAULT
         )
 
-    def send(self, cycle: Cycle) -> None:
-        """Send one command."""
+    def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
+        """Send one command (joints,), and return it."""
         self._publisher.publish(convert.write_command(cycle.value))
+        return cycle.value
 
     def coasting(self, _now: float) -> npt.NDArray[np.float64] | None:
         """Return None: whatever is sent is followed at once."""

@@ -29,8 +29,8 @@ class Backend(Protocol):
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise; nothing is sent yet."""
 
-    def send(self, cycle: Cycle) -> None:
-        """Let the robot do what was commanded."""
+    def send(self, cycle: Cycle) -> Array:
+        """Let the robot do what was commanded; return (joints,) what it follows just now."""
 
     def coasting(self, now: float) -> Array | None:
         """

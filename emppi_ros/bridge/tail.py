@@ -1,0 +1,192 @@
+"""
+Short trajectories that begin with what is commanded and always end at rest, by themselves.
+
+Whoever receives one can lose its sender at any moment: it goes on for a moment, then brakes.
+All joints brake together, so that the direction of motion stays. Between two points jerk is
+constant, so that the quintic which a joint_trajectory_controller puts through position,
+velocity and acceleration is exactly the motion meant here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.tasks.robot import Robot
+
+Array = npt.NDArray[np.float64]
+_JERK_FACTOR = 0.2  # share of the robot's jerk limit that is used
+_RAMP_S = 0.01  # from no to full acceleration, where a robot names no limit of jerk
+_STILL = 1e-9  # rad/s or m/s: slower is rest, and no reason to wait for
+_SHORTEST_S = 1e-6  # between two points: messages count nanoseconds
+_HARDER = 5  # steps from the usable to the robot's full acceleration
+
+
+class State(NamedTuple):
+    """A motion at one moment; each (joints,)."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+
+class Trajectory(NamedTuple):
+    """States at points in time, all after the moment at which it begins."""
+
+    times: Array  # (n,) s, increasing
+    positions: Array  # (n, joints)
+    velocities: Array
+    accelerations: Array
+    braking: float  # s, when it begins to brake
+
+    def state(self, i: int) -> State:
+        """Return the state at a point."""
+        return State(self.positions[i], self.velocities[i], self.accelerations[i])
+
+    @property
+    def end(self) -> float:
+        """When it is at rest [s]."""
+        return float(self.times[-1])
+
+
+def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajectory:
+    """
+    Return the trajectory that reaches `state` in `lead_s`, goes on until `hold_s`, and brakes.
+
+    Towards an end stop that is too near for this it brakes at once; if that is not enough each
+    joint brakes as hard as it can, and then harder, up to the robot's own acceleration.
+    """
+    a, j = _usable(robot)
+    v = state.velocity
+    ramp = float(np.max(a / j))
+    # letting go of the acceleration changes velocity by a ramp / 2: not past rest or the limit
+    most = np.array(robot.limits.velocity)
+    low, high = np.where(v > 0, 0.0, -most), np.where(v < 0, 0.0, most)
+    low, high = np.where(v == 0, 0.0, low), np.where(v == 0, 0.0, high)
+    start = np.clip(state.acceleration, 2 * (low - v) / ramp, 2 * (high - v) / ramp)
+    start = np.clip(start, -a, a)
+    state = state._replace(acceleration=np.clip(start, -a, a))
+    cruise = max(0.0, hold_s - lead_s - ramp)
+    made = _integrate(state, lead_s, ramp, cruise, a, j)
+    if _within(robot, made):
+        return made
+    made = _integrate(state, lead_s, ramp, 0.0, a, j)
+    for factor in np.linspace(1.0, 1.0 / robot.dynamics_factor, _HARDER):
+        if _within(robot, made):
+            break
+        made = _each_alone(state, lead_s, ramp, a * factor, j)
+    return made
+
+
+def _within(robot: Robot, made: Trajectory) -> bool:
+    """Return whether it ends within the limits of position; on its way it never turns back."""
+    limits, last = robot.limits.position, made.positions[-1]
+    return bool(np.all((last >= np.array(limits.lower)) & (last <= np.array(limits.upper))))
+
+
+def _usable(robot: Robot) -> tuple[Array, Array]:
+    """Return usable acceleration and jerk (joints,)."""
+    a = robot.dynamics_factor * np.array(robot.limits.acceleration)
+    return a, _JERK_FACTOR * np.array(robot.limits.jerk) if robot.limits.jerk else a / _RAMP_S
+
+
+def _integrate(
+    state: State, lead: float, ramp: float, wait: float, most: Array, jerk: Array
+) -> Trajectory:
+    """Return the points between phases of constant jerk, from a state reached at `lead`."""
+    q, v, a = state
+    times, rows = [lead], [state]
+    phases = [(ramp, -a / ramp), (wait, np.zeros_like(a))]
+    v_brake = v + 0.5 * ramp * a
+    phases += _brake(v_brake, most, jerk)
+    for duration, change in phases:
+        if duration <= _SHORTEST_S:
+            continue
+        t = duration
+        q, v, a = (
+            q + t * (v + t * (a / 2 + t * change / 6)),
+            v + t * (a + t * change / 2),
+            a + t * change,
+        )
+        times.append(times[-1] + t)
+        rows.append(State(q, v, a))
+    # what rounding left of velocity and acceleration is rest
+    rows[-1] = State(q, np.zeros_like(q), np.zeros_like(q))
+    return Trajectory(np.array(times), *map(np.array, zip(*rows, strict=True)), lead + ramp + wait)
+
+
+def _brake(velocity: Array, most: Array, jerk: Array) -> list[tuple[float, Array]]:
+    """Return (duration, jerk) of the phases that bring all joints to rest together."""
+    moving = np.abs(velocity) > _STILL
+    if not moving.any():
+        return []
+    # of the share of `velocity` that is left, from 1 to 0
+    speed = np.abs(velocity[moving])
+    a, j = float(np.min(most[moving] / speed)), float(np.min(jerk[moving] / speed))
+    rise = min(a / j, j**-0.5)  # to the full deceleration, or as far as there is time for
+    full = max(0.0, 1.0 / (j * rise) - rise)
+    return [(rise, -j * velocity), (full, np.zeros_like(velocity)), (rise, j * velocity)]
+
+
+def _each_alone(state: State, lead: float, ramp: float, most: Array, jerk: Array) -> Trajectory:
+    """Return the points where each joint brakes as soon as it can, without waiting for others."""
+    rows = [slice(i, i + 1) for i in range(len(most))]
+    alone = [
+        _integrate(State(*(part[r] for part in state)), lead, ramp, 0.0, most[r], jerk[r])
+        for r in rows
+    ]
+    times = np.unique(np.concatenate([made.times for made in alone]))
+    times = times[np.diff(times, append=np.inf) > _SHORTEST_S]
+    states = [[sample(made, made.state(0), t) for t in times] for made in alone]
+    parts = [np.array([[s[k][0] for s in row] for row in states]).T for k in range(3)]
+    for part in parts[1:]:
+        part[-1] = 0.0
+    return Trajectory(times, *parts, lead + ramp)
+
+
+class Segment(NamedTuple):
+    """The way between two points: a quintic of the time from its begin."""
+
+    begin: float  # s
+    end: float
+    coefficients: Array  # (6, joints), of t^0 .. t^5
+
+    def state(self, time: float) -> State:
+        """Return the state at a time."""
+        t = time - self.begin
+        t2, t3, t4 = t * t, t**3, t**4
+        powers = (
+            (1.0, t, t2, t3, t4, t2 * t3),
+            (0.0, 1.0, 2 * t, 3 * t2, 4 * t3, 5 * t4),
+            (0.0, 0.0, 2.0, 6 * t, 12 * t2, 20 * t3),
+        )
+        return State(*(np.array(powers) @ self.coefficients))
+
+
+def segment(trajectory: Trajectory, before: State, time: float) -> Segment:
+    """Return where a time from its begin lies, if it was in `before` then; rest after its end."""
+    i = int(np.searchsorted(trajectory.times, time, side='right'))
+    if i == len(trajectory.times):
+        last = trajectory.state(-1)
+        return Segment(
+            trajectory.end, np.inf, np.array([last.position, *np.zeros((5, len(last.position)))])
+        )
+    begin, end = 0.0 if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
+    first = before if i == 0 else trajectory.state(i - 1)
+    return Segment(begin, end, _quintic(first, trajectory.state(i), end - begin))
+
+
+def sample(trajectory: Trajectory, before: State, time: float) -> State:
+    """Return the state at a time from its begin, if that was in `before`; rest after its end."""
+    return segment(trajectory, before, time).state(time)
+
+
+def _quintic(a: State, b: State, duration: float) -> Array:
+    """Return the coefficients (6, joints) of the way from one state to another."""
+    T = duration  # noqa: N806
+    # what constant acceleration from `a` would miss at the end
+    q = (b.position - a.position - T * (a.velocity + T * a.acceleration / 2)) / T**3
+    v = (b.velocity - a.velocity - T * a.acceleration) / T**2
+    w = (b.acceleration - a.acceleration) / T
+    c3, c4, c5 = 10 * q - 4 * v + w / 2, (-15 * q + 7 * v - w) / T, (6 * q - 3 * v + w / 2) / T**2
+    return np.array([a.position, a.velocity, a.acceleration / 2, c3, c4, c5])

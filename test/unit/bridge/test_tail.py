@@ -1,0 +1,101 @@
+"""Whatever is commanded, a trajectory ends at rest: gently, within limits, and soon."""
+
+import dataclasses
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from emppi_ros.bridge import shaping, tail
+from emppi_ros.bridge.tail import State
+from emppi_ros.tasks.robot import load_robot
+
+PANDA = load_robot('panda')
+A = PANDA.dynamics_factor * np.array(PANDA.limits.acceleration)
+JERK = np.array(PANDA.limits.jerk) / 5
+LOWER, UPPER = np.array(PANDA.limits.position.lower), np.array(PANDA.limits.position.upper)
+LEAD, HOLD, DT = 0.02, 0.06, 1e-3
+HOME = np.array(PANDA.home)
+rows = st.lists(st.floats(-1.0, 1.0), min_size=7, max_size=7).map(np.array)
+
+
+def _state(velocity, acceleration=0.0, position=HOME):
+    return State(position, velocity * np.ones(7), acceleration * np.ones(7))
+
+
+def _sampled(made, before):
+    """Return what a controller at 1 kHz makes of it, from its first point on."""
+    times = np.arange(made.times[0], made.end + DT, DT)
+    states = [tail.sample(made, before, t) for t in times]
+    return times, *map(np.array, zip(*states, strict=True))
+
+
+@pytest.mark.parametrize('velocity', [0.5, -0.5])
+def test_at_half_a_radian_per_second_it_rests_within_a_fifth_of_a_second(velocity):
+    made = tail.build(PANDA, _state(velocity), LEAD, HOLD)
+    assert made.braking == pytest.approx(HOLD)
+    assert made.end <= 0.205
+    assert not np.any(made.velocities[-1]) and not np.any(made.accelerations[-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows, rows)
+def test_it_is_smooth_gentle_and_never_turns_back(velocity, acceleration):
+    state = State(HOME, velocity, A * acceleration)
+    made = tail.build(PANDA, state, LEAD, HOLD)
+    times, q, v, a = _sampled(made, state)
+    assert np.all(np.diff(made.times) > 0.0)
+    np.testing.assert_allclose(q[0], HOME)
+    # constant jerk between points: cubics, which the quintics must hit up to rounding
+    assert np.all(np.abs(a) <= A + 1e-6)
+    steps = np.diff(a, axis=0) / DT
+    assert np.all(np.abs(steps) <= JERK * (1 + 1e-4) + 1e-2)  # of 3750; a is rounded to 1e-8
+    np.testing.assert_allclose(np.diff(q, axis=0) / DT, (v[1:] + v[:-1]) / 2, atol=2e-3)
+    np.testing.assert_allclose(np.diff(v, axis=0) / DT, (a[1:] + a[:-1]) / 2, atol=0.5)
+    assert np.all(v * np.sign(velocity) >= -1e-9)
+    assert np.all(np.abs(v) <= np.array(PANDA.limits.velocity) + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows)
+def test_joints_that_go_on_brake_together(velocity):
+    made = tail.build(PANDA, State(HOME, velocity, np.zeros(7)), LEAD, HOLD)
+    share = made.velocities @ velocity / max(velocity @ velocity, 1e-12)
+    np.testing.assert_allclose(made.velocities, np.outer(share, velocity), atol=1e-9)
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_towards_an_end_stop_it_stays_within_the_limits(sign):
+    # as fast as the bridge lets joints go, until it has braked them before their stops
+    command, q = shaping.at_rest(PANDA, HOME), HOME
+    fastest = sign * np.array(PANDA.limits.velocity)
+    for _ in range(1500):
+        new = shaping.shape(PANDA, command, fastest, q, 0.004)
+        acceleration = (new.value - command.value) / 0.004
+        q, command = q + 0.002 * (command.value + new.value), new
+        made = tail.build(PANDA, State(q, command.value, acceleration), LEAD, HOLD)
+        assert np.all((made.positions >= LOWER) & (made.positions <= UPPER))
+        assert np.all(np.abs(made.accelerations) <= A / PANDA.dynamics_factor + 1e-6)
+    assert not np.any(np.abs(command.value) > 0.05)
+
+
+def test_at_rest_it_stays_where_it_is():
+    made = tail.build(PANDA, _state(0.0), LEAD, HOLD)
+    assert not np.any(made.velocities) and np.array_equal(made.positions[-1], HOME)
+
+
+def test_a_robot_without_jerk_limits_gets_a_ramp_of_its_own():
+    robot = dataclasses.replace(PANDA, limits=dataclasses.replace(PANDA.limits, jerk=()))
+    made = tail.build(robot, _state(0.5), LEAD, HOLD)
+    assert made.end <= 0.22 and np.all(np.abs(made.accelerations) <= A + 1e-9)
+
+
+def test_a_controller_moves_on_without_a_jump_from_one_to_the_next():
+    first = tail.build(PANDA, _state(0.5), LEAD, HOLD)
+    here = tail.sample(first, _state(0.5, position=HOME - 0.01), LEAD)
+    np.testing.assert_allclose(here.position, HOME)
+    second = tail.build(PANDA, _state(0.5, position=HOME + 0.01), LEAD, HOLD)
+    mid = tail.sample(second, here, LEAD / 2)
+    np.testing.assert_allclose(mid.velocity, 0.5)
+    np.testing.assert_allclose(mid.position, HOME + 0.005)
