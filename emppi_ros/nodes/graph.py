@@ -26,7 +26,7 @@ class NodeSpec:
         return f'{PACKAGE}.nodes.{self.name}'
 
 
-def describe(task: Any, robot: Any, seed: Any, backend: Any) -> list[NodeSpec]:  # noqa: ANN401
+def describe(task: Any, robot: Any, seed: Any, backend: Any) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values, or substitutions of a launch file.
 
