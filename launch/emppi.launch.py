@@ -2,7 +2,7 @@
 
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, NotSubstitution, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -14,7 +14,7 @@ ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
     'robot': ('', "name or path of a robot, in place of the task's own"),
     'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
-    'backend': ('forward', 'how the bridge talks to the robot'),
+    'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
         PathJoinSubstitution([FindPackageShare(graph.PACKAGE), 'config', 'nodes.yaml']),
         'parameters of the nodes',
@@ -52,6 +52,7 @@ def generate_launch_description() -> LaunchDescription:
             robot=texts['robot'],
             seed=ParameterValue(told['seed'], value_type=int),
             backend=texts['backend'],
+            hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
         )
     ]
     rviz = Node(package='rviz2', executable='rviz2', condition=IfCondition(told['rviz']))

@@ -5,6 +5,7 @@ It starts disarmed. Only while it is active does it command, and never before it
 robot's joint states. All its ages are measured by a clock that never jumps.
 """
 
+from dataclasses import dataclass
 import sys
 import threading
 import time
@@ -14,18 +15,29 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge.watchdog import BridgeConfig
+from emppi_ros.config import key
 from emppi_ros.errors import ConfigError, EmppiError, unknown
 from emppi_ros.nodes import convert, process, qos
+from emppi_ros.nodes.backends import BACKENDS, connect
+from emppi_ros.nodes.backends.interface import Cycle
 from emppi_ros.nodes.commander import Commander
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.following import FollowingNode
-from emppi_ros.nodes.forward import BACKENDS
 from emppi_ros.nodes.inputs import APPLIED
-from emppi_ros.nodes.parameters import declare, declare_all
+from emppi_ros.nodes.parameters import declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 
 _LONGEST_BRAKING_S = 3.0
 _RESTS = 10  # commands of rest before leaving: the very last may be lost with its sender
+
+
+@dataclass(frozen=True)
+class Way:
+    """Parameters that say how the bridge talks to the robot."""
+
+    backend: str = key('', doc="way to the robot; the robot's own if empty")
+    hardware: bool = key(False, doc='whether a real robot moves')
+    forward_on_hardware: bool = key(False, doc='let backend forward drive hardware, nonetheless')
 
 
 class BridgeNode(FollowingNode):
@@ -35,9 +47,9 @@ class BridgeNode(FollowingNode):
         """Wait for the task."""
         super().__init__('bridge', **kwargs)
         self._config = declare_all(self, BridgeConfig)
-        self._backend_name = declare(self, 'backend', 'forward', 'way to the robot')
-        if self._backend_name not in BACKENDS:
-            raise ConfigError(unknown('backend', self._backend_name, BACKENDS))
+        self._way = declare_all(self, Way)
+        if self._way.backend and self._way.backend not in BACKENDS:
+            raise ConfigError(unknown('backend', self._way.backend, BACKENDS))
         self._lock = threading.RLock()  # between commanding and the services
         self._commander: Commander | None = None  # while the node is active
         self._periods = Durations()
@@ -55,7 +67,14 @@ class BridgeNode(FollowingNode):
             self.get_logger().warning(
                 f'limits looser than published: {"; ".join(self._custom_limits)}'
             )
-        self._backend = BACKENDS[self._backend_name](self, robot)
+        way = self._way
+        try:
+            self._backend = connect(
+                self, robot, way.backend, way.hardware, way.forward_on_hardware
+            )
+        except ConfigError:
+            self.follow.release()  # another task may bring another robot
+            raise
         self._applied = self.create_publisher(JointState, APPLIED, qos.DEFAULT)
         self._topics = [
             PolledSubscription(
@@ -148,10 +167,11 @@ class BridgeNode(FollowingNode):
                 self._command(self._commander)
 
     def _command(self, commander: Commander) -> None:
-        command, elapsed = commander.step(time.monotonic())
+        now = time.monotonic()
+        command, elapsed = commander.step(now)
         self._periods.add(elapsed)
         stamp = self.get_clock().now().to_msg()
-        self._backend.send(command)
+        self._backend.send(Cycle(now, command, commander.position, commander.engaged))
         self._applied.publish(convert.write_applied(self._task.robot, stamp, command))
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

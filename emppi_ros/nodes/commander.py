@@ -33,6 +33,11 @@ class Commander:
         return self.armed and not self.paused
 
     @property
+    def position(self) -> Array:
+        """Where the commanded joints were measured last (joints,); only if it is ready."""
+        return self._position
+
+    @property
     def resting(self) -> bool:
         """Whether its last command moves nothing."""
         return self._bridge is None or shaping.is_at_rest(self._robot, self._bridge.command)

@@ -73,7 +73,7 @@ def run_demo(
     node = Node('recorder', context=context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
-    specs = graph.describe(task, '', seed, 'forward')
+    specs = graph.describe(task, '', seed)
     children = Children(specs, surroundings, None if out is None else out / 'log')
     try:
         watch = _Watch(children, executor, node, Recorder(node, loaded))

@@ -26,15 +26,22 @@ class NodeSpec:
         return f'{PACKAGE}.nodes.{self.name}'
 
 
-def describe(task: Any, robot: Any, seed: Any, backend: Any) -> list[NodeSpec]:
+def describe(
+    task: Any,
+    robot: Any,
+    seed: Any,
+    backend: Any = '',
+    hardware: Any = False,
+) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values, or substitutions of a launch file.
 
-    The planner alone is told the task: it publishes it, and all others follow.
+    `hardware` says whether a real robot takes the simulator's place. The planner alone is told
+    the task: it publishes it, and all others follow.
     """
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
         NodeSpec('belief', {'seed': seed}),
-        NodeSpec('bridge', {'backend': backend}),
+        NodeSpec('bridge', {'backend': backend, 'hardware': hardware}),
         NodeSpec('simulator', {'seed': seed}, simulated_only=True),
     ]

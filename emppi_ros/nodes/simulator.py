@@ -19,9 +19,9 @@ from std_srvs.srv import Trigger
 
 from emppi_ros.errors import EmppiError, ParameterError
 from emppi_ros.nodes import convert, process, qos
+from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.following import TOPIC, TaskTopic
-from emppi_ros.nodes.forward import command_topic
 from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth

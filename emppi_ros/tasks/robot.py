@@ -18,6 +18,7 @@ from emppi_ros.model import scene
 from emppi_ros.tasks import published
 
 Array = npt.NDArray[np.float64]
+BACKENDS = ('forward', 'dry-run')  # each a file in nodes/backends
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Robot:
     accept_custom_limits: bool = key(False, doc='take limits looser than published, and warn')
     frame: str = key('world', doc='frame of tracked poses: the base of the model')
     topics: Topics = Topics()
+    backend: str = one_of(*BACKENDS, default='forward', doc='how the bridge talks to it')
 
     def __post_init__(self) -> None:
         """Check lengths and names against one another."""

@@ -66,7 +66,7 @@ def test_colcon_puts_executables_where_ros2_run_looks() -> None:
 def test_the_manifest_names_every_ros_package_that_nodes_import() -> None:
     named = {e.text for e in ET.parse(ROOT / 'package.xml').getroot() if 'depend' in e.tag}
     imported = set()
-    for path in [*(ROOT / 'emppi_ros' / 'nodes').glob('*.py'), *(ROOT / 'launch').glob('*.py')]:
+    for path in [*(ROOT / 'emppi_ros' / 'nodes').rglob('*.py'), *(ROOT / 'launch').glob('*.py')]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 imported.add(node.module.split('.')[0])

@@ -46,7 +46,7 @@ def test_a_node_that_cannot_start_ends_the_demo_with_its_last_words(monkeypatch)
 
 
 def test_nodes_that_die_come_back_into_the_graph(harness):
-    specs = {spec.name: spec for spec in graph.describe('cartpole_swingup', '', 0, 'forward')}
+    specs = {spec.name: spec for spec in graph.describe('cartpole_swingup', '', 0)}
     texts = harness.listen(String, 'emppi/task', qos.LATCHED)
     plans = harness.listen(JointTrajectory, 'emppi/plan')
     applied = harness.listen(JointState, 'emppi/applied')

@@ -5,13 +5,18 @@ import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes.backends.interface import Cycle, command_topic
 from emppi_ros.tasks.robot import Robot
 
 
 class ForwardBackend:
     """Sends commands as a Float64MultiArray, in the order of the robot's commanded joints."""
+
+    unsafe = (
+        'a forward command controller has no time-out: if this process is killed, the arm keeps '
+        'its last velocity for ever'
+    )
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise the robot's command topic."""
@@ -20,24 +25,14 @@ class ForwardBackend:
             Float64MultiArray, command_topic(robot), qos.DEFAULT
         )
 
-    def send(self, command: npt.NDArray[np.float64]) -> None:
-        """Send one command (joints,)."""
-        self._publisher.publish(convert.write_command(command))
+    def send(self, cycle: Cycle) -> None:
+        """Send one command."""
+        self._publisher.publish(convert.write_command(cycle.value))
+
+    def coasting(self, _now: float) -> npt.NDArray[np.float64] | None:
+        """Return None: whatever is sent is followed at once."""
+        return None
 
     def close(self) -> None:
         """Stop advertising."""
         self._node.destroy_publisher(self._publisher)
-
-
-BACKENDS = {'forward': ForwardBackend}
-
-
-def command_topic(robot: Robot) -> str:
-    """Return the topic on which a robot takes its kind of command."""
-    topics = robot.topics.commands
-    if robot.command not in topics:
-        raise ConfigError(
-            f'robot {robot.name!r} is commanded by {robot.command}, but topics: commands names '
-            f'only: {", ".join(topics) or "none"}'
-        )
-    return topics[robot.command]

@@ -1,0 +1,54 @@
+"""What every way to the robot has in common, and which topics a robot takes commands on."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from rclpy.node import Node
+
+from emppi_ros.errors import ConfigError
+from emppi_ros.tasks.robot import Robot
+
+Array = npt.NDArray[np.float64]
+
+
+class Cycle(NamedTuple):
+    """What a backend is told, once per cycle of the bridge."""
+
+    time: float  # s, a clock that never jumps
+    value: Array  # (joints,) the command: velocity, position or effort
+    position: Array  # (joints,) as measured last
+    engaged: bool  # whether the bridge follows plans now, or would if it had any
+
+
+class Backend(Protocol):
+    """A way to the robot. Making one raises ConfigError if the robot does not fit."""
+
+    unsafe: str  # why it is to drive no hardware, in words for people; '' if it may
+
+    def __init__(self, node: Node, robot: Robot) -> None:
+        """Advertise; nothing is sent yet."""
+
+    def send(self, cycle: Cycle) -> None:
+        """Let the robot do what was commanded."""
+
+    def coasting(self, now: float) -> Array | None:
+        """
+        Return the command (joints,) that a robot is following which has stopped listening.
+
+        None if the next cycle can be sent; until then the bridge waits, and commands rest.
+        """
+
+    def close(self) -> None:
+        """Stop advertising."""
+
+
+def command_topic(robot: Robot, kind: str = '') -> str:
+    """Return the topic on which a robot takes a kind of command, its own by default."""
+    topics, kind = robot.topics.commands, kind or robot.command
+    if kind not in topics:
+        raise ConfigError(
+            f'robot {robot.name!r} is to be commanded by {kind}, but topics: commands names '
+            f'only: {", ".join(topics) or "none"}'
+        )
+    return topics[kind]
