@@ -17,8 +17,6 @@ from emppi_ros.errors import ConfigError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.tasks import published
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class PositionLimits:
