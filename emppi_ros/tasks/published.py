@@ -8,6 +8,7 @@ limits in Franka's documentation (docs, `source/control-parameters-joint-*.csv`)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import functools
 import re
 from typing import NamedTuple
 
@@ -124,14 +125,30 @@ def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> It
                 yield f'{words} of {name}: {value:g} is looser than the published {table[row]:g}'
 
 
-def velocity_envelope(model: str, joints: Sequence[str], position: Array) -> tuple[Array, Array]:
+class Columns(NamedTuple):
+    """An envelope of chosen joints."""
+
+    lower: Array  # (joints,) rad
+    upper: Array  # (joints,) rad
+    offset: Array  # (joints,) rad/s
+    deceleration: Array  # (joints,) rad/s^2
+
+
+@functools.cache  # asked for at every command, with the same few names
+def envelopes(model: str, joints: tuple[str, ...]) -> tuple[Columns, ...]:
+    """Return the envelopes of a model's velocity, none if it has none."""
+    if model == NONE or not TABLES[model].envelopes:
+        return ()
+    rows = rows_of(model, joints)
+    return tuple(Columns(*np.array(e)[:, rows]) for e in TABLES[model].envelopes)
+
+
+def velocity_envelope(model: str, joints: tuple[str, ...], position: Array) -> tuple[Array, Array]:
     """Return the lowest and highest velocity (joints,) that a model allows at a position."""
-    rows, table = rows_of(model, joints), TABLES[model]
-    up = np.array(table.velocity)[rows]
+    up = np.array(TABLES[model].velocity)[rows_of(model, joints)]
     down = up.copy()
-    for envelope in table.envelopes:
-        lower, upper, offset, deceleration = (np.array(column)[rows] for column in envelope)
-        for speed, room in ((up, upper - position), (down, position - lower)):
-            braking = np.sqrt(2.0 * deceleration * np.maximum(room, 0.0))
-            np.minimum(speed, np.maximum(braking - offset, 0.0), out=speed)
+    for envelope in envelopes(model, joints):
+        for speed, room in ((up, envelope.upper - position), (down, position - envelope.lower)):
+            braking = np.sqrt(2.0 * envelope.deceleration * np.maximum(room, 0.0))
+            np.minimum(speed, np.maximum(braking - envelope.offset, 0.0), out=speed)
     return -np.maximum(down - _EPSILON, 0.0), np.maximum(up - _EPSILON, 0.0)

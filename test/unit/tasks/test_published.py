@@ -122,5 +122,5 @@ def test_the_envelope_is_libfranka_s_formula_at_hand_computed_places():
 
 
 def test_without_an_envelope_the_velocity_limit_holds_everywhere():
-    down, up = published.velocity_envelope('fer', ['joint2', 'joint7'], np.array([1.7, 0.0]))
+    down, up = published.velocity_envelope('fer', ('joint2', 'joint7'), np.array([1.7, 0.0]))
     assert up == pytest.approx([2.174, 2.609]) and down == pytest.approx(-up)
