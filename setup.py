@@ -44,6 +44,7 @@ setup(
         'mujoco>=4.0',
         'numpy',
         'pyyaml',
+        'ruckig',  # jerk-limited motion
         'scipy',
         'tqdm',
     ],

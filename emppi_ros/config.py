@@ -28,7 +28,7 @@ MAX_INT = 1_000_000_000  # nothing here is counted in billions
 class _Loader(yaml.SafeLoader):
     """Safe loader that refuses duplicate keys and aliases, and reads 1e-4 as a number."""
 
-    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
+    def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark
             raise ConfigError(f'line {mark.line + 1}: YAML aliases (*name) are not allowed')
@@ -80,12 +80,12 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def key(
-    default: Any = dataclasses.MISSING,  # noqa: ANN401
+    default: Any = dataclasses.MISSING,
     *,
     check: Callable[[Any], bool] | None = None,
     allowed: str = '',
     doc: str = '',
-) -> Any:  # noqa: ANN401
+) -> Any:
     """Return a dataclass field with a check, the words for what it allows, and a description."""
     metadata = {'check': check, 'allowed': allowed, 'doc': doc}
     if isinstance(default, (dict, list)):
@@ -93,17 +93,17 @@ def key(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
     """Return a field for a number above zero."""
     return key(default, check=lambda value: value > 0, allowed='a number above 0', doc=doc)
 
 
-def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
     """Return a field for a number in (0, 1]."""
     return key(default, check=lambda value: 0 < value <= 1, allowed='in (0, 1]', doc=doc)
 
 
-def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:  # noqa: ANN401
+def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
     """Return a field for one of a few words."""
     return key(default, check=lambda v: v in names, allowed='one of ' + ', '.join(names), doc=doc)
 
@@ -135,7 +135,7 @@ def build(cls: type[T], data: object, where: str) -> T:
         raise ConfigError(f'{where}: {error}') from None
 
 
-def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: ANN401
+def _convert(value: Any, hint: Any, where: str) -> Any:
     """Return `value` as `hint` says, or raise ConfigError."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
@@ -164,7 +164,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:  # noqa: ANN401
     raise ConfigError(f'{where}: found {_show(value)}, expected {_words(hint)}')
 
 
-def _words(hint: Any) -> str:  # noqa: ANN401
+def _words(hint: Any) -> str:
     """Return an annotation in the words of a YAML author."""
     simple = {float: 'a number', int: 'a whole number', str: 'a word', bool: 'true or false'}
     if hint in simple:

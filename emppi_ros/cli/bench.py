@@ -25,7 +25,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.tasks.task import Task, load_task
 
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401
+def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'bench',
@@ -91,7 +91,7 @@ class TimedPlanner(Planner):
         seen: list[tuple[State, np.ndarray]] = []
         roll = self.ensemble.rollout
 
-        def spy(begin: State, controls: np.ndarray, record: tuple[str, ...]) -> Any:  # noqa: ANN401
+        def spy(begin: State, controls: np.ndarray, record: tuple[str, ...]) -> Any:
             seen.append((begin, controls))
             return roll(begin, controls, record)
 

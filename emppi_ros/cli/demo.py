@@ -11,7 +11,7 @@ from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.tasks.task import load_task
 
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401
+def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'demo',

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from emppi_ros.errors import ConfigError
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401
+def plain(value: Any) -> Any:
     """Return a value as JSON knows it: what is not finite becomes null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -46,7 +46,7 @@ def show(summary: Mapping[str, Any], as_json: bool) -> None:
             print(f'{key:>{width}}  {_words(value)}')
 
 
-def _words(value: Any) -> str:  # noqa: ANN401
+def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return '  '.join(f'{key} {_words(item)}' for key, item in value.items())
     if isinstance(value, bool):

@@ -13,7 +13,7 @@ from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.task import Task, load_task
 
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401  (argparse hides this type)
+def add_commands(commands: Any) -> None:  # argparse hides this type
     """Add both commands to the parser."""
     listing = commands.add_parser(
         'tasks',

@@ -54,6 +54,7 @@ class BridgeNode(FollowingNode):
         self._commander: Commander | None = None  # while the node is active
         self._periods = Durations()
         self.rejected, self.rejection, self._input_error = 0, '', ''
+        self._custom_limits: tuple[str, ...] = ()
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
 
@@ -61,6 +62,11 @@ class BridgeNode(FollowingNode):
         """Take the task; talk to its robot."""
         self._task = self.follow.take()
         robot = self._task.robot
+        self._custom_limits = robot.custom_limits
+        if self._custom_limits:
+            self.get_logger().warning(
+                f'limits looser than published: {"; ".join(self._custom_limits)}'
+            )
         way = self._way
         try:
             self._backend = connect(
@@ -116,6 +122,7 @@ class BridgeNode(FollowingNode):
             'rejected_plans': self.rejected,
             'last_rejection': self.rejection,
             'input_error': self._input_error,
+            'custom_limits': '; '.join(self._custom_limits),
         }
         reason = self._reason()
         level = ERROR if reason and commander is not None and commander.engaged else OK

@@ -22,7 +22,8 @@ from emppi_ros.bridge.plan import Plan
 from emppi_ros.bridge.tail import Trajectory
 from emppi_ros.errors import EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tasks.robot import Robot, select_joints
+from emppi_ros.tasks.joints import select_joints
+from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _NANO = 1_000_000_000

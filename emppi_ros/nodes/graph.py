@@ -27,11 +27,11 @@ class NodeSpec:
 
 
 def describe(
-    task: Any,  # noqa: ANN401
-    robot: Any,  # noqa: ANN401
-    seed: Any,  # noqa: ANN401
-    backend: Any = '',  # noqa: ANN401
-    hardware: Any = False,  # noqa: ANN401
+    task: Any,
+    robot: Any,
+    seed: Any,
+    backend: Any = '',
+    hardware: Any = False,
 ) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values, or substitutions of a launch file.

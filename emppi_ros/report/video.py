@@ -82,7 +82,7 @@ class Camera:
         self._gl.free()
 
 
-def _open(width: int, height: int) -> Any:  # noqa: ANN401
+def _open(width: int, height: int) -> Any:
     """Return a current OpenGL context, or raise RenderError."""
     chosen = os.environ.get('MUJOCO_GL', '')
     egl = sys.platform == 'linux' and chosen in ('', 'egl')

@@ -1,6 +1,6 @@
 """A robot: joints, limits, home pose, commands and topics, from config/robots/*.yaml."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 import math
 from pathlib import Path
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from emppi_ros import config, paths
 from emppi_ros.config import fraction, key, one_of
 from emppi_ros.control.limits import ControlLimits
-from emppi_ros.errors import ConfigError, JointStateError, SceneError
+from emppi_ros.errors import ConfigError, SceneError
 from emppi_ros.model import scene
+from emppi_ros.tasks import published
 
 Array = npt.NDArray[np.float64]
 BACKENDS = ('forward', 'trajectory', 'dry-run')  # each a file in nodes/backends
@@ -58,6 +59,13 @@ class Robot:
     home: tuple[float, ...] = key(doc='start position of `joints` [rad or m]')
     limits: JointLimits = key(doc='limits of `commanded`')
     dynamics_factor: float = fraction(0.5, doc='share of velocity and acceleration that is used')
+    published: str = one_of(
+        *published.TABLES,
+        published.NONE,
+        default=published.NONE,
+        doc='whose published limits these must not exceed',
+    )
+    accept_custom_limits: bool = key(False, doc='take limits looser than published, and warn')
     frame: str = key('world', doc='frame of tracked poses: the base of the model')
     topics: Topics = Topics()
     backend: str = one_of(*BACKENDS, default='forward', doc='how the bridge talks to it')
@@ -81,7 +89,7 @@ class Robot:
             'limits: jerk': (limits.jerk, n if limits.jerk else 0),
             'limits: effort': (
                 limits.effort,
-                n if self.command == 'effort' else len(limits.effort),
+                n if limits.effort or self.command == 'effort' else 0,
             ),
         }
         for name, (values, length) in rows.items():
@@ -93,6 +101,36 @@ class Robot:
                 raise ConfigError(f'limits: {name}: every value must be above 0')
         if any(a >= b for a, b in zip(limits.position.lower, limits.position.upper, strict=True)):
             raise ConfigError('limits: position: every lower must be below its upper')
+        self._check_published()
+
+    def _check_published(self) -> None:
+        """Raise if a limit is looser than the published one, and nobody said it may be."""
+        if self.published == published.NONE:
+            return
+        if not self.limits.jerk:
+            raise ConfigError(f'limits: jerk: missing; needed with `published: {self.published}`')
+        looser = self.custom_limits
+        if looser and not self.accept_custom_limits:
+            raise ConfigError(
+                f'limits: {"; ".join(looser)} ({self.published}); the robot stops itself there. '
+                '`accept_custom_limits: true` takes them all the same'
+            )
+
+    @property
+    def custom_limits(self) -> tuple[str, ...]:
+        """Limits that are looser than published, in words."""
+        if self.published == published.NONE:
+            return ()
+        limits = {
+            'lower': self.limits.position.lower,
+            'upper': self.limits.position.upper,
+            'velocity': self.limits.velocity,
+            'acceleration': self.limits.acceleration,
+            'jerk': self.limits.jerk,
+            'effort': self.limits.effort,
+        }
+        given = {name: row for name, row in limits.items() if row}
+        return tuple(published.excesses(self.published, self.commanded, given))
 
     def control_limits(self, step_s: float) -> ControlLimits:
         """Return the bounds of a plan with steps of `step_s` seconds."""
@@ -162,50 +200,3 @@ def _check_servo(robot: Robot, model: mujoco.MjModel, actuator: int) -> None:
             f'actuator {name!r} is a {kind} servo, but robot {robot.name!r} commands '
             f'{robot.command}'
         )
-
-
-def select_joints(
-    wanted: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
-) -> dict[str, Array]:
-    """
-    Return the wanted joints' values, mapped by name from a joint state in any order.
-
-    Parameters
-    ----------
-    wanted : sequence of str
-        The joints that are needed.
-    names : sequence of str
-        The joints that a message holds; further ones are left out.
-    values : mapping
-        Quantity (such as `position`) to one value per name.
-
-    Raises
-    ------
-    JointStateError
-        If a joint is missing or given twice, a quantity is missing, or a value is not finite.
-
-    """
-    where = {name: i for i, name in enumerate(names)}
-    missing = [name for name in wanted if name not in where]
-    if missing:
-        raise JointStateError(
-            f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
-        )
-    twice = (
-        [name for name in wanted if list(names).count(name) > 1] if len(where) < len(names) else []
-    )
-    if twice:
-        raise JointStateError(f'joints given twice: {", ".join(twice)}')
-    out = {}
-    for quantity, row in values.items():
-        if len(row) != len(names):
-            raise JointStateError(
-                f'{quantity}: {len(row)} values for {len(names)} joints'
-                + ('; this robot needs it' if len(row) == 0 else '')
-            )
-        out[quantity] = np.array([row[where[name]] for name in wanted], dtype=np.float64)
-        bad = ~np.isfinite(out[quantity])
-        if bad.any():
-            which = [name for name, b in zip(wanted, bad, strict=True) if b]
-            raise JointStateError(f'{quantity} of {", ".join(which)} is not finite')
-    return out

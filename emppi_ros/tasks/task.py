@@ -120,7 +120,7 @@ def _bind_object(model: mujoco.MjModel, name: str, settings: TrackedObject) -> B
     return BoundObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
 
 
-def _located(where: str, function: Any, *arguments: Any) -> Any:  # noqa: ANN401
+def _located(where: str, function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except (ConfigError, SceneError) as error:

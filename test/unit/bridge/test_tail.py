@@ -86,7 +86,8 @@ def test_at_rest_it_stays_where_it_is():
 
 
 def test_a_robot_without_jerk_limits_gets_a_ramp_of_its_own():
-    robot = dataclasses.replace(PANDA, limits=dataclasses.replace(PANDA.limits, jerk=()))
+    limits = dataclasses.replace(PANDA.limits, jerk=())
+    robot = dataclasses.replace(PANDA, published='none', limits=limits)
     made = tail.build(robot, _state(0.5), LEAD, HOLD)
     assert made.end <= 0.22 and np.all(np.abs(made.accelerations) <= A + 1e-9)
 

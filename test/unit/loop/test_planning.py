@@ -11,7 +11,7 @@ from emppi_ros.errors import AllDivergedError
 from emppi_ros.loop.planner import Planner
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.tasks.robot import select_joints
+from emppi_ros.tasks.joints import select_joints
 
 PERIOD = 0.05
 

@@ -7,7 +7,8 @@ import pytest
 from emppi_ros import config
 from emppi_ros.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.tasks import robot as robots
-from emppi_ros.tasks.robot import Robot, select_joints
+from emppi_ros.tasks.joints import select_joints
+from emppi_ros.tasks.robot import Robot
 
 WANTED = ['elbow', 'shoulder']
 DATA = {

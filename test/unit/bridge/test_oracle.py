@@ -1,0 +1,160 @@
+"""An oracle that differentiates commands of the arms, at the bridge's rate and at 1 kHz."""
+
+import dataclasses
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from emppi_ros.bridge import clamping, shaping
+from emppi_ros.bridge.shaping import Command
+from emppi_ros.tasks import published
+from emppi_ros.tasks.robot import load_robot
+
+ARMS = [
+    dataclasses.replace(load_robot(name), command=command)
+    for name in ('panda', 'fr3')
+    for command in ('velocity', 'position')
+]
+PERIODS = [0.001, 0.004]
+# differences of speeds of order 1, each rounded by some 1e-15, over dt^2 = 1e-6, against jerks of
+# 750 and more: 1e-11 or so. Positions are summed up in between.
+ROUNDING = 1e-9
+
+
+def _segments(robot, rng):
+    """Yield (target or None, duration in s): steps, small changes, braking at any moment."""
+    limits = robot.limits
+    for _ in range(10):
+        kind = rng.integers(4)
+        if kind == 0:
+            target = None
+        elif robot.command == 'position' and kind == 1:
+            target = rng.uniform(limits.position.lower, limits.position.upper)
+        else:
+            target = rng.normal(0.0, 3.0 if kind == 2 else 0.3, 7)
+        yield target, rng.uniform(0.001, 0.4)
+
+
+@pytest.mark.parametrize('dt', PERIODS)
+@pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_whatever_the_targets_no_limit_is_exceeded_and_braking_never_reverses(robot, dt, seed):
+    rng = np.random.default_rng(seed)
+    usable, jerk = 0.5 * np.array(robot.limits.acceleration), 0.2 * np.array(robot.limits.jerk)
+    fastest = np.array(robot.limits.velocity)
+    lower, upper = (np.array(row) for row in vars(robot.limits.position).values())
+    position = rng.uniform(lower + 0.1, upper - 0.1)
+    command, speed, change = shaping.at_rest(robot, position), np.zeros(7), np.zeros(7)
+    for target, duration in _segments(robot, rng):
+        onset = speed
+        for _ in range(1 + int(duration / dt)):
+            command = shaping.shape(robot, command, target, position, dt)
+            velocity = command.value if robot.command == 'velocity' else command.rate
+            acceleration = (velocity - speed) / dt
+            assert np.all(np.abs(velocity) <= fastest * (1.0 + ROUNDING))
+            assert np.all(np.abs(acceleration) <= usable * (1.0 + ROUNDING))
+            assert np.all(np.abs(acceleration - change) / dt <= jerk * (1.0 + ROUNDING))
+            if robot.command == 'velocity':
+                position = position + 0.5 * dt * (velocity + speed)
+            else:
+                position = command.value
+            assert np.all(position < upper) and np.all(position > lower)
+            if robot.published == 'fr3':
+                down, up = published.velocity_envelope('fr3', robot.commanded, position)
+                assert np.all(velocity <= up + ROUNDING) and np.all(velocity >= down - ROUNDING)
+            if target is None:
+                assert np.all(velocity * np.sign(onset) >= 0.0)
+                # an acceleration under way takes a / j to end: v rises by a^2 / 2j at most
+                rise = usable**2 / (2.0 * jerk)
+                assert np.all(np.abs(velocity) <= np.abs(onset) + rise * (1.0 + ROUNDING))
+            speed, change = velocity, acceleration
+
+
+@pytest.mark.parametrize('dt', PERIODS)
+@pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
+def test_braking_takes_the_derived_time(robot, dt):
+    zero, speed = np.zeros(7), np.full(7, 0.5)
+    home = np.array(robot.home)
+    command = Command(speed, zero, zero)
+    if robot.command == 'position':
+        command = Command(home, speed, zero)
+    usable, jerk = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
+    derived = np.max(0.5 / usable + usable / jerk)  # 138 ms for the Panda, 105 ms for the FR3
+    assert derived == pytest.approx({'panda': 0.1383, 'fr3': 0.105}[robot.name], abs=1e-4)
+    cycles = 0
+    while not shaping.is_at_rest(robot, command) and cycles < 1000:
+        command, cycles = shaping.shape(robot, command, None, home, dt), cycles + 1
+    assert derived - dt <= cycles * dt <= derived + dt  # on the grid of cycles
+    assert not np.any(command.acceleration)
+
+
+@given(st.integers(0, 10_000))
+def test_a_clamped_vector_keeps_its_direction_and_touches_its_bound(seed):
+    rng = np.random.default_rng(seed)
+    target = rng.normal(0.0, 2.0, 7)
+    lower, upper = -rng.uniform(0.1, 2.0, 7), rng.uniform(0.1, 2.0, 7)
+    clamped = clamping.clamp(target, lower, upper)
+    assert np.all(clamped >= lower) and np.all(clamped <= upper)
+    cosine = clamped @ target / np.linalg.norm(clamped) / np.linalg.norm(target)
+    assert cosine == pytest.approx(1.0, abs=1e-14)  # a few roundings
+    touching = np.isclose(clamped, lower) | np.isclose(clamped, upper)
+    assert np.array_equal(clamped, target) or touching.any()
+
+
+@pytest.mark.parametrize(
+    'robot', [r for r in ARMS if r.command == 'velocity'], ids=lambda r: r.name
+)
+def test_a_target_beyond_limits_is_followed_in_its_own_direction(robot, rng):
+    target, home = rng.normal(0.0, 9.0, 7), np.array(robot.home)
+    command = shaping.at_rest(robot, home)
+    for _ in range(500):  # 2 s: longer than it takes to the fastest speed
+        command = shaping.shape(robot, command, target, home, 0.004)
+    speed = command.value
+    cosine = speed @ target / np.linalg.norm(speed) / np.linalg.norm(target)
+    assert np.linalg.norm(speed) > 0.1 and cosine == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_a_target_that_is_not_finite_brakes(robot, bad):
+    home, zero, target = np.array(robot.home), np.zeros(7), np.full(7, 0.1)
+    target[3] = bad
+    speed = np.full(7, 0.3)
+    last = (
+        Command(speed, zero, zero) if robot.command == 'velocity' else Command(home, speed, zero)
+    )
+    ours = shaping.shape(robot, last, target, home, 0.004)
+    braked = shaping.shape(robot, last, None, home, 0.004)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, braked, strict=True))
+
+
+@pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
+@pytest.mark.parametrize('target', [None, 0.1])
+def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch):
+    def fail(*_):
+        raise shaping.ruckig.RuckigError('no way')
+
+    solver = type('Solver', (), {'__init__': lambda *_: None, 'calculate': fail})
+    monkeypatch.setattr(shaping.ruckig, 'Ruckig', solver)
+    home, zero, speed = np.array(robot.home), np.zeros(7), np.full(7, 0.3)
+    last = (
+        Command(speed, zero, zero) if robot.command == 'velocity' else Command(home, speed, zero)
+    )
+    row = None if target is None else np.full(7, target)
+    for _ in range(50):
+        last = shaping.shape(robot, last, row, home, 0.004)
+    assert shaping.is_at_rest(robot, last)
+
+
+def test_shaping_changes_none_of_its_arguments():
+    robot = ARMS[0]
+    last = Command(np.full(7, 0.1), np.zeros(7), np.full(7, 0.2))
+    target, home = np.full(7, 9.0), np.array(robot.home)
+    copies = [row.copy() for row in (*last, target, home)]
+    first = shaping.shape(robot, last, target, home, 0.004)
+    again = shaping.shape(robot, last, target, home, 0.004)
+    assert all(np.array_equal(a, b) for a, b in zip((*last, target, home), copies, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
