@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bridge import clamping
 from emppi_ros.errors import PlanError
 from emppi_ros.tasks.robot import Robot
 
@@ -54,7 +55,7 @@ def make(
         times, values = steps, controls
     tail = _EDGE_S
     if robot.command == 'velocity':
-        braking = robot.dynamics_factor * np.array(robot.limits.acceleration)
+        braking = clamping.usable_acceleration(robot)
         tail = max(_EDGE_S, float(np.max(np.abs(values[-1]) / braking)))
     rest = values[-1] if robot.command == 'position' else np.zeros_like(values[-1])
     return Plan(

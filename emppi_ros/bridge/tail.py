@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bridge import clamping
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_JERK_FACTOR = 0.2  # share of the robot's jerk limit that is used
-_RAMP_S = 0.01  # from no to full acceleration, where a robot names no limit of jerk
 _STILL = 1e-9  # rad/s or m/s: slower is rest, and no reason to wait for
 _SHORTEST_S = 1e-6  # between two points: messages count nanoseconds
 _HARDER = 5  # steps from the usable to the robot's full acceleration
@@ -56,7 +55,7 @@ def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajector
     Towards an end stop that is too near for this it brakes at once; if that is not enough each
     joint brakes as hard as it can, and then harder, up to the robot's own acceleration.
     """
-    a, j = _usable(robot)
+    a, j = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
     v = state.velocity
     ramp = float(np.max(a / j))
     # letting go of the acceleration changes velocity by a ramp / 2: not past rest or the limit
@@ -64,7 +63,6 @@ def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajector
     low, high = np.where(v > 0, 0.0, -most), np.where(v < 0, 0.0, most)
     low, high = np.where(v == 0, 0.0, low), np.where(v == 0, 0.0, high)
     start = np.clip(state.acceleration, 2 * (low - v) / ramp, 2 * (high - v) / ramp)
-    start = np.clip(start, -a, a)
     state = state._replace(acceleration=np.clip(start, -a, a))
     cruise = max(0.0, hold_s - lead_s - ramp)
     made = _integrate(state, lead_s, ramp, cruise, a, j)
@@ -82,12 +80,6 @@ def _within(robot: Robot, made: Trajectory) -> bool:
     """Return whether it ends within the limits of position; on its way it never turns back."""
     limits, last = robot.limits.position, made.positions[-1]
     return bool(np.all((last >= np.array(limits.lower)) & (last <= np.array(limits.upper))))
-
-
-def _usable(robot: Robot) -> tuple[Array, Array]:
-    """Return usable acceleration and jerk (joints,)."""
-    a = robot.dynamics_factor * np.array(robot.limits.acceleration)
-    return a, _JERK_FACTOR * np.array(robot.limits.jerk) if robot.limits.jerk else a / _RAMP_S
 
 
 def _integrate(
