@@ -4,14 +4,12 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
-from emppi_ros.nodes.backends.interface import Cycle
+from emppi_ros.nodes.backends.interface import Backend, Cycle
 from emppi_ros.tasks.robot import Robot
 
 
-class DryRunBackend:
+class DryRunBackend(Backend):
     """Sends nothing; what would have been sent is on `emppi/applied`."""
-
-    unsafe = ''
 
     def __init__(self, _node: Node, _robot: Robot) -> None:
         """Advertise nothing."""
@@ -19,10 +17,3 @@ class DryRunBackend:
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
         """Send nothing; return what would have been sent (joints,)."""
         return cycle.value
-
-    def coasting(self, _now: float) -> npt.NDArray[np.float64] | None:
-        """Return None: there is nothing to wait for."""
-        return None
-
-    def close(self) -> None:
-        """Leave nothing behind."""

@@ -6,11 +6,11 @@ from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.nodes import convert, qos
-from emppi_ros.nodes.backends.interface import Cycle, command_topic
+from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
 from emppi_ros.tasks.robot import Robot
 
 
-class ForwardBackend:
+class ForwardBackend(Backend):
     """Sends commands as a Float64MultiArray, in the order of the robot's commanded joints."""
 
     unsafe = (
@@ -20,19 +20,13 @@ class ForwardBackend:
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise the robot's command topic."""
-        self._node = node
-        self._publisher = node.create_publisher(
-            Float64MultiArray, command_topic(robot), qos.DEFAULT
-        )
+        self._node, self.topics = node, (command_topic(robot),)
+        self._publisher = node.create_publisher(Float64MultiArray, self.topics[0], qos.DEFAULT)
 
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
         """Send one command (joints,), and return it."""
         self._publisher.publish(convert.write_command(cycle.value))
         return cycle.value
-
-    def coasting(self, _now: float) -> npt.NDArray[np.float64] | None:
-        """Return None: whatever is sent is followed at once."""
-        return None
 
     def close(self) -> None:
         """Stop advertising."""

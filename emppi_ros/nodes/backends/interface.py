@@ -1,6 +1,6 @@
 """What every way to the robot has in common, and which topics a robot takes commands on."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,29 @@ class Cycle(NamedTuple):
     engaged: bool  # whether the bridge follows plans now, or would if it had any
 
 
-class Backend(Protocol):
+class Measured(NamedTuple):
+    """What a backend that talks to the robot itself reads from it."""
+
+    stamp: float  # s, the clock that stamps messages
+    position: Array  # (joints,) of the robot's joints
+    velocity: Array
+    external_torque: Array | None = None  # (joints,) N m, as the robot estimates it
+
+
+class Backend:
     """A way to the robot. Making one raises ConfigError if the robot does not fit."""
 
-    unsafe: str  # why it is to drive no hardware, in words for people; '' if it may
+    unsafe = ''  # why it is to drive no hardware, in words for people; '' if it may
+    delay_s = 0.0  # by how much the robot's motion is later than the command
+    topics: tuple[str, ...] = ()  # on which nobody else may publish
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Advertise; nothing is sent yet."""
+        """Connect, or advertise; nothing is sent yet."""
+        raise NotImplementedError
 
     def send(self, cycle: Cycle) -> Array:
         """Let the robot do what was commanded; return (joints,) what it follows just now."""
+        raise NotImplementedError
 
     def coasting(self, now: float) -> Array | None:
         """
@@ -38,6 +51,18 @@ class Backend(Protocol):
 
         None if the next cycle can be sent; until then the bridge waits, and commands rest.
         """
+        return None
+
+    def measure(self) -> Measured | None:
+        """Return what the robot itself says now; None if others publish its joint states."""
+        return None
+
+    def fault(self) -> str:
+        """Return why the robot stopped by itself, in words for people; '' if it did not."""
+        return ''
+
+    def recover(self) -> None:
+        """Clear what stopped the robot, as an operator asked for; EmppiError if it stays."""
 
     def close(self) -> None:
         """Stop advertising."""

@@ -9,15 +9,15 @@ from emppi_ros.bridge import rolling
 from emppi_ros.bridge.rolling import Rolling, TrajectoryConfig
 from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
-from emppi_ros.nodes.backends.interface import Cycle, command_topic
+from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
 from emppi_ros.nodes.parameters import declare_again
 from emppi_ros.tasks.robot import Robot
 
 
-class TrajectoryBackend:
+class TrajectoryBackend(Backend):
     """Sends trajectories of positions, velocities and accelerations, several times a second."""
 
-    unsafe = ''  # without us the arm executes the braking tail that it was sent last
+    # not unsafe: without us the arm executes the braking tail that it was sent last
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise the controller's topic."""
@@ -29,9 +29,9 @@ class TrajectoryBackend:
         self._node, self._robot = node, robot
         self._config = declare_again(node, TrajectoryConfig)
         self._rolling: Rolling | None = None
-        self._publisher = node.create_publisher(
-            JointTrajectory, command_topic(robot, 'trajectory'), qos.DEFAULT
-        )
+        self.topics = (command_topic(robot, 'trajectory'),)
+        self.delay_s = 1.0 / self._config.trajectory_rate_hz
+        self._publisher = node.create_publisher(JointTrajectory, self.topics[0], qos.DEFAULT)
 
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
         """
