@@ -1,0 +1,164 @@
+"""A planner and a robot, in processes of their own, that can be broken on demand."""
+
+import os
+import signal
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+PERIOD_S = 0.05  # of the planner
+ROBOT_HZ = 250.0
+LISTENERS = 2  # to a plan: the bridge, and we who record
+# in the middle of every joint's range, so that half a radian each way is far from all stops
+START = np.array([0.0, 0.0, 0.0, -1.6, 0.0, 1.8, 0.0])
+_NOISE = 1e-6  # rad and rad/s: a robot's measurements are never the same twice
+BAD = {'nan': float('nan'), 'inf': float('inf'), 'huge': 1e308}
+
+
+class Speeds(NamedTuple):
+    """What the planner asks for: speeds (joints,) that swing by a share of themselves."""
+
+    mean: tuple[float, ...]  # rad/s
+    swing: float = 0.0
+    rate: float = 0.5  # Hz
+
+    def at(self, times):
+        """Return speeds (n, joints) at times [s]."""
+        factor = 1.0 - self.swing * (0.5 - 0.5 * np.cos(2 * np.pi * self.rate * times))
+        return factor[:, None] * np.array(self.mean)
+
+    @property
+    def gentle(self):
+        """How hard the plan itself brakes at most [rad/s^2]."""
+        return np.pi * self.rate * self.swing * max(map(abs, self.mean))
+
+
+def plan(domain, robot, pipe, last):
+    """
+    Publish plans at 20 Hz as told through `pipe`; each starts half a period later.
+
+    `last` (double) is the stamp of the newest good plan, written before it is sent: whoever is
+    killed in between leaves no doubt about what may be on its way.
+    """
+    from rclpy.node import Node
+    from trajectory_msgs.msg import JointTrajectory
+
+    from emppi_ros.bridge import plan as plans
+    from emppi_ros.nodes import convert, qos
+
+    context = _context(domain)
+    node = Node('planner', context=context)
+    publisher = node.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
+    speeds, mode, delay, origin = None, 'silent', 0.0, 0.0
+    while publisher.get_subscription_count() < LISTENERS:
+        time.sleep(0.01)
+    pipe.send('ready')
+    moment = time.time()
+    while True:
+        while pipe.poll(max(0.0, moment - time.time())):
+            order = pipe.recv()
+            if order[0] == 'quit':
+                return
+            mode, delay = order[0], order[1] if order[0] == 'late' else 0.0
+            if mode == 'go':
+                speeds, origin = order[1], time.time()
+        begin, moment = moment, moment + PERIOD_S
+        moment = max(moment, time.time())  # woken late: late once, not for ever
+        if mode == 'silent' or speeds is None:
+            continue
+        start = begin + 0.5 * PERIOD_S - delay
+        steps = 0.05 * np.arange(11)
+        rows = speeds.at(start + steps - origin)
+        made = plans.make(robot, start, rows[0], rows[1:], 0.05, 'linear')
+        message = convert.write_plan(robot, made)
+        if mode in BAD:
+            point = message.points[np.random.default_rng().integers(len(message.points))]
+            point.velocities[np.random.default_rng().integers(7)] = BAD[mode]
+        elif mode == 'go':
+            last.value = start
+        publisher.publish(message)
+
+
+def move(domain, robot, pipe, last):
+    """
+    Be a robot that moves exactly as told, and say so 250 times a second.
+
+    `last` (double) is the stamp of the newest good joint state. Orders: ok, lost, frozen, nan,
+    jump (rad), renamed.
+    """
+    from rclpy.node import Node
+    from sensor_msgs.msg import JointState
+    from std_msgs.msg import Float64MultiArray
+    from trajectory_msgs.msg import JointTrajectory
+
+    from emppi_ros.nodes import convert, qos
+    from emppi_ros.nodes.polling import PolledSubscription
+    from emppi_ros.sim.follower import Follower
+
+    node = Node('robot', context=_context(domain))
+    rng = np.random.default_rng(0)
+    publisher = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
+    arm = {'follower': Follower(START), 'velocity': np.zeros(7), 'position': START.copy()}
+
+    def follow(message, sent):
+        arm['follower'].accept(convert.read_trajectory(robot, message), sent)
+        arm['velocity'] = None
+
+    def take(message, _sent):
+        arm['velocity'] = convert.read_command(robot, message)
+
+    topics = robot.topics.commands
+    inputs = [
+        PolledSubscription(node, JointTrajectory, topics['trajectory'], follow, qos.DEFAULT, True),
+        PolledSubscription(node, Float64MultiArray, topics['velocity'], take, qos.DEFAULT, True),
+    ]
+    mode, amount, frozen, moment = 'ok', 0.0, None, time.time()
+    pipe.send('ready')
+    while True:
+        while pipe.poll(max(0.0, moment - time.time())):
+            order = pipe.recv()
+            if order[0] == 'quit':
+                return
+            mode, amount = order[0], order[1] if len(order) > 1 else 0.0
+        moment = max(moment + 1.0 / ROBOT_HZ, time.time())
+        for topic in inputs:
+            topic.poll()
+        now = time.time()
+        if arm['velocity'] is None:
+            state = arm['follower'].desired(now)
+            arm['position'], velocity = state.position, state.velocity
+        else:
+            velocity = arm['velocity']
+            arm['position'] = arm['position'] + velocity / ROBOT_HZ
+        if mode == 'lost':
+            continue
+        if frozen is None or mode != 'frozen':
+            frozen = [row + rng.normal(0.0, _NOISE, 7) for row in (arm['position'], velocity)]
+        position, velocity = frozen
+        message = convert.write_joints(robot, now, position, velocity)
+        if mode == 'nan':
+            message.position[rng.integers(7)] = float('nan')
+        elif mode == 'jump':
+            message.position[2] += amount
+        elif mode == 'renamed':
+            message.name = [f'other_{name}' for name in message.name]
+        elif mode == 'ok':
+            last.value = now
+        publisher.publish(message)
+
+
+def kill(process):
+    """Kill a process now."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+
+
+def _context(domain):
+    import rclpy
+    from rclpy.signals import SignalHandlerOptions
+
+    context = rclpy.Context()
+    context.init(domain_id=domain)
+    del SignalHandlerOptions
+    return context

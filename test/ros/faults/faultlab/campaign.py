@@ -1,0 +1,57 @@
+"""
+Many faults, one after the other, on one graph; a line of JSON for each.
+
+python -m faultlab.campaign --count 150 --seed 1 --backend trajectory --out results.jsonl
+"""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+
+from faultlab import trials
+from faultlab.graph import Graph
+
+_TRIES = 3  # where the arm stops by itself before the fault: counted, and tried again
+
+
+def order(count, rng):
+    """Return which faults come when: all kinds equally often, kills oftener, in random order."""
+    kinds = [fault for fault in trials.FAULTS for _ in range(_weight(fault))]
+    return [kinds[k % len(kinds)] for k in rng.permutation(count)]
+
+
+def _weight(fault):
+    return trials.KILLS if fault.name == 'kill' else 1
+
+
+def main():
+    """Run them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--count', type=int, default=20)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--backend', default='trajectory')
+    parser.add_argument('--out', type=Path, required=True)
+    parser.add_argument('--only', default='')
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    faults = [f for f in order(options.count, rng) if options.only in f.name]
+    graph = Graph(options.backend)
+    try:
+        with options.out.open('w', encoding='utf-8') as out:
+            for fault in faults:
+                for _ in range(_TRIES):
+                    result = trials.run(graph, fault, rng)
+                    out.write(json.dumps(dataclasses.asdict(result)) + '\n')
+                    out.flush()
+                    if not result.unprovoked:
+                        break
+                graph.children.check()
+    finally:
+        graph.close()
+
+
+if __name__ == '__main__':
+    main()
