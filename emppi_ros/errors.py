@@ -32,6 +32,10 @@ class PlanError(EmppiError):
     """A plan cannot be executed: wrong joints, NaN, in the past, beyond limits."""
 
 
+class ArmError(EmppiError):
+    """The bridge may not be armed now; the message says why, and what to do first."""
+
+
 class BeliefError(EmppiError):
     """A belief does not fit the task, or its message is malformed."""
 

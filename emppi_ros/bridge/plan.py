@@ -66,7 +66,7 @@ def make(
 
 
 def check(
-    robot: Robot, joints: Sequence[str], plan: Plan, now: float, reach_s: float = 1.0
+    robot: Robot, joints: Sequence[str], plan: Plan, now: float, reach_s: float = 0.1
 ) -> Plan:
     """
     Return the plan in the order of the robot's commanded joints, or raise PlanError.

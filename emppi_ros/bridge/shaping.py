@@ -42,6 +42,15 @@ def is_at_rest(robot: Robot, command: Command) -> bool:
     return not np.any(moving)
 
 
+def braking_time(robot: Robot, command: Command) -> float:
+    """Return how long [s] it takes from a command to rest; efforts rest at once."""
+    if robot.command == 'effort':
+        return 0.0
+    velocity = command.rate if robot.command == 'position' else command.value
+    zero = np.zeros_like(velocity)
+    return _Way(robot, zero, velocity, command.acceleration).towards_velocity(zero).duration
+
+
 def shape(
     robot: Robot, last: Command, target: Array | None, position: Array, dt: float
 ) -> Command:
@@ -137,6 +146,13 @@ class _Way:
         except ruckig.RuckigError:  # never seen from a command of ours; never without an answer
             self._solved = False
         return self
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        if not self._solved:
+            return float(np.max(np.abs(self._start[1]) / self._acceleration))
+        return float(self._trajectory.duration)
 
     @property
     def end(self) -> Array:

@@ -1,9 +1,9 @@
 """
-Which plan the bridge follows, and when it stops following: the watchdog.
+What the bridge commands next, and when it stops following plans: the watchdog.
 
-Ages are measured by one clock that never jumps. A plan is good for `timeout_s` from its
-start (so that one late plan is forgiven); without a good plan the command brakes to rest and
-stays there until a new plan arrives.
+Ages are measured by one clock that never jumps, a plan's from its start. A late plan is bridged:
+the arm begins to brake when it must in order to be at rest in time, and goes on if a plan comes
+before that is called a fault.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import shaping
+from emppi_ros.bridge import faults, machine, schedule, shaping
+from emppi_ros.bridge.faults import Fault
+from emppi_ros.bridge.machine import Machine
 from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.schedule import Schedule
 from emppi_ros.bridge.shaping import Command
-from emppi_ros.config import positive
+from emppi_ros.config import key, positive
+from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
+_SOONEST_S = 0.055  # planners at 20 Hz are not late before
+_RESUMED_S = 60.0  # in which late plans are counted
 
 
 @dataclass(frozen=True)
@@ -27,35 +33,55 @@ class BridgeConfig:
 
     rate_hz: float = positive(250.0, doc='commands per second')
     plan_timeout_s: float = positive(0.1, doc='age of a plan, from its start, at which to brake')
-    state_timeout_s: float = positive(0.05, doc='age of the joint states at which to brake')
+    rest_within_s: float = positive(
+        0.215, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
+    )
+    plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
+    late_plans: int = key(
+        20,
+        check=lambda value: value >= 0,
+        allowed='at least 0',
+        doc='times a minute that motion may go on after braking for a late plan',
+    )
+    state_timeout_s: float = positive(0.05, doc='age of the joint states at which to hold')
+    enable_timeout_s: float = key(
+        0.0,
+        check=lambda value: value >= 0.0,
+        allowed='at least 0',
+        doc='age of emppi/enable, true while a switch is held, at which to hold; 0: no switch',
+    )
+
+    def __post_init__(self) -> None:
+        """Check one against the other."""
+        if self.plan_lost_s < self.plan_timeout_s:
+            raise ConfigError(
+                f'plan_lost_s: {self.plan_lost_s:g} is below plan_timeout_s '
+                f'{self.plan_timeout_s:g}; the arm brakes first, then it holds'
+            )
 
 
 class Bridge(NamedTuple):
     """State of the bridge from one command to the next."""
 
     command: Command
-    armed: bool = False
-    current: Plan | None = None
-    upcoming: tuple[Plan, ...] = ()  # by start
-    reason: str = 'not armed'  # why it is not moving; '' while it follows a plan
+    machine: Machine = Machine()
+    plans: Schedule = Schedule()
+    overdue: float | None = None  # start of the plan that is followed no more, for its age
+    resumed: tuple[float, ...] = ()  # s, when motion went on after a late plan
 
 
 def receive(bridge: Bridge, plan: Plan) -> Bridge:
-    """
-    Return the bridge with a plan to follow from the plan's start on, in place of later ones.
-
-    A plan that starts before the one that is followed already was overtaken: it changes nothing.
-    """
-    if bridge.current is not None and plan.start < bridge.current.start:
+    """Return the bridge with a checked plan; while it is not engaged, none counts."""
+    if not bridge.machine.engaged:
         return bridge
-    earlier = tuple(p for p in bridge.upcoming if p.start < plan.start)
-    return bridge._replace(upcoming=(*earlier, plan))
+    return bridge._replace(plans=schedule.add(bridge.plans, plan))
 
 
-def arm(bridge: Bridge, armed: bool) -> Bridge:
-    """Return the bridge armed, or not; either way plans from before count no more."""
-    reason = 'waiting for a plan' if armed else 'not armed'
-    return bridge._replace(armed=armed, current=None, upcoming=(), reason=reason)
+def change(bridge: Bridge, changed: Machine) -> Bridge:
+    """Return the bridge in another state; plans from before an interruption count no more."""
+    if changed.engaged == bridge.machine.engaged:
+        return bridge._replace(machine=changed)
+    return bridge._replace(machine=changed, plans=Schedule(), overdue=None)
 
 
 def step(
@@ -64,23 +90,59 @@ def step(
     bridge: Bridge,
     now: float,
     position: Array,
-    state_age_s: float,
     dt: float,
+    delay_s: float = 0.0,
 ) -> Bridge:
-    """Return the bridge with its next command, `dt` after the last one."""
-    current, upcoming = bridge.current, bridge.upcoming
-    while upcoming and upcoming[0].start <= now:
-        current, upcoming = upcoming[0], upcoming[1:]
-    target, reason = None, ''
-    if not bridge.armed:
-        reason = 'not armed'
-    elif not state_age_s <= config.state_timeout_s:
-        reason = f'joint states are {state_age_s:.3f} s old'
-    elif current is None:
-        reason = 'waiting for a plan'
-    elif now - current.start > config.plan_timeout_s:
-        reason = f'the plan is {now - current.start:.3f} s old'
-    else:
-        target = current.at(now)
+    """
+    Return the bridge with its next command, `dt` after the last one.
+
+    `position` (joints,) was measured last; the robot moves `delay_s` after it is commanded to.
+    """
+    bridge = bridge._replace(plans=schedule.advance(bridge.plans, now))
+    bridge = _watch(config, robot, bridge, now, dt + delay_s)
+    current = bridge.plans.current  # none after a fault
+    following = current is not None and current.start != bridge.overdue
+    target = current.at(now) if following else None
     command = shaping.shape(robot, bridge.command, target, position, dt)
-    return bridge._replace(command=command, current=current, upcoming=upcoming, reason=reason)
+    at_rest = shaping.is_at_rest(robot, command)
+    return bridge._replace(
+        command=command, machine=machine.advance(bridge.machine, following, at_rest)
+    )
+
+
+def _watch(
+    config: BridgeConfig, robot: Robot, bridge: Bridge, now: float, delay_s: float
+) -> Bridge:
+    """Return the bridge with what is late, and with a fault if it is too late."""
+    current = bridge.plans.current  # none unless engaged
+    if current is None:
+        return bridge
+    age = now - current.start
+    if age > config.plan_lost_s:
+        return trip(bridge, faults.PLAN_LATE, f'the plan is {age:.3f} s old')
+    if current.start == bridge.overdue:
+        return bridge  # braking, whatever time is left: it began when it had to
+    if _is_late(config, robot, bridge.command, age, delay_s):
+        return bridge._replace(overdue=current.start)
+    if bridge.overdue is None:
+        return bridge
+    resumed = (*(t for t in bridge.resumed if t > now - _RESUMED_S), now)
+    if len(resumed) > config.late_plans:
+        text = f'plans came too late {len(resumed)} times in a minute: is the planner overloaded?'
+        return trip(bridge, faults.PLANNER_SLOW, text)
+    return bridge._replace(overdue=None, resumed=resumed)
+
+
+def trip(bridge: Bridge, code: str, text: str) -> Bridge:
+    """Return the bridge with a fault: it brakes, and then holds."""
+    return change(bridge, machine.trip(bridge.machine, Fault(code, text)))
+
+
+def _is_late(
+    config: BridgeConfig, robot: Robot, command: Command, age: float, delay_s: float
+) -> bool:
+    """Return whether it is time to brake, in order to be at rest in time."""
+    if age <= _SOONEST_S:
+        return False
+    left = config.rest_within_s - delay_s - shaping.braking_time(robot, command)
+    return age > min(config.plan_timeout_s, left)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import particles
-from emppi_ros.bridge import shaping, watchdog
+from emppi_ros.bridge import machine, shaping, watchdog
+from emppi_ros.bridge.machine import Machine
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.errors import (
     AllDivergedError,
@@ -32,6 +33,7 @@ from emppi_ros.state.series import Series
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+_NEVER_S, _ANY = 1e9, 10**9
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'no-update')
 
 
@@ -64,13 +66,10 @@ class ClosedLoop:
         )
         self.estimator = Estimator(task)
         self._learned_at = -np.inf
-        self._config = BridgeConfig()
-        self._bridge = watchdog.arm(
-            Bridge(
-                shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))
-            ),
-            armed=True,
-        )
+        # nobody is here to arm it again
+        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)
+        start = shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))
+        self._bridge = Bridge(start, machine.arm(Machine()))
         self._applied = Series('applied commands', reach_s=np.inf)
         self._applied.append(-1.0, self._bridge.command.value)
         self.robot.command(self._bridge.command.value)
@@ -151,7 +150,7 @@ class ClosedLoop:
     def _commands(self, times: Array) -> Array:
         """Return what is in force at `times`: applied commands, then the plan under way."""
         rows = self._applied.hold(times)
-        plan = self._bridge.current
+        plan = self._bridge.plans.current
         if plan is not None:
             for i in np.flatnonzero(times > self._applied.last_stamp):
                 rows[i] = plan.at(times[i])
@@ -161,7 +160,7 @@ class ClosedLoop:
         """Let the bridge give its next command."""
         position = self._commanded(self.robot.read_joints().position)
         self._bridge = watchdog.step(
-            self._config, self.task.robot, self._bridge, now, position, 0.0, dt
+            self._config, self.task.robot, self._bridge, now, position, dt
         )
         command = self._bridge.command.value
         self.robot.command(command)

@@ -13,6 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_srvs.srv import SetBool
 
+from emppi_ros.bridge import faults
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import graph
 from emppi_ros.nodes.children import Children, environment
@@ -23,6 +24,8 @@ from emppi_ros.tasks.task import load_task
 
 _START_S = 60.0  # for the graph to come up
 _POLL_S = 0.02
+_BUSY = {faults.PLAN_LATE, faults.PLANNER_SLOW, faults.STATE_LATE}
+_MOST_HOLDS = 10
 
 
 class DemoError(EmppiError):
@@ -82,10 +85,12 @@ def run_demo(
         watch = _Watch(children, executor, node, Recorder(node, loaded))
         watch.wait_for(watch.ready, _START_S)
         watch.arm(True)
+        watch.record()
         watch.follow(duration_s or loaded.file.duration_s, progress)
         watch.arm(False)
         watch.wait_for(watch.fresh_diagnostics(), 3.0)
-        return watch.recorder.summarize(draw_truth(loaded, seed))
+        summary, recording = watch.recorder.summarize(draw_truth(loaded, seed))
+        return {**summary, 'bridge_holds': watch.holds}, recording
     finally:
         children.stop()
         executor.shutdown()
@@ -107,6 +112,7 @@ class _Watch:
     ) -> None:
         self._children, self._executor, self._node = children, executor, node
         self.recorder = recorder
+        self.holds = 0  # times that the bridge held the arm
         self._arm = node.create_client(SetBool, 'emppi/arm')
 
     def ready(self) -> bool:
@@ -125,18 +131,34 @@ class _Watch:
         answer = future.result()
         if not answer.success:
             raise DemoError(f'emppi/arm: {answer.message}')
-        if armed:
-            self.recorder.start(self._node.get_clock().now().nanoseconds * 1e-9)
+
+    def record(self) -> None:
+        """Record from now on."""
+        self.recorder.start(self._node.get_clock().now().nanoseconds * 1e-9)
 
     def follow(self, duration_s: float, progress: Callable[[float], None] | None) -> None:
         """Record until success, or for a time."""
         began = time.monotonic()
         while (elapsed := time.monotonic() - began) < duration_s:
             self._step()
+            self._resume()
             if progress is not None:
                 progress(elapsed)
             if self.recorder.success_time is not None:
                 break
+
+    def _resume(self) -> None:
+        """
+        Acknowledge a fault that a busy machine brings about, and arm again, as a person would.
+
+        Nobody is near a simulated arm; the summary tells how often.
+        """
+        if self.recorder.fault not in _BUSY or self.holds >= _MOST_HOLDS:
+            return
+        self.holds += 1
+        self.arm(False)
+        self.wait_for(lambda: not self.recorder.fault, 5.0)
+        self.arm(True)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> None:
         """Watch until a condition holds; DemoError with what nodes say if it never does."""

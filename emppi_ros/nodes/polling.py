@@ -68,6 +68,25 @@ class PolledSubscription:
         self._node.destroy_subscription(self._subscription)
 
 
+class Regular:
+    """When something that comes at its own steady rate is to come again."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._last, self._interval = -math.inf, math.inf
+
+    def note(self, time_s: float) -> None:
+        """Take it that it came just now."""
+        gap = time_s - self._last
+        known = math.isfinite(self._interval)
+        self._interval = 0.9 * self._interval + 0.1 * gap if known else gap
+        self._last = time_s
+
+    def is_due(self, until: float) -> bool:
+        """Return whether it should come before `until`, and has not failed to for long."""
+        return 0.9 * self._interval < until - self._last < 3.0 * self._interval
+
+
 class Loop:
     """
     Calls `work(moment)` at a fixed rate, in a thread of its own.

@@ -59,6 +59,11 @@ class Recorder:
             and (updates > 0 or not self._task.parameters)
         )
 
+    @property
+    def fault(self) -> str:
+        """Code of the fault for which the bridge holds the arm, or is about to; or ''."""
+        return self.diagnostics.get('bridge', {}).get('fault', '')
+
     def start(self, now: float) -> None:
         """Record from now on; the clock counts from here."""
         self.started = now

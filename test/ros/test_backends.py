@@ -21,7 +21,9 @@ from emppi_ros.nodes.graph import NodeSpec
 from emppi_ros.tasks import robot as robots
 
 # generous ages, so that a busy machine does not look like a dead robot
-PATIENT = {'plan_timeout_s': 1.0, 'state_timeout_s': 2.0}
+PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
+# as generous as it may be on hardware
+ALLOWED = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}
 
 
 def test_a_robot_may_name_every_backend_that_there_is():
@@ -61,7 +63,7 @@ def _arm(harness, applied):
 def test_dry_run_says_what_it_would_send_and_sends_nothing(harness):
     task = harness.publish_task('panda_push')
     applied = harness.listen(JointState, 'emppi/applied')
-    harness.make(BridgeNode, backend='dry-run', hardware=True, **PATIENT)
+    harness.make(BridgeNode, backend='dry-run', hardware=True, **ALLOWED)
     _feed(harness, task)
     _arm(harness, applied)
     _plan(harness, task, 0.2)
@@ -83,7 +85,7 @@ def test_forward_refuses_hardware_and_says_why_and_what_else(harness):
 def test_forward_drives_hardware_if_told_twice(harness):
     task = harness.publish_task('panda_push')
     commands = harness.listen(Float64MultiArray, task.robot.topics.commands['velocity'])
-    harness.make(BridgeNode, hardware=True, forward_on_hardware=True, **PATIENT)
+    harness.make(BridgeNode, hardware=True, forward_on_hardware=True)
     _feed(harness, task)
     harness.spin_until(lambda: commands)
 

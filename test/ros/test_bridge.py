@@ -10,18 +10,19 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import plan as plans
+from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.nodes.diagnostics import ERROR, OK
 from emppi_ros.nodes.graph import NodeSpec
 
 # generous ages, so that a busy machine does not look like a dead robot
-PATIENT = {'plan_timeout_s': 1.0, 'state_timeout_s': 2.0}
+PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
 SPEED = 0.2  # rad/s
 
 
@@ -123,17 +124,67 @@ def test_armed_it_follows_the_plan_and_says_what_it_applied(harness, robot):
 
 
 def test_a_stale_plan_is_braked_to_rest(harness, robot):
-    harness.make(BridgeNode, plan_timeout_s=0.2, state_timeout_s=2.0)
+    harness.make(BridgeNode, **{**PATIENT, 'plan_timeout_s': 0.2, 'plan_lost_s': 0.4})
     robot.get_moving()
     robot.stop_planning()
     harness.spin_until(lambda: not np.any(robot.last()))
-    level, message, _ = harness.says('bridge')
-    assert level == ERROR and 'the plan is' in message and 's old' in message
+    harness.spin_until(lambda: harness.says('bridge')[2]['state'] == 'held')
+    level, message, values = harness.says('bridge')
+    assert level == ERROR and 'held: the plan is' in message and 's old' in message
+    assert values['fault'] == 'plan-late'
     assert_braked(robot)
 
 
+def test_what_is_held_is_armed_again_only_after_it_was_acknowledged(harness, robot):
+    harness.make(BridgeNode, **{**PATIENT, 'plan_timeout_s': 0.2, 'plan_lost_s': 0.4})
+    robot.get_moving()
+    robot.stop_planning()
+    harness.spin_until(lambda: harness.says('bridge')[2]['state'] == 'held')
+    count = len(robot.commands)
+    robot.keep_planning()
+    answer = robot.arm()
+    assert not answer.success and 'the plan is' in answer.message
+    assert 'Disarm to acknowledge' in answer.message
+    harness.spin_until(lambda: len(robot.commands) > count + 50)
+    assert not np.any(robot.rows()[count:])
+    assert robot.arm(False).success
+    assert harness.says('bridge')[2]['state'] == 'inactive'
+    assert robot.arm().success
+    harness.spin_until(lambda: np.all(np.isclose(robot.last(), SPEED)))
+
+
+def test_a_change_of_state_is_told_at_once(harness, robot):
+    harness.make(BridgeNode, **PATIENT)
+    robot.get_moving()
+    harness.spin_until(lambda: harness.statuses['bridge'][2]['state'] == 'moving')
+    robot.arm(False)
+    # 0.05 s between looks; an order of magnitude below the second of the usual reports
+    harness.statuses.pop('bridge')
+    harness.spin_until(lambda: 'bridge' in harness.statuses, timeout=0.5)
+
+
+def test_an_enabling_switch_has_to_be_held(harness, robot):
+    switch = harness.publisher(Bool, 'emppi/enable')
+    harness.make(BridgeNode, **PATIENT, enable_timeout_s=1.0)
+    harness.spin_until(lambda: robot.commands)
+    answer = robot.arm()
+    assert not answer.success and 'enabling switch' in answer.message
+    pressed = [True]
+    harness.feeds.append(lambda: switch.publish(Bool(data=pressed[0])))
+    harness.spin_for(0.2)
+    robot.get_moving()
+    pressed[0] = False
+    harness.spin_until(lambda: not np.any(robot.last()))
+    assert harness.says('bridge')[2]['fault'] == 'enable-lost'
+
+
+def test_on_hardware_it_is_not_patient(harness):
+    with pytest.raises(ConfigError, match=r'plan_timeout_s: 1 s; on hardware at most 0\.2 s'):
+        harness.make(BridgeNode, **PATIENT, hardware=True)
+
+
 def test_stale_joint_states_are_braked_to_rest(harness, robot):
-    harness.make(BridgeNode, plan_timeout_s=1.0, state_timeout_s=0.3)
+    harness.make(BridgeNode, **{**PATIENT, 'state_timeout_s': 0.3})
     robot.get_moving()
     robot.names = ['elbow', *robot.names[1:]]
     harness.spin_until(lambda: not np.any(robot.last()))
@@ -152,7 +203,7 @@ def test_invalid_plans_are_rejected_and_change_nothing(harness, robot):
     nan.points[3].velocities[1] = float('nan')
     for message, words in ((wrong, 'joints other'), (nan, 'not finite'), (past, 'ago')):
         robot.send(message)
-        harness.spin_until(lambda words=words: words in node.rejection)
+        harness.spin_until(lambda words=words: words in node.commanding.rejection)
     assert harness.says('bridge')[2]['rejected_plans'] == '3'
     assert not np.any(robot.rows())
     robot.get_moving()  # and a good one is followed as ever
@@ -160,7 +211,7 @@ def test_invalid_plans_are_rejected_and_change_nothing(harness, robot):
     nan.points[3].velocities[1] = float('nan')
     robot.send(nan)
     count = len(robot.commands)
-    harness.spin_until(lambda: node.rejected == 4 and len(robot.commands) > count + 20)
+    harness.spin_until(lambda: node.commanding.rejected == 4 and len(robot.commands) > count + 20)
     np.testing.assert_allclose(robot.rows()[count:], SPEED)
 
 

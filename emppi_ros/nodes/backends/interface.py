@@ -35,6 +35,7 @@ class Backend:
 
     unsafe = ''  # why it is to drive no hardware, in words for people; '' if it may
     delay_s = 0.0  # by how much the robot's motion is later than the command
+    measures = False  # whether it reads joint states from the robot itself
     topics: tuple[str, ...] = ()  # on which nobody else may publish
 
     def __init__(self, node: Node, robot: Robot) -> None:
@@ -54,7 +55,7 @@ class Backend:
         return None
 
     def measure(self) -> Measured | None:
-        """Return what the robot itself says now; None if others publish its joint states."""
+        """Return what the robot itself says now; None if nothing is new."""
         return None
 
     def fault(self) -> str:

@@ -109,7 +109,7 @@ BAD = {
     'equal times': (['a', 'b'], _with(times=[0.0, 0.1, 0.1]), 5.0, 'do not increase from 0'),
     'past': (['a', 'b'], GOOD, 5.4, 'plan that ended 0.100 s ago'),
     'ends now': (['a', 'b'], GOOD, 5.3, 'plan that ended 0.000 s ago'),
-    'far future': (['a', 'b'], GOOD, 3.9, 'plan that starts in 1.100 s; at most 1 s'),
+    'far future': (['a', 'b'], GOOD, 3.9, 'plan that starts in 1.100 s; at most 0.1 s'),
     'too fast': (['a', 'b'], _value(1, 1, 0.51), 5.0, 'beyond the velocity limits of b'),
     'too fast back': (['a', 'b'], _value(0, 0, -1.51), 5.0, 'beyond the velocity limits of a'),
     'moving end': (['a', 'b'], _value(2, 0, 0.001), 5.0, 'does not end at rest'),

@@ -1,0 +1,156 @@
+"""The bridge from one command to the next, on a clock that never jumps. No ROS here."""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.bridge import faults, machine, shaping, watchdog
+from emppi_ros.bridge.faults import Fault
+from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
+from emppi_ros.errors import ArmError
+from emppi_ros.tasks.robot import Robot
+
+Array = npt.NDArray[np.float64]
+_AT_REST = 0.05  # rad/s or m/s: a measured velocity above that is braked, not cut off
+
+
+class Commander:
+    """Arms, pauses, follows plans, brakes and holds; knows nothing before it has measured."""
+
+    def __init__(self, config: BridgeConfig, robot: Robot, delay_s: float = 0.0) -> None:
+        """Start disarmed; the robot moves `delay_s` after it is commanded to."""
+        self._config, self._robot, self._delay = config, robot, delay_s
+        self._bridge: Bridge | None = None
+        self._stepped_at = -np.inf
+        self._enabled_at = -np.inf
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is anything to command from."""
+        return self._bridge is not None
+
+    @property
+    def machine(self) -> Machine:
+        """Its state."""
+        return Machine() if self._bridge is None else self._bridge.machine
+
+    @property
+    def position(self) -> Array:
+        """Where the commanded joints were measured last (joints,); only if it is ready."""
+        return self._position
+
+    @property
+    def resting(self) -> bool:
+        """Whether its last command moves nothing."""
+        return self._bridge is None or shaping.is_at_rest(self._robot, self._bridge.command)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not following a plan, in words; '' while it is."""
+        now = self.machine
+        if self._bridge is None:
+            return 'no joint state received yet'
+        if now.fault is not None:
+            held = now.phase is Phase.HELD
+            return f'held: {now.fault.text}' if held else f'stopping: {now.fault.text}'
+        if not now.armed:
+            return 'not armed'
+        if now.paused:
+            return 'paused'
+        if now.phase is Phase.MOVING:
+            return ''
+        return 'waiting for a plan' if self._bridge.overdue is None else 'the plan is late'
+
+    def measure(self, now: float, position: Array, velocity: Array) -> None:
+        """Take where the commanded joints are (joints,); the first time says where to begin."""
+        self._position, self._measured_at = position, now
+        if self._bridge is None:
+            command = shaping.at_rest(self._robot, position)
+            if self._robot.command == 'velocity' and np.max(np.abs(velocity)) > _AT_REST:
+                command = command._replace(value=velocity.copy())  # left moving: brake from there
+            self._bridge = Bridge(command)
+
+    def receive(self, plan: Plan) -> None:
+        """Take a checked plan whose start is on this clock; while not engaged, none counts."""
+        if self._bridge is not None:
+            self._bridge = watchdog.receive(self._bridge, plan)
+
+    def enable(self, now: float, enabled: bool) -> None:
+        """Take what the operator's enabling switch says."""
+        self._enabled_at = now if enabled else -np.inf
+
+    def arm(self, now: float) -> None:
+        """Follow plans from now on, or raise ArmError with what is in the way."""
+        if self._bridge is None:
+            raise ArmError(self.reason)
+        armed = machine.arm(self.machine)
+        for fault in (self._state_fault(now), self._switch_fault(now)):
+            if fault is not None:
+                raise ArmError(fault.text)
+        self._change(armed)
+
+    def disarm(self) -> None:
+        """Brake to rest and stay there; what went wrong is acknowledged."""
+        if self._bridge is not None:
+            self._change(machine.disarm(self.machine))
+
+    def pause(self, paused: bool) -> None:
+        """Brake to rest until it is over, armed as before; ArmError if there is no robot yet."""
+        if self._bridge is None:
+            raise ArmError(self.reason)
+        self._change(machine.pause(self.machine, paused))
+
+    def trip(self, fault: Fault) -> None:
+        """Brake to rest and hold, for a fault that was found elsewhere."""
+        if self._bridge is not None:
+            self._change(machine.trip(self.machine, fault))
+
+    def halt(self, now: float) -> None:
+        """Take it that the robot stops by itself: whatever comes next starts from rest."""
+        self._bridge = self._bridge._replace(
+            command=shaping.at_rest(self._robot, self._position),
+        )
+        self._stepped_at = now
+
+    def step(self, now: float) -> tuple[Array, float]:
+        """Return the next command, and how long after the last one it comes."""
+        period = 1.0 / self._config.rate_hz
+        elapsed = now - self._stepped_at if np.isfinite(self._stepped_at) else period
+        self._stepped_at = now
+        for fault in (self._state_fault(now), self._switch_fault(now)):
+            if fault is not None:
+                self.trip(fault)
+        self._bridge = watchdog.step(
+            self._config,
+            self._robot,
+            self._bridge,
+            now,
+            self._position,
+            min(elapsed, 2.0 * period),  # a hiccup is no licence for a jerk
+            self._delay,
+        )
+        return self._bridge.command.value, elapsed
+
+    def _state_fault(self, now: float) -> Fault | None:
+        """Return what is wrong with the joint states."""
+        age = now - self._measured_at
+        if age <= self._config.state_timeout_s:
+            return None
+        return Fault(faults.STATE_LATE, f'joint states are {age:.3f} s old')
+
+    def _switch_fault(self, now: float) -> Fault | None:
+        """Return whether the operator let go of the enabling switch, if there is to be one."""
+        timeout = self._config.enable_timeout_s
+        if timeout == 0.0 or now - self._enabled_at <= timeout:
+            return None
+        return Fault(faults.ENABLE_LOST, 'the enabling switch (topic emppi/enable) is not held')
+
+    def _change(self, changed: Machine) -> None:
+        """Go over to another state; whoever begins to move starts from where the robot is."""
+        begins = changed.engaged and not self.machine.engaged
+        self._bridge = watchdog.change(self._bridge, changed)
+        if begins and self.resting:
+            # a position that was commanded earlier may not be where the robot is now
+            command = shaping.at_rest(self._robot, self._position)
+            self._bridge = self._bridge._replace(command=command)

@@ -1,0 +1,176 @@
+"""The bridge at work: joint states and plans in, commands out, at a fixed rate."""
+
+import threading
+import time
+
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.bridge import faults
+from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.faults import Fault
+from emppi_ros.bridge.machine import Machine
+from emppi_ros.bridge.watchdog import BridgeConfig
+from emppi_ros.errors import ArmError, EmppiError
+from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
+from emppi_ros.nodes.diagnostics import Durations
+from emppi_ros.nodes.inputs import APPLIED
+from emppi_ros.nodes.polling import Loop, PolledSubscription, Regular
+from emppi_ros.tasks.task import Task
+
+PLAN = 'emppi/plan'
+_LONGEST_BRAKING_S = 3.0
+_RESTS = 10  # commands of rest before leaving: the very last may be lost with its sender
+_WAIT = 0.8  # share of a period in which to wait for a joint state that is due
+_LOOK_S = 2.5e-4  # between two looks for it
+
+
+class Commanding:
+    """Whatever works for one task; it commands between `start` and `stop`."""
+
+    def __init__(self, node: Node, task: Task, config: BridgeConfig, backend: Backend) -> None:
+        """Subscribe and advertise."""
+        self._node, self._task, self._config, self.backend = node, task, config, backend
+        self.lock = threading.RLock()  # between commanding and the services
+        self.commander: Commander | None = None  # from `start` to `stop`
+        self.periods, self.latencies = Durations(), Durations()
+        self.rejected, self.rejection, self.input_error = 0, '', ''
+        self._sent: float | None = None  # when the newest joint state was sent, if it is new
+        self._regular = Regular()  # joint states
+        self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
+        joint_states = task.robot.topics.joint_states
+        self._plans = PolledSubscription(node, JointTrajectory, PLAN, self._take_plan, qos.DEFAULT)
+        if backend.measures:
+            self._joints = None
+            self._measured = node.create_publisher(JointState, joint_states, qos.SENSOR)
+        else:
+            self._joints = PolledSubscription(
+                node, JointState, joint_states, self._take_joints, qos.SENSOR, timed=True
+            )
+
+    def start(self) -> Loop:
+        """Command from now on, from what is measured now on."""
+        for topic in filter(None, (self._plans, self._joints)):
+            topic.drop()
+        self.commander = Commander(self._config, self._task.robot, self.backend.delay_s)
+        return Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
+
+    def stop(self) -> None:
+        """Brake to rest, then stop commanding; the loop has ended before."""
+        commander = self.commander
+        commander.disarm()
+        began, rests = time.monotonic(), 0
+        while commander.ready and rests < _RESTS and time.monotonic() - began < _LONGEST_BRAKING_S:
+            time.sleep(1.0 / self._config.rate_hz)
+            self._command(commander)
+            rests += commander.resting
+        self.commander = None
+
+    def close(self) -> None:
+        """Forget robot and topics."""
+        for topic in filter(None, (self._plans, self._joints)):
+            topic.close()
+        if self._joints is None:
+            self._node.destroy_publisher(self._measured)
+        self.backend.close()
+        self._node.destroy_publisher(self._applied)
+
+    @property
+    def state(self) -> Machine:
+        """The bridge's state."""
+        commander = self.commander
+        return Machine() if commander is None else commander.machine
+
+    def arm(self) -> None:
+        """Follow plans from now on, or raise ArmError with what is in the way."""
+        with self.lock:
+            if text := self.backend.fault():
+                raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
+            self.commander.arm(time.monotonic())
+
+    def disarm(self) -> None:
+        """Brake to rest, acknowledge what went wrong, and clear it where the robot keeps it."""
+        with self.lock:
+            if self.commander is not None:
+                self.commander.disarm()
+            if self.backend.fault():
+                self.backend.recover()
+
+    def enable(self, enabled: bool) -> None:
+        """Take what the operator's enabling switch says."""
+        with self.lock:
+            if self.commander is not None:
+                self.commander.enable(time.monotonic(), enabled)
+
+    def _tick(self, moment: float) -> None:
+        self._measure(moment + _WAIT / self._config.rate_hz)
+        with self.lock:
+            self._plans.poll()
+            commander = self.commander
+            if not commander.ready:  # before any joint state nothing is commanded
+                return
+            if text := self.backend.fault():
+                commander.trip(Fault(faults.ROBOT, text))
+            self._command(commander)
+            if self._sent is not None:
+                self.latencies.add(time.time() - self._sent)
+
+    def _measure(self, until: float) -> None:
+        """Take joint states; wait a little for one that is due, and is then not old when used."""
+        self._sent = None
+        while True:
+            with self.lock:
+                if self._joints is not None:
+                    self._joints.poll()
+                elif (measured := self.backend.measure()) is not None:
+                    self._take_measured(measured)
+            now = time.monotonic()
+            if self._sent is not None:
+                self._regular.note(now)
+                return
+            if now >= until or not self._regular.is_due(until):
+                return
+            time.sleep(_LOOK_S)
+
+    def _command(self, commander: Commander) -> None:
+        now = time.monotonic()
+        stamp = self._node.get_clock().now().to_msg()
+        command = self.backend.coasting(now)
+        if command is None:
+            command, elapsed = commander.step(now)
+            self.periods.add(elapsed)
+            engaged = commander.machine.engaged
+            command = self.backend.send(Cycle(now, command, commander.position, engaged))
+        else:
+            commander.halt(now)
+        self._applied.publish(convert.write_applied(self._task.robot, stamp, command))
+
+    def _take_joints(self, message: JointState, sent: float) -> None:
+        rows = self._task.commanded_rows
+        try:
+            _, position, velocity = convert.read_joints(self._task.robot, message)
+        except EmppiError as error:  # not used: the age of the last good one grows until we brake
+            self.input_error = str(error)
+            self._node.get_logger().warning(f'joint state: {error}', throttle_duration_sec=2.0)
+            return
+        self.input_error, self._sent = '', sent
+        self.commander.measure(time.monotonic(), position[rows], velocity[rows])
+
+    def _take_measured(self, measured: Measured) -> None:
+        robot, rows = self._task.robot, self._task.commanded_rows
+        stamp, position, velocity, _ = measured
+        self._sent = stamp
+        self.commander.measure(time.monotonic(), position[rows], velocity[rows])
+        self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
+
+    def _take_plan(self, message: JointTrajectory) -> None:
+        now = self._node.get_clock().now().nanoseconds * 1e-9
+        try:
+            plan = convert.read_plan(self._task.robot, message, now)
+        except EmppiError as error:
+            self.rejected, self.rejection = self.rejected + 1, str(error)
+            self._node.get_logger().warning(f'rejected: {error}', throttle_duration_sec=2.0)
+            return
+        self.commander.receive(plan._replace(start=plan.start + time.monotonic() - now))

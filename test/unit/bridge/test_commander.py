@@ -1,0 +1,171 @@
+"""What an operator may do with the bridge, and what it says."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from emppi_ros.bridge import faults
+from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.faults import Fault
+from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.watchdog import BridgeConfig
+from emppi_ros.errors import ArmError
+from emppi_ros.tasks.robot import load_robot
+
+ROBOT = load_robot('panda')
+HOME = np.array(ROBOT.home)
+DT = 0.004
+PUSHED = Fault(faults.EXTERNAL_TORQUE, 'somebody pushes')
+
+
+class Arm:
+    """Measures and plans in virtual time, as long as it is told to."""
+
+    def __init__(self, config=None, robot=ROBOT):
+        self.commander = Commander(config or BridgeConfig(), robot)
+        self.now, self.measures, self.plans = 0.0, True, True
+        self.position, self.rows, self.enabled = HOME, [], None
+
+    def run(self, seconds):
+        for _ in range(round(seconds / DT)):
+            self.now += DT
+            if self.measures:
+                self.commander.measure(self.now, self.position, np.zeros(7))
+            if self.enabled is not None:
+                self.commander.enable(self.now, self.enabled)
+            if self.plans:
+                rows = np.outer([0.3, 0.3, 0.0], np.ones(7))
+                self.commander.receive(Plan(self.now, np.array([0.0, 1.0, 1.2]), rows))
+            self.rows.append(self.commander.step(self.now)[0])
+        return self
+
+    def moving(self):
+        self.run(0.1)
+        self.commander.arm(self.now)
+        self.run(0.3)
+        assert np.all(self.rows[-1] == 0.3) and self.commander.reason == ''
+        return self
+
+
+@pytest.fixture
+def arm():
+    return Arm()
+
+
+def test_before_any_measurement_there_is_nothing_to_arm_or_pause():
+    commander = Commander(BridgeConfig(), ROBOT)
+    assert not commander.ready and commander.resting and commander.machine == Machine()
+    for act in (lambda: commander.arm(0.0), lambda: commander.pause(True)):
+        with pytest.raises(ArmError, match='no joint state received yet'):
+            act()
+    commander.disarm()
+    commander.trip(PUSHED)
+    commander.receive(Plan(0.0, np.array([0.0, 1.0]), np.zeros((2, 7))))
+    assert commander.machine == Machine()
+
+
+def test_it_says_what_it_waits_for(arm):
+    arm.plans = False
+    arm.run(0.1)
+    assert arm.commander.reason == 'not armed'
+    arm.commander.arm(arm.now)
+    arm.run(0.1)
+    assert arm.commander.reason == 'waiting for a plan'
+    arm.commander.pause(True)
+    assert arm.commander.reason == 'paused'
+
+
+def test_a_pause_brakes_and_then_motion_goes_on(arm):
+    arm.moving().commander.pause(True)
+    arm.run(0.5)
+    assert not np.any(arm.rows[-1]) and arm.commander.machine.phase is Phase.ARMED
+    arm.commander.pause(False)
+    arm.run(0.3)
+    assert np.all(arm.rows[-1] == 0.3)
+
+
+def test_a_late_plan_is_told_and_then_a_fault(arm):
+    arm.moving().plans = False
+    arm.run(0.112)
+    assert arm.commander.reason == 'the plan is late'
+    arm.run(0.024)
+    assert arm.commander.reason.startswith('stopping: the plan is 0.13')
+    arm.run(0.2)
+    assert arm.commander.reason.startswith('held: the plan is 0.13')
+
+
+def test_joint_states_that_are_late_are_a_fault_and_keep_it_from_being_armed(arm):
+    arm.moving().measures = False
+    arm.run(0.048)
+    assert np.all(arm.rows[-1] == 0.3)
+    arm.run(0.012)
+    assert arm.commander.machine.fault.code == faults.STATE_LATE
+    assert np.all(arm.rows[-1] < 0.3)
+    arm.run(0.3)
+    arm.commander.disarm()
+    with pytest.raises(ArmError, match=r'joint states are 0\.\d+ s old'):
+        arm.commander.arm(arm.now)
+    arm.measures = True
+    arm.run(0.1)
+    arm.commander.arm(arm.now)
+
+
+def test_a_fault_from_elsewhere_holds(arm):
+    arm.moving().commander.trip(PUSHED)
+    arm.run(0.5)
+    assert arm.commander.reason == 'held: somebody pushes' and not np.any(arm.rows[-1])
+    with pytest.raises(ArmError, match='somebody pushes. Disarm to acknowledge'):
+        arm.commander.arm(arm.now)
+
+
+@pytest.mark.parametrize('let_go', [False, None])
+def test_an_enabling_switch_must_be_held(let_go):
+    arm = Arm(BridgeConfig(enable_timeout_s=0.15))
+    arm.run(0.1)
+    with pytest.raises(ArmError, match='enabling switch'):
+        arm.commander.arm(arm.now)
+    arm.enabled = True
+    arm.moving().enabled = let_go
+    arm.run(0.5)
+    assert arm.commander.machine.fault.code == faults.ENABLE_LOST and not np.any(arm.rows[-1])
+
+
+def test_armed_again_it_starts_from_where_the_robot_is_now():
+    robot = dataclasses.replace(ROBOT, command='position')
+    arm = Arm(robot=robot)
+    arm.plans = False
+    arm.run(0.1)
+    arm.position = HOME + 0.02  # moved by hand
+    arm.run(0.1)
+    assert np.array_equal(arm.rows[-1], HOME)
+    arm.commander.arm(arm.now)
+    arm.run(0.1)
+    assert np.array_equal(arm.rows[-1], arm.position)
+
+
+def test_a_robot_that_was_left_moving_is_braked_from_there():
+    commander = Commander(BridgeConfig(), ROBOT)
+    commander.measure(0.0, HOME, np.full(7, 0.4))
+    first, _ = commander.step(DT)
+    assert np.all((first > 0.3) & (first < 0.4)) and not commander.resting
+    assert commander.machine.phase is Phase.STOPPING
+    still = Commander(BridgeConfig(), ROBOT)
+    still.measure(0.0, HOME, np.full(7, 0.04))  # noise
+    assert not np.any(still.step(DT)[0])
+
+
+def test_a_hiccup_is_no_licence_for_a_jump(arm):
+    arm.moving().plans = False
+    arm.commander.pause(True)
+    before, arm.now = arm.rows[-1], arm.now + 0.03
+    arm.run(DT)
+    fastest = 0.5 * np.array(ROBOT.limits.acceleration) * 2 * DT
+    assert np.all(before - arm.rows[-1] <= fastest)
+
+
+def test_after_a_halt_it_starts_from_rest(arm):
+    arm.moving().commander.halt(arm.now)
+    assert arm.commander.resting
+    assert arm.commander.position is HOME
