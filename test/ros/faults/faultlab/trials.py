@@ -45,7 +45,6 @@ FAULTS = (
     Fault('late', 'planner', 'plan-late'),
     Fault('state lost', 'state', 'state-late'),
     Fault('state nan', 'state', 'state-late'),
-    Fault('state frozen', 'state', 'state-frozen', 0.140),
 )
 KILLS = 3  # the planner's death counts this often among the faults
 
@@ -188,7 +187,8 @@ def _judge(graph, fault, speeds, times, result):
     if code is None:
         return
     begun = oracle.onset(meant, times.since, speeds.gentle + _GENTLE)
-    result.onset_ms = 1e3 * (begun - times.since) + result.sent_late_ms
+    k = int(np.searchsorted(graph.nominal(), begun, side='right')) - 1  # sent so much later
+    result.onset_ms = 1e3 * (begun + late[max(k, 0)] - times.since)
     if not result.onset_ms <= 1e3 * fault.onset_s:
         blame(f'braking began after {result.onset_ms:.1f} ms')
     if not result.rest_ms <= 1e3 * REST_S + 1e3 * (fault.onset_s - ONSET_S):
