@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench faults clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,6 +11,7 @@ help:
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
 	@echo "make lint      ruff: rules and format"
+	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
 	@echo "make bench     the planner against bare physics"
 
 install: $(STAMP)
@@ -32,6 +33,11 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
+
+# faults injected, at random moments: FAULTS=300 takes minutes, 3000 about an hour
+FAULTS ?= 3000
+faults: $(STAMP)
+	EMPPI_FAULTS=$(FAULTS) PYTHONPATH=test/ros/faults $(BIN)/python -m faultlab.matrix
 
 clean:
 	rm -rf $(VENV) build install log out *.egg-info

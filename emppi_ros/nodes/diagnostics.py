@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 import numpy as np
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from emppi_ros.nodes import qos
@@ -30,7 +31,10 @@ class Diagnostics:
         self._node, self._report = node, report
         self._name = f'emppi: {node.get_name()}'
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
-        self._timer = node.create_timer(1.0, self.publish)
+        # not by simulated time: when that stops, somebody will want to know how we are
+        self._timer = node.create_timer(
+            1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
 
     def publish(self) -> None:
         """Publish the report of this moment."""

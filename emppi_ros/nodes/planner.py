@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import math
 import sys
 import time
+import traceback
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +155,13 @@ class PlannerNode(ManagedNode):
             self._planner.forget()
             if self._starts or self._cycles > _PATIENCE:  # at first all wait for one another
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
+            return
+        except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
+            self._error = f'{type(error).__name__}: {error}'
+            self._planner.forget()
+            self.get_logger().error(
+                f'no plan:\n{traceback.format_exc()}', throttle_duration_sec=2.0
+            )
             return
         self._error = ''
         self._times.add(time.perf_counter() - began)

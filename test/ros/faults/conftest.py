@@ -4,6 +4,19 @@ import os
 from pathlib import Path
 import sys
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+
+@pytest.fixture(scope='module', params=['trajectory', 'forward'])
+def graph(request):
+    """Return a graph to break, for the tests of one file."""
+    pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+    from faultlab.graph import Graph
+
+    made = Graph(request.param)
+    yield made
+    made.close()

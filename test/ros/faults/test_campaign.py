@@ -120,6 +120,18 @@ def test_fault(attempts, kind, backend, record_property):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120 + _EACH_S * COUNT)
+def test_s1_braking_begins_60_ms_after_the_last_joint_state(attempts, record_property):
+    rows = _done(attempts, 'state lost', 'state nan', backends=['forward'])
+    if not rows:
+        assert COUNT < 100
+        pytest.skip('no such fault in so few')
+    worst = max(row['onset_ms'] for row in rows)
+    record_property('onset_ms', worst)
+    assert worst <= 60.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 + _EACH_S * COUNT)
 def test_all_kinds_are_among_them_and_the_arm_seldom_stops_by_itself(attempts, record_property):
     assert {name for names in KINDS.values() for name in names} == {f.name for f in trials.FAULTS}
     done = [row for row in attempts if not row['unprovoked']]

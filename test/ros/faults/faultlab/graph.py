@@ -25,7 +25,7 @@ class Stamped(NamedTuple):
 class Graph:
     """One bridge with its own ROS domain; planners come and go."""
 
-    def __init__(self, backend='trajectory', parameters=None):
+    def __init__(self, backend='trajectory', parameters=None, environment=None):
         """Start everything, and wait until the bridge commands rest."""
         from emppi_ros.nodes.children import unused_domain
         from emppi_ros.tasks.task import load_task
@@ -35,6 +35,7 @@ class Graph:
         self._server.set_forkserver_preload(['faultlab.preload'])
         self.robot_config, self.domain = load_task(TASK).robot, unused_domain()
         self.backend, self._parameters = backend, dict(parameters or {})
+        self._environment = dict(environment or {})
         self.good_plan, self.good_state = (self._server.Value('d', -np.inf) for _ in range(2))
         self._spares = collections.deque()
         self.robot, self._robot = self._start(actors.move, self.good_state)
@@ -52,7 +53,20 @@ class Graph:
         from emppi_ros.nodes.graph import NodeSpec
 
         spec = NodeSpec('bridge', {'backend': self.backend, **self._parameters})
-        self.children = Children([spec], environment(self.domain), None)
+        surroundings = {**environment(self.domain), **self._environment}
+        self.children = Children([spec], surroundings, None)
+
+    @property
+    def bridge(self):
+        """The bridge's process."""
+        return self.children._processes['bridge']
+
+    def bring_back_bridge(self):
+        """Start the bridge again after it ended, and wait until it commands."""
+        self.children.stop()
+        self.forget_now()
+        self.start_bridge()
+        self.wait_for(lambda: len(self.applied) > 2, 'the bridge commands nothing')
 
     def new_planner(self):
         """Take a planner that stands by; start another for the next time."""
@@ -108,6 +122,12 @@ class Graph:
             record.clear()
         del self.applied[:-2]  # of a command that is just arriving
 
+    def forget_now(self):
+        """Begin a new record at once."""
+        self.listen()
+        for record in (self.commands, self.plans, self.reports, self.applied):
+            record.clear()
+
     @property
     def status(self):
         """The values of the bridge's last report, with its `message`."""
@@ -140,8 +160,8 @@ class Graph:
         return process, ours
 
     def _connect(self):
-        import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
+        import rclpy
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.node import Node
         from sensor_msgs.msg import JointState

@@ -72,7 +72,7 @@ def run(graph, fault, rng):
     """Break something once; leave the graph as it was before."""
     result = Result(fault.name, graph.backend)
     try:
-        begin, speeds = _get_moving(graph, rng)
+        begin, speeds = get_moving(graph, rng)
     except AssertionError as error:
         result.unprovoked = str(error)
         return result
@@ -86,7 +86,7 @@ def run(graph, fault, rng):
     return result
 
 
-def _get_moving(graph, rng):
+def get_moving(graph, rng):
     """Arm, and let the arm move; return when it began, and the speeds. AssertionError if not."""
     graph.tell('silent')
     graph.arm(armed=False)
@@ -171,7 +171,7 @@ def _judge(graph, fault, speeds, times, result):
     said = graph.status
     result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
     blame = result.violations.append
-    allowed = 1.0 + _tolerance(graph.backend, result.speed)
+    allowed = 1.0 + tolerance(graph.backend, result.speed)
     for name, peak in zip(oracle.Peaks._fields, result.peaks, strict=True):
         if not peak <= (1.0 + ROUNDING if name == 'velocity' else allowed):
             blame(f'{name}: {peak:.3f} of what is allowed')
@@ -208,7 +208,7 @@ def _expected(graph, fault, times):
     return fault.code if age > FORGIVEN_S else '' if age < ONSET_S - 0.01 else None
 
 
-def _tolerance(backend, speed):
+def tolerance(backend, speed):
     """
     Return by what share differences may be too large, for times that are known so well only.
 

@@ -1,0 +1,154 @@
+"""From what tests said to docs/reliability.md: every row of the matrix with its state."""
+
+import datetime
+import os
+from pathlib import Path
+import platform
+import sys
+
+from faultlab.rows import ROWS, SAFE_STOP, Row
+
+_FIGURES = ('onset_ms', 'rest_ms')
+
+
+class Collector:
+    """A pytest plugin that keeps outcome and figures of every test."""
+
+    def __init__(self):
+        self.tests = {}
+
+    def pytest_runtest_logreport(self, report):
+        """Take one phase of a test: what went wrong in any of them counts."""
+        known = self.tests.setdefault(report.nodeid, {'outcome': 'passed', 'reason': ''})
+        if report.outcome == 'failed':
+            known['outcome'] = 'failed'
+        elif report.outcome == 'skipped':
+            known.update(outcome='skipped', reason=str(report.longrepr[-1]))
+        known.update(dict(report.user_properties))
+
+
+def belonging(row: Row, tests: dict) -> dict:
+    """Return the tests of a row."""
+    return {name: t for name, t in tests.items() if name.startswith(row.tests)}
+
+
+def state(row: Row, tests: dict) -> str:
+    """Return in one word or sentence how a row stands; never nothing."""
+    found = belonging(row, tests)
+    outcomes = [test['outcome'] for test in found.values()]
+    if 'failed' in outcomes:
+        failed = sorted(name.split('::')[-1] for name, t in found.items() if is_failed(t))
+        return f'**failed**: {", ".join(failed[:4])}'
+    if 'passed' in outcomes:
+        return 'passed' + (f' {len(outcomes)}' if 'skipped' not in outcomes else _partly(found))
+    if 'skipped' in outcomes:
+        return f'skipped: {next(iter(found.values()))["reason"].removeprefix("Skipped: ")}'
+    return f'not run: {row.not_run or "its tests are not here"}'
+
+
+def is_failed(test: dict) -> bool:
+    """Return whether a test failed."""
+    return test['outcome'] == 'failed'
+
+
+def _partly(found):
+    passed = sum(test['outcome'] == 'passed' for test in found.values())
+    return f' {passed}, skipped {len(found) - passed}'
+
+
+def render(tests: dict, command: str) -> str:
+    """Return the document."""
+    lines = [
+        '# The fault matrix',
+        '',
+        f'Written by `{command}` on {datetime.date.today().isoformat()}: do not edit.',
+        f'Machine: {machine()}.',
+        '',
+        f'**S**, a safe stop: {SAFE_STOP}.',
+        '',
+        'Times count from the start of the last valid plan, or from the last good joint state. '
+        'Commands of backend `trajectory` are sampled at 1 kHz along what a '
+        'joint_trajectory_controller executes, and differentiated; those of `forward` are '
+        'differentiated at their own rate of 250 Hz. At 1 kHz a held velocity is a row of steps '
+        '(up to 15 rad/s at once times 1 kHz squared), which is why that backend refuses '
+        'hardware.',
+        '',
+        *_figures(tests),
+        '| row | fault | required | tests | faults | onset, rest at most (ms) | state |',
+        '|---|---|---|---|---|---|---|',
+    ]
+    lines += [_line(row, tests) for row in ROWS]
+    lines += ['', '## Not run here', '']
+    lines += [f'- {row.number}: {row.not_run}.' for row in ROWS if row.not_run]
+    return '\n'.join(lines) + '\n'
+
+
+def _line(row, tests):
+    found = belonging(row, tests)
+    count = sum(test.get('count', 0) for test in found.values())
+    figures = []
+    for name in _FIGURES:
+        values = [test[name] for test in found.values() if name in test]
+        figures.append(f'{max(values):.1f}' if values else '')
+    ids = sorted({name.split('[')[0].split('/')[-1] for name in found})
+    cells = [
+        row.number,
+        row.fault,
+        row.required,
+        '<br>'.join(ids) or 'none',
+        str(count or ''),
+        ', '.join(filter(None, figures)),
+        state(row, tests),
+    ]
+    return '| ' + ' | '.join(cell.replace('|', '\\|').replace('\n', ' ') for cell in cells) + ' |'
+
+
+def _figures(tests):
+    """Return what all injected faults together showed."""
+    campaign = [test for test in tests.values() if 'peaks' in test]
+    if not campaign:
+        return []
+    lines = []
+    for title, kind in (('as meant', 'peaks'), ('by the moment of sending', 'peaks_sent')):
+        v, a, j = (max(test[kind][i] for test in campaign) for i in range(3))
+        lines += [
+            f'Largest velocity, acceleration and jerk of all faults, {title}, as shares of what '
+            f'is allowed: {v:.3f}, {a:.3f}, {j:.3f}.',
+            '',
+        ]
+    total = sum(test['count'] for test in campaign)
+    violations = sum(test['violations'] for test in campaign)
+    stopped = sum(test.get('unprovoked', 0) for test in tests.values())
+    head = f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}.'
+    return [head, '', *lines]
+
+
+def machine() -> str:
+    """Return what it ran on, without names or paths."""
+    from rclpy.utilities import get_rmw_implementation_identifier
+
+    return (
+        f'{os.cpu_count()} hardware threads, {platform.system()} {platform.release()}, Python '
+        f'{platform.python_version()}, {get_rmw_implementation_identifier()}'
+    )
+
+
+def main():
+    """Run all tests of the matrix and write the document."""
+    import pytest
+
+    root = Path(__file__).resolve().parents[4]
+    files = {test.split('::')[0] for row in ROWS for test in row.tests}
+    present = sorted(str(root / name) for name in files if (root / name).exists())
+    collector = Collector()
+    count = os.environ.get('EMPPI_FAULTS', '300')
+    code = pytest.main([f'--rootdir={root}', '-q', *present], plugins=[collector])
+    folder = root / 'docs'
+    folder.mkdir(exist_ok=True)
+    text = render(collector.tests, f'make faults FAULTS={count}')
+    (folder / 'reliability.md').write_text(text, encoding='utf-8')
+    return int(code)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Row L1: random walks through the lifecycle, idle, moving and faulted."""
+
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.bridge import plan as plans
+from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes.bridge import BridgeNode
+from emppi_ros.nodes.polling import PolledSubscription
+
+WALKS = 1000 if int(os.environ.get('EMPPI_FAULTS', '300')) >= 3000 else 12
+STEPS = 8
+# generous ages, so that a busy machine does not look like a dead robot
+PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 1.5, 'rest_within_s': 3.0, 'state_timeout_s': 2.0}
+STATES = {'unconfigured', 'inactive', 'active'}
+
+
+@pytest.fixture
+def walker(harness):
+    task = harness.publish_task('panda_push')
+    robot, commands = task.robot, []
+    states = harness.publisher(JointState, 'joint_states', qos.SENSOR)
+    sender = harness.publisher(JointTrajectory, 'emppi/plan')
+    node = harness.make(BridgeNode, autostart=False, **PATIENT)
+    topic = robot.topics.commands['velocity']
+    take = PolledSubscription(
+        harness.tester, Float64MultiArray, topic, commands.append, qos.DEFAULT
+    )
+    home, zero = np.array(robot.home), np.zeros(7)
+    world = {'states': True, 'plans': True}
+
+    def feed():
+        if world['states']:
+            states.publish(convert.write_joints(robot, harness.now(), home, zero))
+        if world['plans']:
+            row = np.full(7, 0.1)
+            made = plans.make(robot, harness.now(), row, np.tile(row, (10, 1)), 0.05, 'linear')
+            sender.publish(convert.write_plan(robot, made))
+
+    harness.feeds += [feed, take.poll]
+    harness.spin_until(lambda: node.follow.ready)
+    return node, commands, world
+
+
+def _walk(harness, walker, rng):
+    node, commands, world = walker
+    transitions = [
+        node.trigger_configure, node.trigger_activate, node.trigger_deactivate,
+        node.trigger_cleanup,
+    ]  # fmt: skip
+    for _ in range(STEPS):
+        kind = rng.integers(8)
+        if kind < 4:  # allowed or not: an error is an answer, a crash is not
+            try:
+                transitions[kind]()
+            except Exception as error:  # rclpy's own, of a transition that is not there
+                assert 'transition' in str(error).lower(), error
+        elif kind == 4:
+            request = SetBool.Request(data=bool(rng.random() < 0.8))
+            node._arm(request, SetBool.Response())
+        elif kind == 5:
+            node._pause(SetBool.Request(data=bool(rng.random() < 0.3)), SetBool.Response())
+        else:
+            world['states' if kind == 6 else 'plans'] ^= rng.random() < 0.5
+        before = node.state
+        assert before in STATES and not node.failed
+        harness.spin_for(rng.uniform(0.0, 0.1))
+        if before != 'active':  # what was commanded while it was active ended at rest
+            harness.spin_for(0.05)  # what was sent before has arrived
+            count = len(commands)
+            harness.spin_for(0.02)
+            assert len(commands) == count
+            assert not commands or not np.any(commands[-1].data)
+    for step in (node.trigger_deactivate, node.trigger_cleanup):
+        if (
+            node.state
+            == {'trigger_deactivate': 'active', 'trigger_cleanup': 'inactive'}[step.__name__]
+        ):
+            step()
+    world.update(states=True, plans=True)
+    assert node.state == 'unconfigured'
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 + 2 * WALKS)
+def test_l1_random_walks_never_crash_and_only_an_active_bridge_moves(
+    harness, walker, record_property
+):
+    moved = 0
+    for seed in range(WALKS):
+        rng = np.random.default_rng(seed)
+        del walker[1][:]
+        if seed % 3 == 0:  # from a bridge that moves
+            node, commands, _ = walker
+            node.trigger_configure()
+            node.trigger_activate()
+            harness.spin_until(lambda commands=commands: commands)
+            assert node._arm(SetBool.Request(data=True), SetBool.Response()).success
+            harness.spin_until(lambda commands=commands: np.any(commands[-1].data))
+            moved += 1
+        _walk(harness, walker, rng)
+    record_property('count', WALKS)
+    assert moved > 0

@@ -1,0 +1,53 @@
+"""Rows P2 and P3 beyond the campaign: a planner that hangs for long, or raises."""
+
+from faultlab import trials
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+
+@pytest.mark.slow
+def test_p2_planner_hung_5000ms(graph):
+    fault = trials.Fault('stop 5000 ms', 'planner', 'plan-late')
+    result = trials.run(graph, fault, np.random.default_rng(5))
+    assert not result.unprovoked and not result.violations
+
+
+@pytest.mark.parametrize('error', [RuntimeError, ValueError, FloatingPointError, MemoryError])
+def test_p3_an_exception_in_the_cost_is_no_plan_and_the_node_lives(harness, error, monkeypatch):
+    from sensor_msgs.msg import JointState
+    from trajectory_msgs.msg import JointTrajectory
+
+    from emppi_ros.nodes.belief import BeliefNode
+    from emppi_ros.nodes.diagnostics import ERROR
+    from emppi_ros.nodes.graph import NodeSpec
+    from emppi_ros.nodes.planner import PlannerNode
+
+    plans = harness.listen(JointTrajectory, 'emppi/plan')
+    applied = harness.publisher(JointState, 'emppi/applied')
+    planner = harness.make(PlannerNode, task='cartpole_swingup')
+    harness.make(BeliefNode)
+    harness.spawn(NodeSpec('simulator'))
+    robot = planner.task.robot
+    message = JointState(name=list(robot.commanded), effort=[0.0] * len(robot.commanded))
+
+    def say():
+        message.header.stamp = harness.tester.get_clock().now().to_msg()
+        applied.publish(message)
+
+    harness.feeds.append(say)
+    harness.spin_until(lambda: len(plans) > 5)
+
+    def broken(*_args, **_kwargs):
+        raise error('cost')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(planner._planner, 'cycle', broken)
+        harness.spin_until(lambda: harness.says('planner')[0] == ERROR)
+        assert 'cost' in harness.says('planner')[1]
+        assert not planner.failed and planner.state == 'active'
+        count = len(plans)
+        harness.spin_for(0.2)
+        assert len(plans) <= count + 1  # one may have been on its way
+    harness.spin_until(lambda: len(plans) > count + 5)
