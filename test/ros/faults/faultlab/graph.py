@@ -95,6 +95,7 @@ class Graph:
         """Listen until a condition holds; AssertionError with words if it never does."""
         deadline = time.time() + timeout
         while not condition():
+            self.children.check()  # with its last words, if it ended
             assert time.time() < deadline, f'{words}; the bridge says {self.status}'
             self.listen(0.005)
 
