@@ -6,6 +6,7 @@ Pure functions of the last command: whatever the target, each command is on the 
 turns round through rest, so that braking never has to reverse it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,9 @@ class Command(NamedTuple):
     value: Array  # (joints,) velocity, position or effort
     rate: Array  # (joints,) of a position command, its velocity; else zero
     acceleration: Array  # (joints,) of the commanded motion; zero for efforts
+    # of a velocity: from seconds after the command before to (displacement, velocity,
+    # acceleration), each (joints,)
+    way: Callable[[float], tuple[Array, Array, Array]] | None = None
 
 
 def at_rest(robot: Robot, position: Array) -> Command:
@@ -82,7 +86,7 @@ def _shape_velocity(
         wanted = np.where(wanted * last.value < 0.0, 0.0, wanted)  # first to rest, then back
     way = _Way(robot, zero, last.value, last.acceleration)
     _, velocity, acceleration = way.towards_velocity(wanted).after(dt)
-    return Command(velocity, zero, acceleration)
+    return Command(velocity, zero, acceleration, way.after)
 
 
 def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float) -> Command:

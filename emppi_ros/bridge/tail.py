@@ -170,22 +170,22 @@ class Segment(NamedTuple):
         return State(*(np.array(powers) @ self.coefficients))
 
 
-def segment(trajectory: Trajectory, before: State, time: float) -> Segment:
-    """Return where a time from its begin lies, if it was in `before` then; rest after its end."""
+def segment(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> Segment:
+    """Return where a time lies, if it was in `before` when it was `taken`; rest after its end."""
     i = int(np.searchsorted(trajectory.times, time, side='right'))
     if i == len(trajectory.times):
         last = trajectory.state(-1)
         return Segment(
             trajectory.end, np.inf, np.array([last.position, *np.zeros((5, len(last.position)))])
         )
-    begin, end = 0.0 if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
+    begin, end = taken if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
     first = before if i == 0 else trajectory.state(i - 1)
     return Segment(begin, end, _quintic(first, trajectory.state(i), end - begin))
 
 
-def sample(trajectory: Trajectory, before: State, time: float) -> State:
-    """Return the state at a time from its begin, if that was in `before`; rest after its end."""
-    return segment(trajectory, before, time).state(time)
+def sample(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> State:
+    """Return the state at a time, if it was in `before` when it was `taken`; rest at its end."""
+    return segment(trajectory, before, time, taken).state(time)
 
 
 def _quintic(a: State, b: State, duration: float) -> Array:

@@ -18,7 +18,7 @@ LIMITS = JointLimits(
 VELOCITY = Robot('r', ('a', 'b'), ('a', 'b'), 'velocity', (0.0, 0.0), LIMITS)
 POSITION = dataclasses.replace(VELOCITY, command='position')
 EFFORT = dataclasses.replace(VELOCITY, command='effort')
-USABLE = VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
+USABLE = 0.98 * VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
 LOWER, UPPER = np.array(LIMITS.position.lower), np.array(LIMITS.position.upper)
 ZERO = np.zeros(2)
 # speeds of order 1 and steps of dt: a few roundings of 2^-53
