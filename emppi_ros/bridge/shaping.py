@@ -20,6 +20,7 @@ from emppi_ros.tasks.robot import Robot
 Array = npt.NDArray[np.float64]
 _ARRIVED_S = 1e-9  # what is that near to its end differs from it by roundings only
 _SLOWEST = 1e-3  # rad/s: ruckig wants some velocity, even where there is no room for any
+_STILL = 1e-14  # rad/s or m/s: of roundings; FR3 may refuse even that, at an end stop
 _OVERSHOOT = 1e-9  # rad or m: braking that ends so little past its goal ends on it
 
 
@@ -86,6 +87,8 @@ def _shape_velocity(
         wanted = np.where(wanted * last.value < 0.0, 0.0, wanted)  # first to rest, then back
     way = _Way(robot, zero, last.value, last.acceleration)
     _, velocity, acceleration = way.towards_velocity(wanted).after(dt)
+    moving = np.abs(velocity) > _STILL
+    velocity, acceleration = (np.where(moving, row, 0.0) for row in (velocity, acceleration))
     return Command(velocity, zero, acceleration, way.after)
 
 
