@@ -15,6 +15,8 @@ from emppi_ros.tasks.robot import Robot
 MAX_CHARACTERS = 10_000_000
 TOLERANCE = 1e-3  # rad or m, and per second: two files may round differently
 _MOVING = ('revolute', 'prismatic')
+_DEEPEST = 100
+_CHUNK = 1 << 16  # characters; after each the parser can stop
 _JOINT_DEPTH = 2  # <robot><joint>; those of <transmission> and <ros2_control> are deeper
 
 
@@ -33,6 +35,8 @@ class _Reader:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f'its elements are nested deeper than {_DEEPEST}')
         if self._depth == 1:
             self._root = tag
         elif self._depth == _JOINT_DEPTH and tag == 'joint':
@@ -50,7 +54,7 @@ class _Reader:
 
     def close(self) -> '_Reader':
         if self._root != 'robot':
-            raise ValueError(f'its root is <{_clip(self._root)}>, expected <robot>')
+            raise ValueError(f'it must begin with <robot>, not <{_clip(self._root)}>')
         return self
 
 
@@ -62,7 +66,8 @@ def check(robot: Robot, text: str) -> list[str]:
         return ['the URDF has a DOCTYPE, which is not read: a URDF needs none']
     try:
         parser = ET.XMLParser(target=_Reader())
-        parser.feed(text)
+        for begin in range(0, len(text), _CHUNK):
+            parser.feed(text[begin : begin + _CHUNK])
         found = parser.close()
     except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
         return [f'the URDF cannot be read: {_clip(str(error))}']

@@ -137,7 +137,7 @@ def command(
         first = max(0, bisect_right(before.times, now - config.residual_window_s) - 1)
         times = (*before.times[first:], now)
         values = np.concatenate((before.values[first:], velocity[None]))
-        began = max(before.times[-1], monitor.last.time if monitor.last else -math.inf)
+        began = max(before.times[-1], monitor.same_since)
         travel = monitor.travel + float(np.abs(before.values[-1]).max()) * max(0.0, now - began)
         since = now if travel == 0.0 else monitor.same_since  # rest may look the same for ever
         monitor = monitor._replace(travel=travel, same_since=since)

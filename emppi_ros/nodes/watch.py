@@ -8,6 +8,7 @@ about 30 us for each publisher listed, so all topics are looked at every time.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rclpy.duration import Duration, Infinite
 from rclpy.node import Node
 from rclpy.qos import (
     DurabilityPolicy,
@@ -160,7 +161,23 @@ def _wrong_type(topic: Topic, what: str, info: TopicEndpointInfo) -> Problem:
 
 
 def _resolve(node: Node, topic: Topic) -> Topic:
-    return topic._replace(name=node.resolve_topic_name(topic.name))
+    """Return the topic with its full name, and a profile that leaves nothing to defaults."""
+    given = topic.profile
+    profile = QoSProfile(
+        depth=given.depth,
+        history=given.history,
+        reliability=given.reliability,
+        durability=given.durability,
+        deadline=_or_never(given.deadline),
+        liveliness=given.liveliness,
+        liveliness_lease_duration=_or_never(given.liveliness_lease_duration),
+    )
+    return topic._replace(name=node.resolve_topic_name(topic.name), profile=profile)
+
+
+def _or_never(duration: Duration) -> Duration:
+    """Return a duration as the middleware lists it: one that is not given is infinite."""
+    return duration if duration.nanoseconds else Infinite
 
 
 def _type(kind: type, between: str) -> str:
