@@ -139,7 +139,9 @@ def command(
         values = np.concatenate((before.values[first:], velocity[None]))
         began = max(before.times[-1], monitor.same_since)
         travel = monitor.travel + float(np.abs(before.values[-1]).max()) * max(0.0, now - began)
-        since = now if travel == 0.0 else monitor.same_since  # rest may look the same for ever
+        if not values.any():
+            travel = 0.0  # a robot at rest may look the same for ever
+        since = now if travel == 0.0 else monitor.same_since
         monitor = monitor._replace(travel=travel, same_since=since)
     lowest, highest = values.min(axis=0), values.max(axis=0)
     allowed = np.maximum(

@@ -293,12 +293,13 @@ def test_joint_states_that_stay_equal_at_rest_are_sound_and_so_is_the_start_from
 
 def test_joint_states_frozen_since_rest_are_found_once_the_arm_is_to_move():
     commands = np.zeros((300, 7))
-    commands[100:, 4] = -0.2
+    commands[100:120, 4] = -0.2
     times = np.arange(300) * BRIDGE_S
-    seen = run(stream(times, np.tile(HOME, (300, 1)), np.zeros((300, 7))), commands)
-    first, fault = found(seen)[0]
-    assert fault.code == faults.STATE_FROZEN
-    assert 0.4 + 0.05 < first <= 0.4 + 0.05 + 2 * BRIDGE_S + 1e-9
+    seen = found(run(stream(times, np.tile(HOME, (300, 1)), np.zeros((300, 7))), commands))
+    assert {fault.code for _, fault in seen} == {faults.STATE_FROZEN}
+    assert 0.4 + 0.05 < seen[0][0] <= 0.4 + 0.05 + 2 * BRIDGE_S + 1e-9
+    # and no longer than its commands count: at rest there is nothing to see
+    assert 0.48 < seen[-1][0] <= 0.48 + 0.06 + 2 * BRIDGE_S + 1e-9
 
 
 def residuals(commands, velocities):
