@@ -14,6 +14,7 @@ from emppi_ros.tasks.robot import Robot
 Array = npt.NDArray[np.float64]
 MARGIN = 0.02  # rad or m kept free before a joint's end stop
 JERK_FACTOR = 0.2  # share of the jerk limit that is used
+_KEPT = 0.98  # of both; points between which a controller interpolates add 1.2 % to the jerk
 _USUAL_RAMP_S = 5e-3  # from rest to full acceleration, as of Franka's arms
 _EPSILON = 1e-3  # rad/s below FR3's envelope, as libfranka does (kLimitEps)
 # From full acceleration to full braking takes 2 a / j. With the ramp at the end, and following a
@@ -23,14 +24,14 @@ _RAMPS = 3.5
 
 def usable_acceleration(robot: Robot) -> Array:
     """Return the acceleration (joints,) that commands keep to."""
-    return robot.dynamics_factor * np.array(robot.limits.acceleration)
+    return _KEPT * robot.dynamics_factor * np.array(robot.limits.acceleration)
 
 
 def usable_jerk(robot: Robot) -> Array:
     """Return the jerk (joints,) that commands keep to: an arm's, where the robot names none."""
     if not robot.limits.jerk:
         return usable_acceleration(robot) / _USUAL_RAMP_S
-    return JERK_FACTOR * np.array(robot.limits.jerk)
+    return _KEPT * JERK_FACTOR * np.array(robot.limits.jerk)
 
 
 def velocity_bounds(robot: Robot, position: Array, dt: float) -> tuple[Array, Array]:

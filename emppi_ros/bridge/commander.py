@@ -7,6 +7,7 @@ from emppi_ros.bridge import faults, machine, shaping, watchdog
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine, Phase
 from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.errors import ArmError
 from emppi_ros.tasks.robot import Robot
@@ -21,6 +22,7 @@ class Commander:
     def __init__(self, config: BridgeConfig, robot: Robot, delay_s: float = 0.0) -> None:
         """Start disarmed; the robot moves `delay_s` after it is commanded to."""
         self._config, self._robot, self._delay = config, robot, delay_s
+        self._longest = 2.0 / config.rate_hz  # from one command to the next, if all is well
         self._bridge: Bridge | None = None
         self._stepped_at = -np.inf
         self._enabled_at = -np.inf
@@ -106,17 +108,20 @@ class Commander:
         if self._bridge is not None:
             self._change(machine.trip(self.machine, fault))
 
-    def halt(self, now: float) -> None:
-        """Take it that the robot stops by itself: whatever comes next starts from rest."""
-        self._bridge = self._bridge._replace(
-            command=shaping.at_rest(self._robot, self._position),
-        )
+    def is_behind(self, now: float) -> bool:
+        """Return whether the last command is so long ago that it was a hiccup."""
+        return np.isfinite(self._stepped_at) and now - self._stepped_at > self._longest
+
+    def resume(self, now: float, command: Command) -> None:
+        """Go on from what the robot does by itself at a time, not from the last command."""
+        self._bridge = self._bridge._replace(command=command)
         self._stepped_at = now
 
-    def step(self, now: float) -> tuple[Array, float]:
+    def step(self, now: float) -> tuple[Command, float]:
         """Return the next command, and how long after the last one it comes."""
-        period = 1.0 / self._config.rate_hz
-        elapsed = now - self._stepped_at if np.isfinite(self._stepped_at) else period
+        elapsed = now - self._stepped_at
+        if not np.isfinite(elapsed):
+            elapsed = 1.0 / self._config.rate_hz
         self._stepped_at = now
         for fault in (self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
@@ -127,10 +132,10 @@ class Commander:
             self._bridge,
             now,
             self._position,
-            min(elapsed, 2.0 * period),  # a hiccup is no licence for a jerk
+            min(elapsed, self._longest),  # a hiccup is no licence for a jerk
             self._delay,
         )
-        return self._bridge.command.value, elapsed
+        return self._bridge.command, elapsed
 
     def _state_fault(self, now: float) -> Fault | None:
         """Return what is wrong with the joint states."""

@@ -1,8 +1,10 @@
 """
-Commanded velocities, cycle by cycle, as trajectories that replace one another.
+Commanded motion as trajectories that replace one another, each ending at rest.
 
-Each new one has the robot where the command is now one period from now: by then the newest
-command is known, so nothing is predicted, and the motion is late by that period.
+Each holds the commanded motion of the last moments, a little later than it was commanded: by
+then the newest command is known, so nothing is predicted. All lie on one curve in time, so that
+it does not matter when a message arrives; a trajectory that starts when it arrives has only the
+curve's newest point, and reaches it within the time that remains.
 """
 
 from dataclasses import dataclass
@@ -12,12 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bridge import tail
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.bridge.tail import State, Trajectory
-from emppi_ros.config import positive
+from emppi_ros.config import key, positive
+from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_LONGEST_S = 0.02  # between two commands; after a longer hiccup the way between is not made up
+_FINE_S = 1e-3  # between points: at this rate controllers follow them
+# who arrives d later than the one before has v d to make up for in this time: at 0.5 rad/s and
+# 1 ms that takes 1.8 rad/s^2 and 470 rad/s^3, an eighth of what the slowest joint can
+_UNSTAMPED_LEAD_S = 0.04
 _MOVED = 0.02  # rad or m: what is more than tracking error was moved by somebody else
 _RESTS = 5  # trajectories at rest before falling silent, in case one is lost
 
@@ -26,16 +33,39 @@ _RESTS = 5  # trajectories at rest before falling silent, in case one is lost
 class TrajectoryConfig:
     """Settings of rolling trajectories."""
 
-    trajectory_rate_hz: float = positive(50.0, doc='trajectories per second')
-    trajectory_hold_s: float = positive(0.06, doc='time from sending at which to brake by itself')
+    trajectory_rate_hz: float = positive(100.0, doc='trajectories per second')
+    trajectory_lead_s: float = positive(0.016, doc='how much later than commanded the robot moves')
+    trajectory_hold_s: float = positive(0.04, doc='time from sending at which to brake by itself')
+    trajectory_stamped: bool = key(
+        True, doc="stamp trajectories; this computer's clock must agree with the controller's"
+    )
+
+    def __post_init__(self) -> None:
+        """Check one against the other."""
+        if self.trajectory_lead_s < 1.0 / self.trajectory_rate_hz:
+            raise ConfigError(
+                f'trajectory_lead_s: {self.trajectory_lead_s:g} is shorter than the time between '
+                f'trajectories, {1.0 / self.trajectory_rate_hz:g} s'
+            )
+        if not self.trajectory_stamped and self.trajectory_lead_s < _UNSTAMPED_LEAD_S:
+            raise ConfigError(
+                f'trajectory_lead_s: {self.trajectory_lead_s:g}; unstamped trajectories, which '
+                f'start when they arrive, need {_UNSTAMPED_LEAD_S:g} s to make up for delays'
+            )
+        if self.trajectory_hold_s < self.trajectory_lead_s:
+            raise ConfigError(
+                f'trajectory_hold_s: {self.trajectory_hold_s:g} is below trajectory_lead_s '
+                f'{self.trajectory_lead_s:g}'
+            )
 
 
 class Rolling(NamedTuple):
     """What is commanded, and what was sent last."""
 
     time: float  # s, of the last command
-    reference: State  # integrated from commands, not measured
+    reference: State  # where it leads, integrated from commands; not measured
     engaged: bool = False
+    path: tuple[tuple[float, State], ...] = ()  # when it is to be there
     sent: Trajectory | None = None  # while it may move the robot
     sent_at: float = -np.inf
     before: State | None = None  # where the robot was to be when it was sent
@@ -52,51 +82,48 @@ def advance(
     robot: Robot,
     rolling: Rolling,
     time: float,
-    velocity: Array,
+    command: Command,
     position: Array,
     engaged: bool,
 ) -> tuple[Rolling, Trajectory | None]:
     """Return what is commanded after one more velocity, and the trajectory to send if any."""
-    dt = min(max(time - rolling.time, 1e-4), _LONGEST_S)
     last = rolling.reference
-    resting = not np.any(last.velocity) and not np.any(velocity)
+    resting = not np.any(last.velocity) and not np.any(command.value)
     if resting and engaged and not rolling.engaged:
         # newly armed. A controller that interpolates from its own desired state gets no jump
         # from tracking errors, but must not go back to where the arm was before someone moved it
         moved = np.max(np.abs(position - last.position)) > _MOVED
         last = last._replace(position=position.copy()) if moved else last
-    reference = State(
-        last.position + 0.5 * dt * (last.velocity + velocity),
-        velocity.copy(),
-        (velocity - last.velocity) / dt,
+    path = rolling.path or ((rolling.time + config.trajectory_lead_s, last),)
+    path = [point for point in path if point[0] > time + _FINE_S]
+    path += _points(config, rolling.time, time, last, command)
+    rolling = rolling._replace(
+        time=time,
+        reference=path[-1][1],
+        engaged=engaged,
+        path=tuple(path),
+        rests=rolling.rests if resting else 0,
     )
-    rolling = rolling._replace(time=time, reference=reference, engaged=engaged)
-    rests = rolling.rests if resting else 0
-    rolling = rolling._replace(rests=rests)
-    period = 1.0 / config.trajectory_rate_hz
     # half a millisecond early is in time: cycles come on a grid, more or less
-    if rests >= _RESTS or time - rolling.sent_at < period - 5e-4:
+    early = time - rolling.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
+    if rolling.rests >= _RESTS or early:
         return rolling, None
     before = in_force(rolling, time)
-    made = tail.build(robot, reference, period, max(config.trajectory_hold_s, period))
-    return rolling._replace(sent=made, sent_at=time, before=before, rests=rests + resting), made
+    made = tail.build(robot, rolling.reference, config.trajectory_lead_s, config.trajectory_hold_s)
+    if config.trajectory_stamped:
+        made = _preceded([(when - time, state) for when, state in path[:-1]], made)
+    rests = rolling.rests + resting
+    return rolling._replace(sent=made, sent_at=time, before=before, rests=rests), made
 
 
-def coast(rolling: Rolling, now: float) -> tuple[Rolling, Array | None]:
-    """
-    Return the velocity of a robot that brakes by itself, for want of newer trajectories.
-
-    None while it follows us. Once it is at rest, which is told once, the reference is there.
-    """
-    if rolling.sent is None or not np.any(rolling.sent.velocities):
-        return rolling, None
-    age = now - rolling.sent_at
-    if age <= rolling.sent.braking:
-        return rolling, None
-    state = in_force(rolling, now)
-    if age < rolling.sent.end:
-        return rolling._replace(time=now), state.velocity
-    return begin(now, state.position)._replace(engaged=rolling.engaged), state.velocity
+def resume(config: TrajectoryConfig, rolling: Rolling, now: float) -> tuple[Rolling, Command]:
+    """Return what a robot does by itself that had no news for a while: go on from there."""
+    times = now + np.arange(_FINE_S, config.trajectory_lead_s, _FINE_S)
+    path = [(float(when), in_force(rolling, float(when))) for when in times]
+    state = in_force(rolling, now + config.trajectory_lead_s)
+    path.append((now + config.trajectory_lead_s, state))
+    command = Command(state.velocity, np.zeros_like(state.velocity), state.acceleration)
+    return rolling._replace(time=now, reference=state, path=tuple(path)), command
 
 
 def in_force(rolling: Rolling, now: float) -> State:
@@ -104,6 +131,31 @@ def in_force(rolling: Rolling, now: float) -> State:
     if rolling.sent is None:
         return _at_rest(rolling.reference.position)
     return tail.sample(rolling.sent, rolling.before, now - rolling.sent_at)
+
+
+def _points(
+    config: TrajectoryConfig, begin_s: float, end_s: float, last: State, command: Command
+) -> list[tuple[float, State]]:
+    """Return when and how the robot is to come from one command to the next, point by point."""
+    span = end_s - begin_s
+    count = max(1, round(span / _FINE_S))
+    points = []
+    for share in np.linspace(1.0 / count, 1.0, count).tolist():
+        moved, velocity, acceleration = command.way(share * span)
+        state = State(last.position + moved, velocity, acceleration)
+        points.append((begin_s + share * span + config.trajectory_lead_s, state))
+    return points
+
+
+def _preceded(path: list[tuple[float, State]], made: Trajectory) -> Trajectory:
+    """Return a trajectory with points before its first one."""
+    if not path:
+        return made
+    times, states = zip(*path, strict=True)
+    rows = [np.vstack(part) for part in zip(*states, strict=True)]
+    columns = (made.positions, made.velocities, made.accelerations)
+    joined = (np.vstack(pair) for pair in zip(rows, columns, strict=True))
+    return Trajectory(np.concatenate([times, made.times]), *joined, made.braking)
 
 
 def _at_rest(position: Array) -> State:

@@ -6,6 +6,7 @@ Pure functions of the last command: whatever the target, each command is on the 
 turns round through rest, so that braking never has to reverse it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from emppi_ros.tasks.robot import Robot
 Array = npt.NDArray[np.float64]
 _ARRIVED_S = 1e-9  # what is that near to its end differs from it by roundings only
 _SLOWEST = 1e-3  # rad/s: ruckig wants some velocity, even where there is no room for any
+_STILL = 1e-14  # rad/s or m/s: of roundings; FR3 may refuse even that, at an end stop
 _OVERSHOOT = 1e-9  # rad or m: braking that ends so little past its goal ends on it
 
 
@@ -28,6 +30,9 @@ class Command(NamedTuple):
     value: Array  # (joints,) velocity, position or effort
     rate: Array  # (joints,) of a position command, its velocity; else zero
     acceleration: Array  # (joints,) of the commanded motion; zero for efforts
+    # of a velocity: from seconds after the command before to (displacement, velocity,
+    # acceleration), each (joints,)
+    way: Callable[[float], tuple[Array, Array, Array]] | None = None
 
 
 def at_rest(robot: Robot, position: Array) -> Command:
@@ -82,7 +87,9 @@ def _shape_velocity(
         wanted = np.where(wanted * last.value < 0.0, 0.0, wanted)  # first to rest, then back
     way = _Way(robot, zero, last.value, last.acceleration)
     _, velocity, acceleration = way.towards_velocity(wanted).after(dt)
-    return Command(velocity, zero, acceleration)
+    moving = np.abs(velocity) > _STILL
+    velocity, acceleration = (np.where(moving, row, 0.0) for row in (velocity, acceleration))
+    return Command(velocity, zero, acceleration, way.after)
 
 
 def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float) -> Command:

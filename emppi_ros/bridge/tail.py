@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bridge import clamping
+from emppi_ros.tasks import published
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _STILL = 1e-9  # rad/s or m/s: slower is rest, and no reason to wait for
 _SHORTEST_S = 1e-6  # between two points: messages count nanoseconds
+_BETWEEN = np.linspace(0.0, 1.0, 6)  # where on the way between two points it is looked at
 _HARDER = 5  # steps from the usable to the robot's full acceleration
 
 
@@ -52,8 +54,9 @@ def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajector
     """
     Return the trajectory that reaches `state` in `lead_s`, goes on until `hold_s`, and brakes.
 
-    Towards an end stop that is too near for this it brakes at once; if that is not enough each
-    joint brakes as hard as it can, and then harder, up to the robot's own acceleration.
+    Towards an end stop that is too near for this, or where an FR3 must be slower, it brakes at
+    once; if that is not enough each joint brakes as hard as it can, and then harder, up to the
+    robot's own acceleration.
     """
     a, j = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
     v = state.velocity
@@ -77,9 +80,21 @@ def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajector
 
 
 def _within(robot: Robot, made: Trajectory) -> bool:
-    """Return whether it ends within the limits of position; on its way it never turns back."""
-    limits, last = robot.limits.position, made.positions[-1]
-    return bool(np.all((last >= np.array(limits.lower)) & (last <= np.array(limits.upper))))
+    """Return whether it ends within the limits of position, and is nowhere too fast."""
+    limits, last = robot.limits.position, made.positions[-1]  # on its way it never turns back
+    if np.any((last < np.array(limits.lower)) | (last > np.array(limits.upper))):
+        return False
+    if not published.envelopes(robot.published, robot.commanded):
+        return True
+    q, v, a = made.positions[:-1, None], made.velocities[:-1, None], made.accelerations[:-1, None]
+    duration = np.diff(made.times)[:, None, None]
+    jerk = np.diff(made.accelerations, axis=0)[:, None] / duration
+    t = duration * _BETWEEN[:, None]
+    down, up = published.velocity_envelope(
+        robot.published, robot.commanded, q + t * (v + t * (a / 2 + t * jerk / 6))
+    )
+    speed = v + t * (a + t * jerk / 2)
+    return bool(np.all((speed >= down) & (speed <= up)))
 
 
 def _integrate(
@@ -155,22 +170,22 @@ class Segment(NamedTuple):
         return State(*(np.array(powers) @ self.coefficients))
 
 
-def segment(trajectory: Trajectory, before: State, time: float) -> Segment:
-    """Return where a time from its begin lies, if it was in `before` then; rest after its end."""
+def segment(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> Segment:
+    """Return where a time lies, if it was in `before` when it was `taken`; rest after its end."""
     i = int(np.searchsorted(trajectory.times, time, side='right'))
     if i == len(trajectory.times):
         last = trajectory.state(-1)
         return Segment(
             trajectory.end, np.inf, np.array([last.position, *np.zeros((5, len(last.position)))])
         )
-    begin, end = 0.0 if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
+    begin, end = taken if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
     first = before if i == 0 else trajectory.state(i - 1)
     return Segment(begin, end, _quintic(first, trajectory.state(i), end - begin))
 
 
-def sample(trajectory: Trajectory, before: State, time: float) -> State:
-    """Return the state at a time from its begin, if that was in `before`; rest after its end."""
-    return segment(trajectory, before, time).state(time)
+def sample(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> State:
+    """Return the state at a time, if it was in `before` when it was `taken`; rest at its end."""
+    return segment(trajectory, before, time, taken).state(time)
 
 
 def _quintic(a: State, b: State, duration: float) -> Array:

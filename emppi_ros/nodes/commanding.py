@@ -137,15 +137,16 @@ class Commanding:
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
         stamp = self._node.get_clock().now().to_msg()
-        command = self.backend.coasting(now)
-        if command is None:
-            command, elapsed = commander.step(now)
-            self.periods.add(elapsed)
-            engaged = commander.machine.engaged
-            command = self.backend.send(Cycle(now, command, commander.position, engaged))
-        else:
-            commander.halt(now)
-        self._applied.publish(convert.write_applied(self._task.robot, stamp, command))
+        if commander.is_behind(now):
+            before = now - 1.0 / self._config.rate_hz
+            alone = self.backend.resume(before)
+            if alone is not None:
+                commander.resume(before, alone)
+        command, elapsed = commander.step(now)
+        self.periods.add(elapsed)
+        cycle = Cycle(now, command, commander.position, commander.machine.engaged)
+        applied = self.backend.send(cycle)
+        self._applied.publish(convert.write_applied(self._task.robot, stamp, applied))
 
     def _take_joints(self, message: JointState, sent: float) -> None:
         rows = self._task.commanded_rows

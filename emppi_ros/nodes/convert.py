@@ -109,15 +109,17 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
     return message
 
 
-def write_trajectory(robot: Robot, trajectory: Trajectory) -> JointTrajectory:
+def write_trajectory(
+    robot: Robot, trajectory: Trajectory, start: float | None = None
+) -> JointTrajectory:
     """
-    Return a trajectory for the robot's controller, which starts when it arrives.
+    Return a trajectory for the robot's controller, stamped with its start.
 
-    Its stamp stays 0, which a joint_trajectory_controller takes for "now". A stamp of this
-    computer's clock would have to agree with the controller's within milliseconds, or points
-    at the beginning are dropped as past, or the robot waits.
+    Without one its stamp stays 0, which a joint_trajectory_controller takes for "now".
     """
     message = JointTrajectory(joint_names=list(robot.commanded))
+    if start is not None:
+        message.header.stamp = to_stamp(start)
     columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
     for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
         point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))

@@ -157,7 +157,9 @@ class SimulatorNode(Node):
         self._advance(sent - self._epoch)
         if self._follower is None:
             self._follower = Follower(self._robot.commanded_position)
-        self._follower.accept(trajectory, self._robot.time)
+        stamp = convert.to_seconds(message.header.stamp)
+        start = stamp - self._epoch if stamp else None
+        self._follower.accept(trajectory, self._robot.time, start)
 
     def _reject(self, error: EmppiError) -> None:
         self._rejected += 1

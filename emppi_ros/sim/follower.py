@@ -16,21 +16,23 @@ class Follower:
         """Hold a position (joints,)."""
         self._desired = State(position.copy(), np.zeros_like(position), np.zeros_like(position))
         self._trajectory: Trajectory | None = None
-        self._start = 0.0
+        self._start = self._taken = 0.0
         self._segment: Segment | None = None  # the one in which it was looked up last
 
-    def accept(self, trajectory: Trajectory, start: float) -> None:
-        """Follow another trajectory from a time on, from where the robot is to be then."""
-        self._desired = self.desired(start)  # not where it is: as interpolate_from_desired_state
-        self._trajectory, self._start, self._segment = trajectory, start, None
+    def accept(self, trajectory: Trajectory, now: float, start: float | None = None) -> None:
+        """Follow another trajectory that starts now, or is stamped with its start."""
+        self._desired = self.desired(now)  # not where it is: as interpolate_from_desired_state
+        self._trajectory, self._segment = trajectory, None
+        self._start = now if start is None else start
+        self._taken = now - self._start
 
     def desired(self, time: float) -> State:
         """Return where the robot is to be."""
         if self._trajectory is None:
             return self._desired
-        age = max(0.0, time - self._start)
+        age = max(self._taken, time - self._start)
         if self._segment is None or not self._segment.begin <= age < self._segment.end:
-            self._segment = tail.segment(self._trajectory, self._desired, age)
+            self._segment = tail.segment(self._trajectory, self._desired, age, self._taken)
         return self._segment.state(age)
 
     def velocity(self, time: float) -> Array:

@@ -144,8 +144,8 @@ def envelopes(model: str, joints: tuple[str, ...]) -> tuple[Columns, ...]:
 
 
 def velocity_envelope(model: str, joints: tuple[str, ...], position: Array) -> tuple[Array, Array]:
-    """Return the lowest and highest velocity (joints,) that a model allows at a position."""
-    up = np.array(TABLES[model].velocity)[rows_of(model, joints)]
+    """Return the lowest and highest velocity (..., joints) that a model allows at positions."""
+    up = np.zeros_like(position) + np.array(TABLES[model].velocity)[rows_of(model, joints)]
     down = up.copy()
     for envelope in envelopes(model, joints):
         for speed, room in ((up, envelope.upper - position), (down, position - envelope.lower)):

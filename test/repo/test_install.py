@@ -11,7 +11,7 @@ import sys
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TASKS = {'cartpole_swingup', 'panda_push'}
+TASKS = {'cartpole_swingup', 'fr3_follow', 'panda_push'}
 NODES = {'emppi_planner', 'emppi_belief', 'emppi_bridge', 'emppi_simulator'}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.robot import Robot
 
@@ -16,9 +17,14 @@ class Cycle(NamedTuple):
     """What a backend is told, once per cycle of the bridge."""
 
     time: float  # s, a clock that never jumps
-    value: Array  # (joints,) the command: velocity, position or effort
+    command: Command
     position: Array  # (joints,) as measured last
     engaged: bool  # whether the bridge follows plans now, or would if it had any
+
+    @property
+    def value(self) -> Array:
+        """The command (joints,): velocity, position or effort."""
+        return self.command.value
 
 
 class Measured(NamedTuple):
@@ -46,11 +52,11 @@ class Backend:
         """Let the robot do what was commanded; return (joints,) what it follows just now."""
         raise NotImplementedError
 
-    def coasting(self, now: float) -> Array | None:
+    def resume(self, now: float) -> Command | None:
         """
-        Return the command (joints,) that a robot is following which has stopped listening.
+        Return what the robot did by itself that got no command for a while: go on from there.
 
-        None if the next cycle can be sent; until then the bridge waits, and commands rest.
+        None if it still does what it was commanded last.
         """
         return None
 

@@ -1,5 +1,7 @@
 """Bridge backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
@@ -7,11 +9,14 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import rolling
 from emppi_ros.bridge.rolling import Rolling, TrajectoryConfig
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
 from emppi_ros.nodes.parameters import declare_again
 from emppi_ros.tasks.robot import Robot
+
+_USUAL_S = 0.004  # between two commands
 
 
 class TrajectoryBackend(Backend):
@@ -30,7 +35,7 @@ class TrajectoryBackend(Backend):
         self._config = declare_again(node, TrajectoryConfig)
         self._rolling: Rolling | None = None
         self.topics = (command_topic(robot, 'trajectory'),)
-        self.delay_s = 1.0 / self._config.trajectory_rate_hz
+        self.delay_s = self._config.trajectory_lead_s
         self._publisher = node.create_publisher(JointTrajectory, self.topics[0], qos.DEFAULT)
 
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
@@ -38,21 +43,24 @@ class TrajectoryBackend(Backend):
         Take one command; send a trajectory when it is time for one.
 
         Return the velocity (joints,) of the trajectory that is in force, which is a command of
-        one period ago: a belief that compares with the newest would blame the physics.
+        some time ago: a belief that compares with the newest would blame the physics.
         """
         if self._rolling is None:
-            self._rolling = rolling.begin(cycle.time, cycle.position)
+            self._rolling = rolling.begin(cycle.time - _USUAL_S, cycle.position)
         self._rolling, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
         if made is not None:
-            self._publisher.publish(convert.write_trajectory(self._robot, made))
+            start = self._node.get_clock().now().nanoseconds * 1e-9
+            start += cycle.time - time.monotonic()
+            stamp = start if self._config.trajectory_stamped else None
+            self._publisher.publish(convert.write_trajectory(self._robot, made, stamp))
         return rolling.in_force(self._rolling, cycle.time).velocity
 
-    def coasting(self, now: float) -> npt.NDArray[np.float64] | None:
-        """Return the velocity of a robot that was left alone for too long, and brakes."""
+    def resume(self, now: float) -> Command | None:
+        """Return what the robot does by what it was sent last; none if that is nothing."""
         if self._rolling is None:
             return None
-        self._rolling, velocity = rolling.coast(self._rolling, now)
-        return velocity
+        self._rolling, command = rolling.resume(self._config, self._rolling, now)
+        return command
 
     def close(self) -> None:
         """Stop advertising."""

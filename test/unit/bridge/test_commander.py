@@ -10,6 +10,7 @@ from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine, Phase
 from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.errors import ArmError
 from emppi_ros.tasks.robot import load_robot
@@ -38,7 +39,7 @@ class Arm:
             if self.plans:
                 rows = np.outer([0.3, 0.3, 0.0], np.ones(7))
                 self.commander.receive(Plan(self.now, np.array([0.0, 1.0, 1.2]), rows))
-            self.rows.append(self.commander.step(self.now)[0])
+            self.rows.append(self.commander.step(self.now)[0].value)
         return self
 
     def moving(self):
@@ -148,12 +149,12 @@ def test_armed_again_it_starts_from_where_the_robot_is_now():
 def test_a_robot_that_was_left_moving_is_braked_from_there():
     commander = Commander(BridgeConfig(), ROBOT)
     commander.measure(0.0, HOME, np.full(7, 0.4))
-    first, _ = commander.step(DT)
+    first = commander.step(DT)[0].value
     assert np.all((first > 0.3) & (first < 0.4)) and not commander.resting
     assert commander.machine.phase is Phase.STOPPING
     still = Commander(BridgeConfig(), ROBOT)
     still.measure(0.0, HOME, np.full(7, 0.04))  # noise
-    assert not np.any(still.step(DT)[0])
+    assert not np.any(still.step(DT)[0].value)
 
 
 def test_a_hiccup_is_no_licence_for_a_jump(arm):
@@ -165,7 +166,15 @@ def test_a_hiccup_is_no_licence_for_a_jump(arm):
     assert np.all(before - arm.rows[-1] <= fastest)
 
 
-def test_after_a_halt_it_starts_from_rest(arm):
-    arm.moving().commander.halt(arm.now)
-    assert arm.commander.resting
-    assert arm.commander.position is HOME
+def test_after_a_hiccup_it_can_go_on_from_what_the_robot_did_by_itself(arm):
+    commander = arm.commander
+    assert not commander.is_behind(9.0)  # nothing was commanded yet
+    arm.moving()
+    assert not commander.is_behind(arm.now + 2 * DT - 1e-9)
+    assert commander.is_behind(arm.now + 2 * DT + 1e-9)
+    zero = np.zeros(7)
+    arm.now += 0.05
+    commander.resume(arm.now, Command(np.full(7, 0.1), zero, zero))
+    assert not commander.resting and commander.position is HOME
+    arm.run(DT)
+    assert np.all((arm.rows[-1] > 0.1) & (arm.rows[-1] < 0.12))

@@ -82,8 +82,8 @@ def test_braking_takes_the_derived_time(robot, dt):
     if robot.command == 'position':
         command = Command(home, speed, zero)
     usable, jerk = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
-    derived = np.max(0.5 / usable + usable / jerk)  # 138 ms for the Panda, 105 ms for the FR3
-    assert derived == pytest.approx({'panda': 0.1383, 'fr3': 0.105}[robot.name], abs=1e-4)
+    derived = np.max(0.5 / usable + usable / jerk)  # 98 % of half the limit, and of a fifth
+    assert derived == pytest.approx({'panda': 0.1411, 'fr3': 0.1070}[robot.name], abs=1e-4)
     cycles = 0
     while not shaping.is_at_rest(robot, command) and cycles < 1000:
         command, cycles = shaping.shape(robot, command, None, home, dt), cycles + 1
@@ -128,7 +128,7 @@ def test_a_target_that_is_not_finite_brakes(robot, bad):
     )
     ours = shaping.shape(robot, last, target, home, 0.004)
     braked = shaping.shape(robot, last, None, home, 0.004)
-    assert all(np.array_equal(a, b) for a, b in zip(ours, braked, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(ours[:3], braked[:3], strict=True))
 
 
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
@@ -153,8 +153,10 @@ def test_shaping_changes_none_of_its_arguments():
     robot = ARMS[0]
     last = Command(np.full(7, 0.1), np.zeros(7), np.full(7, 0.2))
     target, home = np.full(7, 9.0), np.array(robot.home)
-    copies = [row.copy() for row in (*last, target, home)]
+    copies = [row.copy() for row in (*last[:3], target, home)]
     first = shaping.shape(robot, last, target, home, 0.004)
     again = shaping.shape(robot, last, target, home, 0.004)
-    assert all(np.array_equal(a, b) for a, b in zip((*last, target, home), copies, strict=True))
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip((*last[:3], target, home), copies, strict=True)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(first[:3], again[:3], strict=True))

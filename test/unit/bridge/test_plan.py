@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from emppi_ros.bridge import clamping
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.control import interpolation
@@ -51,7 +52,7 @@ def test_a_velocity_plan_brakes_to_rest_within_its_acceleration(kind, last):
     made = plans.make(VELOCITY, 0.0, np.array(last), controls, 0.05, kind)
     assert made.values[-1].tolist() == [0.0, 0.0]
     tail = (made.values[-1] - made.values[-2]) / (made.times[-1] - made.times[-2])
-    usable = VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
+    usable = clamping.usable_acceleration(VELOCITY)
     assert np.all(np.abs(tail) <= usable * (1.0 + 1e-9))  # a difference of times is rounded
     assert np.any(np.isclose(np.abs(tail), usable)) or not np.any(last)
 

@@ -9,7 +9,7 @@ import pytest
 
 from emppi_ros.bridge import clamping, shaping
 from emppi_ros.bridge.shaping import Command
-from emppi_ros.tasks.robot import JointLimits, PositionLimits, Robot
+from emppi_ros.tasks.robot import JointLimits, PositionLimits, Robot, load_robot
 
 DT = 0.004
 LIMITS = JointLimits(
@@ -18,7 +18,7 @@ LIMITS = JointLimits(
 VELOCITY = Robot('r', ('a', 'b'), ('a', 'b'), 'velocity', (0.0, 0.0), LIMITS)
 POSITION = dataclasses.replace(VELOCITY, command='position')
 EFFORT = dataclasses.replace(VELOCITY, command='effort')
-USABLE = VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
+USABLE = 0.98 * VELOCITY.dynamics_factor * np.array(LIMITS.acceleration)
 LOWER, UPPER = np.array(LIMITS.position.lower), np.array(LIMITS.position.upper)
 ZERO = np.zeros(2)
 # speeds of order 1 and steps of dt: a few roundings of 2^-53
@@ -129,3 +129,17 @@ def test_at_rest_means_staying_where_the_robot_is():
         assert shaping.at_rest(robot, here).value.tolist() == [0.0, 0.0]
     commands, positions = _drive(POSITION, [None] * 5, here)
     assert positions[-1].tolist() == [0.3, 0.1]
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_a_joint_that_touches_rest_is_exactly_there(sign):
+    """An FR3 allows no speed at all towards a stop: 1e-18 rad/s, a rounding, is refused."""
+    robot = load_robot('fr3')
+    position = np.array(robot.home)
+    position[0] = sign * 2.743  # where the FR3's envelope is zero outwards
+    speed, acceleration, target = np.zeros((3, 7))
+    # inwards, slowing down so that it comes to rest and starts again: 0.5 mm/s = a^2 / 2j
+    speed[0], acceleration[0], target[0] = -0.0004999999999999987, 1.0, -6.4e-5
+    last = Command(sign * speed, np.zeros(7), sign * acceleration)
+    found = shaping.shape(robot, last, sign * target, position, 0.001)
+    assert found.value[0] == found.acceleration[0] == 0.0

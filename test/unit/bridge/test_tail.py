@@ -9,9 +9,10 @@ import pytest
 
 from emppi_ros.bridge import shaping, tail
 from emppi_ros.bridge.tail import State
+from emppi_ros.tasks import published
 from emppi_ros.tasks.robot import load_robot
 
-PANDA = load_robot('panda')
+PANDA, FR3 = load_robot('panda'), load_robot('fr3')
 A = PANDA.dynamics_factor * np.array(PANDA.limits.acceleration)
 JERK = np.array(PANDA.limits.jerk) / 5
 LOWER, UPPER = np.array(PANDA.limits.position.lower), np.array(PANDA.limits.position.upper)
@@ -100,3 +101,23 @@ def test_a_controller_moves_on_without_a_jump_from_one_to_the_next():
     mid = tail.sample(second, here, LEAD / 2)
     np.testing.assert_allclose(mid.velocity, 0.5)
     np.testing.assert_allclose(mid.position, HOME + 0.005)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32))
+def test_an_fr3_that_is_left_alone_stays_below_the_velocity_it_is_allowed_where_it_is(seed):
+    rng = np.random.default_rng(seed)
+    lower, upper = np.array(FR3.limits.position.lower), np.array(FR3.limits.position.upper)
+    position = rng.uniform(lower + 0.3, upper - 0.3)
+    command, target = shaping.at_rest(FR3, position), rng.normal(0.0, 3.0, 7)
+    for cycle in range(250):
+        last, command = command, shaping.shape(FR3, command, target, position, 0.004)
+        position = position + 0.002 * (command.value + last.value)
+        if cycle % 10:
+            continue
+        state = State(position, command.value, command.acceleration)
+        _, q, v, _ = _sampled(tail.build(FR3, state, LEAD, HOLD), state)
+        for where, speed in zip(q, v, strict=True):
+            down, up = published.velocity_envelope('fr3', FR3.commanded, where)
+            # 1e-3 rad/s are kept below it for roundings
+            assert np.all(speed >= down - 1e-3) and np.all(speed <= up + 1e-3)

@@ -14,7 +14,7 @@ LIMITS = JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,))
 ROBOT = Robot('r', ('a',), ('a',), 'velocity', (0.0,), LIMITS)
 CONFIG = BridgeConfig()
 DT = 1.0 / CONFIG.rate_hz
-USABLE = 5.0  # half of the acceleration
+USABLE = 4.9  # 98 % of half of the acceleration
 JERK = USABLE / 0.005  # without a jerk limit full acceleration takes 5 ms
 
 
@@ -50,8 +50,8 @@ def _speeds(seen):
 
 def test_a_stream_of_plans_is_followed():
     seen = _run(_bridge(), 0.0, 1.0, _stream(0.0, 1.0))
-    # 0.5 m/s at 5 m/s^2 is reached in 0.1 s, and one cycle
-    assert np.all(_speeds(seen)[26:] == 0.5)
+    # 0.5 m/s at 4.9 m/s^2 is reached in 0.102 s and a ramp of 5 ms, and one cycle
+    assert np.all(_speeds(seen)[28:] == 0.5)
     assert {b.machine.phase for b in seen} == {Phase.MOVING}
 
 
@@ -103,8 +103,8 @@ def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
     seen = _run(_bridge(robot=robot), 0.0, 1.0, plans, robot)
     ages = np.arange(len(seen)) * DT - 0.45
     onset = ages[[b.overdue == 0.45 for b in seen].index(True)]
-    # 138 ms from 0.5 rad/s (test_oracle), a cycle, and the grid of cycles
-    assert 0.215 - 0.1383 - 2 * DT < onset <= 0.215 - 0.1383
+    # 141 ms from 0.5 rad/s (test_oracle), a cycle, and the grid of cycles
+    assert 0.215 - 0.1411 - 2 * DT < onset <= 0.215 - 0.1411
 
 
 def test_a_late_plan_lets_motion_go_on():

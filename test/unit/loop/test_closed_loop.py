@@ -24,7 +24,7 @@ def _run(task, seed, duration_s, **keys):
     return loop
 
 
-@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push'])
+@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_follow'])
 def test_one_seed_gives_the_same_bits_and_another_does_not(name):
     task = load_task(name)
     first, again, other = (_run(task, seed, 1.0) for seed in (1, 1, 2))

@@ -51,7 +51,7 @@ def test_actuators_with_hidden_state_are_an_error(tmp_path):
         scene.load_scene(path)
 
 
-@pytest.mark.parametrize('name', ['cartpole.xml', 'panda_push.xml'])
+@pytest.mark.parametrize('name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml'])
 def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
     model = scene.load_scene(paths.find_scene(name))
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
