@@ -13,7 +13,7 @@ KILLS = 4
 
 
 def _peaks_are_legal(graph, motion):
-    allowed = 1.0 + trials.tolerance(graph.backend, 0.5)
+    allowed = 1.0 + trials.tolerance(graph.backend)
     assert max(oracle.peaks(motion)) <= allowed, oracle.peaks(motion)
 
 

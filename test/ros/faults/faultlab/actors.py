@@ -102,7 +102,8 @@ def move(domain, robot, pipe, last):
     arm = {'follower': Follower(START), 'velocity': np.zeros(7), 'position': START.copy()}
 
     def follow(message, sent):
-        arm['follower'].accept(convert.read_trajectory(robot, message), sent)
+        stamp = convert.to_seconds(message.header.stamp)
+        arm['follower'].accept(convert.read_trajectory(robot, message), sent, stamp or None)
         arm['velocity'] = None
 
     def take(message, _sent):
@@ -120,7 +121,7 @@ def move(domain, robot, pipe, last):
             order = pipe.recv()
             if order[0] == 'quit':
                 return
-            mode, amount = order[0], order[1] if len(order) > 1 else 0.0
+            mode, amount = (*order, 0.0)[:2]
         moment = max(moment + 1.0 / ROBOT_HZ, time.time())
         for topic in inputs:
             topic.poll()
@@ -135,17 +136,21 @@ def move(domain, robot, pipe, last):
             continue
         if frozen is None or mode != 'frozen':
             frozen = [row + rng.normal(0.0, _NOISE, 7) for row in (arm['position'], velocity)]
-        position, velocity = frozen
-        message = convert.write_joints(robot, now, position, velocity)
-        if mode == 'nan':
-            message.position[rng.integers(7)] = float('nan')
-        elif mode == 'jump':
-            message.position[2] += amount
-        elif mode == 'renamed':
-            message.name = [f'other_{name}' for name in message.name]
-        elif mode == 'ok':
+        message = convert.write_joints(robot, now, *frozen)
+        _spoil(message, mode, amount, rng)
+        if mode == 'ok':
             last.value = now
         publisher.publish(message)
+
+
+def _spoil(message, mode, amount, rng):
+    """Make a joint state wrong, as told."""
+    if mode == 'nan':
+        message.position[rng.integers(7)] = float('nan')
+    elif mode == 'jump':
+        message.position[2] += amount
+    elif mode == 'renamed':
+        message.name = [f'other_{name}' for name in message.name]
 
 
 def kill(process):
@@ -156,9 +161,7 @@ def kill(process):
 
 def _context(domain):
     import rclpy
-    from rclpy.signals import SignalHandlerOptions
 
     context = rclpy.Context()
     context.init(domain_id=domain)
-    del SignalHandlerOptions
     return context

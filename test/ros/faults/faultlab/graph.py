@@ -45,6 +45,7 @@ class Graph:
         self.planner = self.pipe = None
         self.new_planner()
         self.position = actors.START.copy()
+        self.epoch = int(time.time())  # s, from which motions count
         self.wait_for(lambda: self.applied, 'the bridge commands nothing')
 
     def start_bridge(self):
@@ -77,6 +78,7 @@ class Graph:
 
     def tell(self, *order):
         """Give the planner an order."""
+        assert self.planner.is_alive(), f'the planner ended: {self.planner.exitcode}'
         self.pipe.send(order)
 
     def tell_robot(self, *order):
@@ -227,15 +229,32 @@ class Graph:
         return times
 
     def motion(self, begin, end, nominal=True):
-        """Return the commanded motion between two moments, as meant or as sent."""
-        times = self.nominal() if nominal else [one.time for one in self.commands]
+        """
+        Return the commanded motion between two moments, on the time since `self.epoch`.
+
+        `nominal`: as meant, where every message comes at once; else from when it was sent on.
+        """
+        times = [time - self.epoch for time in self.nominal()]
+        sent = [one.time - self.epoch for one in self.commands]
         if self.backend == 'forward':
             rows = [list(one.message.data) for one in self.commands]
-            return oracle.Motion(np.array(times), np.array(rows).reshape(-1, 7))
-        sent = [
-            _trajectory(time, one.message) for time, one in zip(times, self.commands, strict=True)
-        ]
-        return oracle.executed(self.position, sent, begin, end)
+            return oracle.Motion(
+                np.array(times if nominal else sent), np.array(rows).reshape(-1, 7)
+            )
+        made = []
+        for meant, came, one in zip(times, sent, self.commands, strict=True):
+            stamp = one.message.header.stamp
+            # nanoseconds count here, and since 1970 a float has no room for them
+            start = (stamp.sec - self.epoch) + 1e-9 * stamp.nanosec if stamp.sec else None
+            meant = meant if start is None else start  # noqa: PLW2901
+            made.append(
+                _trajectory(
+                    meant if nominal else came,
+                    (meant if nominal else came) if start is None else start,
+                    one.message,
+                )
+            )
+        return oracle.executed(self.position, made, begin - self.epoch, end - self.epoch)
 
     def _advance(self):
         """Take it that the arm is where the commands on record leave it."""
@@ -251,10 +270,11 @@ def _seconds(stamp):
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
-def _trajectory(time, message):
+def _trajectory(time, start, message):
     points = message.points
     return oracle.Sent(
         time,
+        start,
         np.array([_seconds(point.time_from_start) for point in points]),
         *(
             np.array([getattr(point, name) for point in points])

@@ -3,7 +3,8 @@ What the arm was told to do, millisecond by millisecond, and whether it was told
 
 Nothing here comes from the bridge: limits are copied from Franka's documents once more, and
 quintics are solved by their six conditions. A joint_trajectory_controller's rule is: from where
-the arm is to be when a trajectory arrives, through its points, then rest.
+the arm is to be when a trajectory arrives, through those of its points that are not past, then
+rest.
 """
 
 from typing import NamedTuple
@@ -32,9 +33,10 @@ SHARES = Limits(np.array(1.0), np.array(0.5), np.array(0.2))  # of them, that ma
 
 
 class Sent(NamedTuple):
-    """A trajectory message, and when it came into force [s]."""
+    """A trajectory message: when it came [s], and from when its times count."""
 
     time: float
+    start: float
     times: np.ndarray  # (n,) s
     positions: np.ndarray  # (n, joints)
     velocities: np.ndarray
@@ -54,12 +56,16 @@ def executed(start: np.ndarray, sent: list[Sent], begin: float, end: float) -> M
     times = np.arange(begin, end, DT)
     velocities = np.zeros((len(times), len(start)))
     desired = (start, zero, zero)
+    # messages are read at the beginning of a cycle, the first one after they came
+    taken = [begin + DT * np.ceil((one.time - begin) / DT - 1e-6) for one in sent]
     for k, one in enumerate(sent):
-        until = sent[k + 1].time if k + 1 < len(sent) else np.inf
-        knots = np.concatenate([[0.0], one.times])
-        states = [desired, *zip(one.positions, one.velocities, one.accelerations, strict=True)]
-        for i in range(len(one.times)):
-            low, high = one.time + knots[i], min(one.time + knots[i + 1], until)
+        until = taken[k + 1] if k + 1 < len(sent) else np.inf
+        left = int(np.searchsorted(one.start + one.times, taken[k] + 1e-9))  # not past
+        points = list(zip(one.positions, one.velocities, one.accelerations, strict=True))
+        knots = np.concatenate([[taken[k]], one.start + one.times[left:]])
+        states = [desired, *points[left:]]
+        for i in range(len(knots) - 1):
+            low, high = knots[i], min(knots[i + 1], until)
             if low >= until:
                 break
             ways = _quintic(states[i], states[i + 1], knots[i + 1] - knots[i])
@@ -67,7 +73,7 @@ def executed(start: np.ndarray, sent: list[Sent], begin: float, end: float) -> M
             velocities[rows] = _at(ways, times[rows] - low, 1)
             if high == until:
                 desired = tuple(_at(ways, np.array([until - low]), d)[0] for d in range(3))
-        else:
+        if until >= knots[-1]:
             desired = (one.positions[-1], zero, zero)
     return Motion(times, velocities)
 
