@@ -1,0 +1,222 @@
+"""
+Bridge backend `franky`: straight to a Franka robot over FCI, with the wheels of franky.
+
+Every command is a motion that holds a velocity for at most 100 ms and then brakes: a thread in
+C++ executes it at 1 kHz, whatever becomes of Python. A dead process is a lost connection, on
+which the robot stops by itself. What this thread may do, franky's own limits say; they are set
+to the acceleration and jerk that the bridge keeps to.
+"""
+
+from dataclasses import dataclass
+import importlib
+import time
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rclpy.node import Node
+
+from emppi_ros.bridge import clamping
+from emppi_ros.config import key, one_of, positive
+from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.nodes.backends.fci import Session, Settings
+from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
+from emppi_ros.nodes.parameters import declare_again
+from emppi_ros.tasks.robot import Robot
+
+Array = npt.NDArray[np.float64]
+_JOINTS = 7
+_SHORTEST_S, _LONGEST_S = 0.02, 0.1
+_USUAL_TORQUE, _USUAL_FORCE = 20.0, 20.0  # N m and N, of Franka's own examples
+_LAG_S = 0.008  # of franky behind a command that changes as fast as it may, half a period more
+_RECOVERIES, _WITHIN_S = 3, 600.0
+
+
+@dataclass(frozen=True)
+class FrankyConfig:
+    """Settings of the backend `franky`."""
+
+    fci_address: str = key('', doc='backend franky: network address of the robot')
+    realtime: str = one_of(
+        'enforce',
+        'ignore',
+        default='enforce',
+        doc='backend franky: whether Linux must be PREEMPT_RT',
+    )
+    motion_duration_s: float = key(
+        _LONGEST_S,
+        check=lambda value: _SHORTEST_S <= value <= _LONGEST_S,
+        allowed=f'from {_SHORTEST_S:g} to {_LONGEST_S:g}',
+        doc='backend franky: how long a velocity is held without a new command',
+    )
+    move_rate_hz: float = positive(125.0, doc='backend franky: motions per second')
+    collision_torque_nm: float = positive(
+        _USUAL_TORQUE, doc='backend franky: torque at a joint at which the robot stops by reflex'
+    )
+    collision_force_n: float = positive(
+        _USUAL_FORCE, doc='backend franky: force at the hand at which the robot stops by reflex'
+    )
+    external_torque_nm: float = positive(
+        10.0, doc='backend franky: torque at a joint at which the bridge stops the arm'
+    )
+
+
+class FrankyBackend(Backend):
+    """Sends velocities to one robot, and reads it; holds its faults until they are cleared."""
+
+    def __init__(self, node: Node, robot: Robot) -> None:
+        """Connect to the robot, and set its limits."""
+        if robot.command != 'velocity' or len(robot.commanded) != _JOINTS:
+            raise ConfigError(
+                f"backend 'franky' is for arms of {_JOINTS} joints commanded by velocity; robot "
+                f'{robot.name!r} has {len(robot.commanded)}, commanded by {robot.command}'
+            )
+        if robot.joints != robot.commanded:
+            raise ConfigError(
+                f"backend 'franky' measures what it commands, but robot {robot.name!r} has other "
+                '`joints` than `commanded`'
+            )
+        self._robot, self._logger = robot, node.get_logger()
+        self._config = config = declare_again(node, FrankyConfig)
+        if not config.fci_address:
+            raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
+        self._api = _import()
+        self._recovered: list[float] = []
+        self.delay_s = 0.5 / config.move_rate_hz + _LAG_S
+        # how long the arm may go on with a velocity until it brakes
+        self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
+        self._fastest = np.array(robot.limits.velocity)
+        self._warn()
+        clock = node.get_clock()
+        settings = Settings(
+            self._connect,
+            self._motion,
+            lambda: clock.now().nanoseconds * 1e-9,
+            1.0 / config.move_rate_hz,
+            config.external_torque_nm,
+        )
+        try:
+            self.session = Session(settings)
+        except ConfigError:
+            raise
+        except Exception as error:  # franky also raises what has no base but this
+            raise ConfigError(
+                f'cannot connect to a robot at {config.fci_address}: {_line(error)}' + _hint(error)
+            ) from error
+
+    def send(self, cycle: Cycle) -> Array:
+        """
+        Take one command; return the velocity (7,) that the robot itself says it follows.
+
+        Velocities towards an end stop, and FR3's envelope, are limited to what can be braked if
+        no command followed this one. At rest motions go on while the bridge is engaged, so that
+        the robot need not be taken control of for every motion; else the last one ends.
+        """
+        value = cycle.value
+        if not cycle.engaged and not np.any(value):
+            self.session.want(None)
+        else:
+            lower, upper = clamping.velocity_bounds(self._robot, cycle.position, self._blind_s)
+            lower, upper = np.maximum(lower, -self._fastest), np.minimum(upper, self._fastest)
+            self.session.want(clamping.clamp(value, lower, upper))
+        reading = self.session.reading
+        return np.zeros_like(value) if reading is None else reading.following
+
+    def measure(self) -> Measured | None:
+        """Return what the robot said last."""
+        reading = self.session.reading
+        if reading is None:
+            return None
+        return Measured(reading.stamp, reading.position, reading.velocity, reading.torque)
+
+    def fault(self) -> str:
+        """Return why the robot stopped by itself, in words; '' if it did not."""
+        return self.session.fault()
+
+    def recover(self) -> None:
+        """Clear what stopped the robot; EmppiError if it stays, or stopped it too often."""
+        if not self.session.fault():
+            return
+        now = time.monotonic()
+        self._recovered = [t for t in self._recovered if now - t < _WITHIN_S]
+        if len(self._recovered) >= _RECOVERIES:
+            raise EmppiError(
+                f'the robot stopped by itself {_RECOVERIES + 1} times in {_WITHIN_S / 60:.0f} '
+                f'minutes ({self.session.fault()}): look at the robot, then restart the bridge'
+            )
+        try:
+            self.session.recover()
+        except EmppiError:
+            raise
+        except Exception as error:  # franky also raises what has no base but this
+            raise EmppiError(f'the robot does not recover: {_line(error)}') from error
+        self._recovered.append(now)
+
+    def close(self) -> None:
+        """Stop the last motion, and disconnect."""
+        self.session.close()
+
+    def _connect(self) -> Any:
+        """Return a new connection with our limits."""
+        config, kinds = self._config, self._api.RealtimeConfig
+        made = self._api.Robot(
+            config.fci_address,
+            default_torque_threshold=config.collision_torque_nm,
+            default_force_threshold=config.collision_force_n,
+            realtime_config=kinds.Enforce if config.realtime == 'enforce' else kinds.Ignore,
+        )
+        # not as shares of franky's limits, which are those of the older FER on every robot
+        for limit, wanted in (
+            (made.joint_acceleration_limit, clamping.usable_acceleration(self._robot)),
+            (made.joint_jerk_limit, clamping.usable_jerk(self._robot)),
+            (made.joint_velocity_limit, np.array(self._robot.limits.velocity)),
+        ):
+            limit.set(np.minimum(wanted, limit.max).tolist())
+        self._fastest = np.array(made.joint_velocity_limit.get())  # beyond, franky raises
+        return made
+
+    def _motion(self, velocity: Array) -> Any:
+        # maximal dynamics are exactly the limits set above; with any other franky brakes all
+        # joints together, and one near its end stop would wait for the fastest
+        api = self._api
+        duration = api.Duration(round(1e3 * self._config.motion_duration_s))
+        return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
+
+    def _warn(self) -> None:
+        config = self._config
+        if config.collision_torque_nm > _USUAL_TORQUE or config.collision_force_n > _USUAL_FORCE:
+            self._logger.warning(
+                f'collision thresholds of {config.collision_torque_nm:g} N m and '
+                f'{config.collision_force_n:g} N: the usual are {_USUAL_TORQUE:g} and '
+                f'{_USUAL_FORCE:g}'
+            )
+        if config.realtime == 'ignore':
+            self._logger.warning(
+                'realtime: ignore is for simulated robots; a real one stops on late packets'
+            )
+
+
+def _import() -> ModuleType:
+    """Return franky, which is needed by this backend only."""
+    try:
+        return importlib.import_module('franky')
+    except ImportError as error:
+        raise ConfigError(
+            f'backend \'franky\' needs franky-control ({error}): pip install "emppi_ros[franka]"'
+        ) from None
+
+
+def _line(error: Exception) -> str:
+    return ' '.join(str(error).split()) or type(error).__name__
+
+
+def _hint(error: Exception) -> str:
+    """Return what to do about an error of connecting."""
+    return {
+        'IncompatibleVersionException': (
+            '. These wheels speak to an FR3 of system 5.2 or later; a Panda, or an older system, '
+            'needs a franky wheel for its firmware'
+        ),
+        'RealtimeException': '. A real robot needs a PREEMPT_RT kernel and the right to use it',
+    }.get(type(error).__name__, '. Is it on, its brakes open, and FCI active?')
