@@ -34,7 +34,7 @@ def say(**words):
     print(json.dumps(words), flush=True)
 
 
-def drive(backend, robot, seconds, speed, seed, orders):
+def drive(backend, robot, seconds, speed, seed, orders, measured):
     """Follow random velocities for a time; return (n, 15): time, wanted, followed."""
     rng, rows = np.random.default_rng(seed), []
     began = now = time.monotonic()
@@ -43,7 +43,7 @@ def drive(backend, robot, seconds, speed, seed, orders):
     while now - began < seconds:
         if not orders.empty():
             obey(backend, orders.get())
-        fault, measured = backend.fault(), backend.measure()
+        fault, measured = backend.fault(), backend.measure() or measured
         if fault != told:
             say(fault=fault, time=time.monotonic())
             told = fault
@@ -95,10 +95,12 @@ def main():
     node = Node('client', parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()])
     robot = load_robot('fr3')
     backend = FrankyBackend(node, robot)
-    while backend.measure() is None:
+    while (measured := backend.measure()) is None:
         time.sleep(PERIOD_S)
     threading.Thread(target=lambda: [orders.put(line) for line in sys.stdin], daemon=True).start()
-    rows = drive(backend, robot, arguments.seconds, arguments.speed, arguments.seed, orders)
+    rows = drive(
+        backend, robot, arguments.seconds, arguments.speed, arguments.seed, orders, measured
+    )
     np.save(arguments.out, rows)
     backend.close()
     say(sent=backend.session.sent, fault=backend.fault())

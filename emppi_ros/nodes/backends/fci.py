@@ -19,7 +19,7 @@ import numpy.typing as npt
 from emppi_ros.errors import EmppiError
 
 Array = npt.NDArray[np.float64]
-_READ_S = 0.004  # between two readings where no command comes in between
+_READ_S = 0.004  # between two readings
 _SILENCE_S = 0.08  # without a new state of the robot: the connection is lost
 _STARTING_S = 0.5  # it may take that long to take control
 _AWAY_S = 0.04  # between two calls of `fault`: we ourselves were away, the robot need not be
@@ -146,20 +146,25 @@ class Session:
             ) from None
 
     def _run(self) -> None:
+        due = time.monotonic()
         while not self._closing:
-            self._turn.wait(_READ_S)
+            self._turn.wait(max(0.0, due - time.monotonic()))
             self._turn.clear()
             job, self._job = self._job, None
+            now = time.monotonic()
             if job is not None:
                 job()
             elif self._robot is not None and not self.lost:
-                self._cycle()
+                self._cycle(reads=now >= due)
+            if now >= due:
+                due = max(due + _READ_S, now)
         self._end()
 
-    def _cycle(self) -> None:
+    def _cycle(self, reads: bool) -> None:
         try:
             self._robot.poll_motion()  # raises what ended the last motion
-            self._look(self._robot.state)
+            if reads:
+                self._look(self._robot.state)
             self._send()
         except Exception as error:  # franky also raises what has no base but this
             self.lost = self.lost or type(error).__name__ == 'NetworkException'
@@ -213,7 +218,7 @@ class Session:
     def _open(self) -> None:
         self._robot = None  # first: a robot has one master
         self._robot = self._settings.connect()
-        self.lost, self._alive = False, time.monotonic()
+        self.lost, self._alive, self._robot_time = False, time.monotonic(), -1
 
     def _clear(self) -> None:
         self._wanted = None

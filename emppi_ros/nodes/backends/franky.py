@@ -20,7 +20,7 @@ from rclpy.node import Node
 from emppi_ros.bridge import clamping
 from emppi_ros.config import key, one_of, positive
 from emppi_ros.errors import ConfigError, EmppiError
-from emppi_ros.nodes.backends.fci import Session, Settings
+from emppi_ros.nodes.backends.fci import Reading, Session, Settings
 from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
 from emppi_ros.nodes.parameters import declare_again
 from emppi_ros.tasks.robot import Robot
@@ -65,6 +65,8 @@ class FrankyConfig:
 class FrankyBackend(Backend):
     """Sends velocities to one robot, and reads it; holds its faults until they are cleared."""
 
+    measures = True
+
     def __init__(self, node: Node, robot: Robot) -> None:
         """Connect to the robot, and set its limits."""
         if robot.command != 'velocity' or len(robot.commanded) != _JOINTS:
@@ -83,6 +85,7 @@ class FrankyBackend(Backend):
             raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
         self._api = _import()
         self._recovered: list[float] = []
+        self._told: Reading | None = None
         self.delay_s = 0.5 / config.move_rate_hz + _LAG_S
         # how long the arm may go on with a velocity until it brakes
         self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
@@ -124,10 +127,11 @@ class FrankyBackend(Backend):
         return np.zeros_like(value) if reading is None else reading.following
 
     def measure(self) -> Measured | None:
-        """Return what the robot said last."""
+        """Return what the robot said last; None if that is not new."""
         reading = self.session.reading
-        if reading is None:
+        if reading is None or reading is self._told:
             return None
+        self._told = reading
         return Measured(reading.stamp, reading.position, reading.velocity, reading.torque)
 
     def fault(self) -> str:
