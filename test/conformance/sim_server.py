@@ -29,6 +29,14 @@ class LoggingServer(FrankaSimServer):
     def log_to(self, path):
         self._log = open(path, 'wb', buffering=1 << 16)
 
+    def press(self):
+        """Hold the user stop, whatever ends meanwhile, until it is released."""
+        self.pressed = True
+        while self.pressed:
+            self.robot_state.state['robot_mode'] = RobotMode.kUserStopped
+            time.sleep(5e-4)
+        self.robot_state.state['robot_mode'] = RobotMode.kIdle
+
     def flush(self):
         self._log.flush()
 
@@ -51,9 +59,9 @@ def answer(server, line):
         server._abort_with_error(int(rest[0]), 'as a test asked for')
     elif word == 'user-stop':  # the robot stops a motion and says so until the button is released
         server._abort_with_error((), 'user stop, as a test asked for')
-        state['robot_mode'] = RobotMode.kUserStopped
+        threading.Thread(target=server.press, daemon=True).start()
     elif word == 'release':
-        state['robot_mode'] = RobotMode.kIdle
+        server.pressed = False
     elif word == 'torque':
         state['tau_ext_hat_filtered'] = [0.0, float(rest[0]), *[0.0] * 5]
     elif word == 'flush':

@@ -117,7 +117,7 @@ class Session:
     def recover(self) -> None:
         """Clear what stopped the robot, connect again if need be; EmppiError if it stays."""
         self._do(self._clear)
-        self._alive, self._fault = time.monotonic(), ''
+        self._alive, self._fault, self._obstacle = time.monotonic(), '', ''
 
     def close(self) -> None:
         """Let the last motion end at rest, then disconnect."""
