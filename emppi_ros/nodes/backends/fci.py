@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import EmppiError
+from emppi_ros.nodes.backends.fci_state import Reading, moves, obstacle, read
 
 Array = npt.NDArray[np.float64]
 _READ_S = 0.004  # between two readings
@@ -26,24 +27,6 @@ _AWAY_S = 0.04  # between two calls of `fault`: we ourselves were away, the robo
 _PATIENCE_S = 10.0  # for what an operator waits for
 _ENDING_S = 2.0  # for the last motion to end
 _RECENT_S = 1.0  # since the last motion: what stops the robot, stops us
-_WELL = ('Idle', 'Move')  # modes of a robot that takes commands
-_MODES = {
-    'UserStopped': 'the user stop is pressed: release it',
-    'Guiding': 'the robot is being guided by hand',
-    'Reflex': 'a reflex stopped the robot',
-    'AutomaticErrorRecovery': 'the robot is recovering from an error',
-    'Other': 'the robot takes no commands: unlock its brakes and activate FCI',
-}
-
-
-class Reading(NamedTuple):
-    """What the robot said last."""
-
-    stamp: float  # s, the clock that stamps messages
-    position: Array  # (7,) rad
-    velocity: Array  # (7,) rad/s
-    torque: Array  # (7,) N m, external, as the robot estimates it
-    following: Array  # (7,) rad/s, the velocity that it follows
 
 
 class Settings(NamedTuple):
@@ -54,27 +37,6 @@ class Settings(NamedTuple):
     now: Callable[[], float]  # the clock that stamps messages
     period_s: float  # between two motions
     torque_limit: float  # N m, external, at which we brake
-
-
-def errors(state: Any) -> str:
-    """Return the robot's own names of what is wrong now, or else of what ended its motion."""
-    for found in (state.current_errors, state.last_motion_errors):
-        names = [n for n in dir(found) if n[0] != '_' and getattr(found, n) is True]
-        if names:
-            return ', '.join(names)
-    return ''
-
-
-def obstacle(state: Any) -> str:
-    """Return why a robot in this state takes no commands, in words; '' if it does."""
-    mode = state.robot_mode.name
-    named = errors(state)
-    if mode in _WELL and not any(
-        getattr(state.current_errors, n) is True for n in dir(state.current_errors)
-    ):
-        return ''
-    words = _MODES.get(mode, f'the robot is in mode {mode}')
-    return f'{words}: {named}' if named and mode != 'UserStopped' else words
 
 
 class Session:
@@ -89,7 +51,8 @@ class Session:
         self._fault, self._obstacle = '', ''  # until it is cleared; as long as it lasts
         self._wanted: Array | None = None
         self._due = -np.inf
-        self._robot_time, self._alive, self._asked = -1, time.monotonic(), time.monotonic()
+        self._robot_time, self._alive, self._told = -1, time.monotonic(), time.monotonic()
+        self._asking: float | None = None  # since when the robot owes an answer
         self._turn, self._closing = threading.Event(), False
         self._job: Callable[[], None] | None = None
         self._robot: Any = None
@@ -104,14 +67,12 @@ class Session:
 
     def fault(self) -> str:
         """Return why the robot stopped, in words; '' if it did not. To be asked every cycle."""
-        now = time.monotonic()
-        if now - self._asked > _AWAY_S:
-            self._alive = max(self._alive, now)
-        self._asked = now
-        silence = now - self._alive
-        if not self._fault and silence > _SILENCE_S:
-            self.lost = True
-            self._fail(f'connection lost: no new state from the robot for {1e3 * silence:.0f} ms')
+        now, asking = time.monotonic(), self._asking
+        away, self._told = now - self._told > _AWAY_S, now
+        if asking is not None and away:
+            self._asking = now
+        elif asking is not None and now - asking > _SILENCE_S:
+            self._lose(now - asking)
         return self._fault or self._obstacle
 
     def recover(self) -> None:
@@ -162,31 +123,33 @@ class Session:
 
     def _cycle(self, reads: bool) -> None:
         try:
+            self._asking = time.monotonic()
             self._robot.poll_motion()  # raises what ended the last motion
-            if reads:
-                self._look(self._robot.state)
+            state = self._robot.state if reads else None
+            self._asking = None
+            if state is not None:
+                self._look(state)
             self._send()
         except Exception as error:  # franky also raises what has no base but this
             self.lost = self.lost or type(error).__name__ == 'NetworkException'
             prefix = 'connection lost: ' if self.lost else ''
             self._fail(prefix + ' '.join(str(error).split()))
+        self._asking = None
 
     def _look(self, state: Any) -> None:
         """Take a state of the robot, and doubt it."""
-        moving = state.robot_mode.name == 'Move'
+        now = time.monotonic()
         if state.time.to_msec() != self._robot_time:
-            self._robot_time, self._alive = state.time.to_msec(), time.monotonic()
-            following = np.array(state.dq_d) if moving else np.zeros(7)
-            torque = np.array(state.tau_ext_hat_filtered)
-            self.reading = Reading(
-                self._settings.now(), np.array(state.q), np.array(state.dq), torque, following
-            )
+            self._robot_time, self._alive = state.time.to_msec(), now
+            self.reading = read(state, self._settings.now())
+        elif now - self._alive > _SILENCE_S:
+            self._lose(now - self._alive)
         self._obstacle = obstacle(state)
-        if self._obstacle and time.monotonic() < self._due + _RECENT_S:
+        if self._obstacle and now < self._due + _RECENT_S:
             self._fail(self._obstacle)
         pushed = int(np.argmax(np.abs(self.reading.torque)))
         torque = self.reading.torque[pushed]
-        if moving and not self._fault and not abs(torque) <= self._settings.torque_limit:
+        if moves(state) and not self._fault and not abs(torque) <= self._settings.torque_limit:
             self._fail(self._pushed(pushed, torque))
             self._robot.move(self._settings.motion(np.zeros(7)), asynchronous=True)
 
@@ -210,6 +173,11 @@ class Session:
         self.sent += 1
         period = self._settings.period_s
         self._due = max(self._due, now - period) + period  # one per period, and no burst
+
+    def _lose(self, silence: float) -> None:
+        """Give the connection up."""
+        self.lost = True
+        self._fail(f'connection lost: no new state from the robot for {1e3 * silence:.0f} ms')
 
     def _fail(self, text: str) -> None:
         """Keep the first fault; from now on nothing is sent."""

@@ -7,7 +7,6 @@ which the robot stops by itself. What this thread may do, franky's own limits sa
 to the acceleration and jerk that the bridge keeps to.
 """
 
-from dataclasses import dataclass
 import importlib
 import time
 from types import ModuleType
@@ -18,48 +17,17 @@ import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.bridge import clamping
-from emppi_ros.config import key, one_of, positive
 from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import Reading, Session, Settings
+from emppi_ros.nodes.backends.fci_config import FrankyConfig, doubts
 from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
 from emppi_ros.nodes.parameters import declare_again
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _JOINTS = 7
-_SHORTEST_S, _LONGEST_S = 0.02, 0.1
-_USUAL_TORQUE, _USUAL_FORCE = 20.0, 20.0  # N m and N, of Franka's own examples
 _LAG_S = 0.008  # of franky behind a command that changes as fast as it may, half a period more
 _RECOVERIES, _WITHIN_S = 3, 600.0
-
-
-@dataclass(frozen=True)
-class FrankyConfig:
-    """Settings of the backend `franky`."""
-
-    fci_address: str = key('', doc='backend franky: network address of the robot')
-    realtime: str = one_of(
-        'enforce',
-        'ignore',
-        default='enforce',
-        doc='backend franky: whether Linux must be PREEMPT_RT',
-    )
-    motion_duration_s: float = key(
-        _LONGEST_S,
-        check=lambda value: _SHORTEST_S <= value <= _LONGEST_S,
-        allowed=f'from {_SHORTEST_S:g} to {_LONGEST_S:g}',
-        doc='backend franky: how long a velocity is held without a new command',
-    )
-    move_rate_hz: float = positive(125.0, doc='backend franky: motions per second')
-    collision_torque_nm: float = positive(
-        _USUAL_TORQUE, doc='backend franky: torque at a joint at which the robot stops by reflex'
-    )
-    collision_force_n: float = positive(
-        _USUAL_FORCE, doc='backend franky: force at the hand at which the robot stops by reflex'
-    )
-    external_torque_nm: float = positive(
-        10.0, doc='backend franky: torque at a joint at which the bridge stops the arm'
-    )
 
 
 class FrankyBackend(Backend):
@@ -79,7 +47,7 @@ class FrankyBackend(Backend):
                 f"backend 'franky' measures what it commands, but robot {robot.name!r} has other "
                 '`joints` than `commanded`'
             )
-        self._robot, self._logger = robot, node.get_logger()
+        self._robot = robot
         self._config = config = declare_again(node, FrankyConfig)
         if not config.fci_address:
             raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
@@ -90,7 +58,8 @@ class FrankyBackend(Backend):
         # how long the arm may go on with a velocity until it brakes
         self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
         self._fastest = np.array(robot.limits.velocity)
-        self._warn()
+        for text in doubts(config):
+            node.get_logger().warning(text)
         clock = node.get_clock()
         settings = Settings(
             self._connect,
@@ -186,19 +155,6 @@ class FrankyBackend(Backend):
         api = self._api
         duration = api.Duration(round(1e3 * self._config.motion_duration_s))
         return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
-
-    def _warn(self) -> None:
-        config = self._config
-        if config.collision_torque_nm > _USUAL_TORQUE or config.collision_force_n > _USUAL_FORCE:
-            self._logger.warning(
-                f'collision thresholds of {config.collision_torque_nm:g} N m and '
-                f'{config.collision_force_n:g} N: the usual are {_USUAL_TORQUE:g} and '
-                f'{_USUAL_FORCE:g}'
-            )
-        if config.realtime == 'ignore':
-            self._logger.warning(
-                'realtime: ignore is for simulated robots; a real one stops on late packets'
-            )
 
 
 def _import() -> ModuleType:
