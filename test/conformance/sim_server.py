@@ -69,6 +69,7 @@ def answer(server, line):
     elif word == 'measure':
         arm = server.physics_sim.get_robot_state()
         now = {key: [float(x) for x in arm[key]] for key in ('q', 'dq')}
+        now |= {'success': server.comm.success_rate}
         now |= {'errors': [i for i, on in enumerate(state['errors']) if on]}
         print(json.dumps(now), flush=True)
 

@@ -3,41 +3,15 @@
 import signal
 import time
 
+from franka_oracle import assert_gentle
 import numpy as np
 import pytest
-
-from emppi_ros.bridge import clamping
-from emppi_ros.tasks.robot import load_robot
 
 pytestmark = pytest.mark.timeout(120)
 AT_REST = 5e-3  # rad/s; while driven it is a hundred times that
 COMMUNICATION = 25  # number of communication_constraints_violation
 JOINT_REFLEX = 6
 SOON_S = 0.1  # to tell of a fault
-ROUNDING = 1.001  # commands are doubles, but limits are met exactly
-
-
-def derivatives(rows):
-    """
-    Return acceleration and jerk (n, 7) of commands, backwards, where none was lost near by.
-
-    What the robot makes up for a command that came late is not ours; nor is its return to ours.
-    """
-    velocity, ids = rows['dq_c'], rows['id']
-    steady = np.concatenate([[False], np.diff(ids) == 1]) & (rows['extrapolated'] == 0)
-    near = np.convolve(~steady, np.ones(41), 'same') > 0  # 20 ms before and after
-    acceleration = np.diff(velocity, axis=0) / 1e-3
-    jerk = np.diff(acceleration, axis=0) / 1e-3
-    return acceleration[~near[1:]], jerk[~near[2:]]
-
-
-def assert_gentle(rows):
-    """Assert half the acceleration and a fifth of the jerk."""
-    robot = load_robot('fr3')
-    acceleration, jerk = derivatives(rows)
-    assert len(jerk) > 0.5 * len(rows)
-    assert np.all(np.abs(acceleration) <= ROUNDING * clamping.usable_acceleration(robot))
-    assert np.all(np.abs(jerk) <= ROUNDING * clamping.usable_jerk(robot))
 
 
 def tracking_error(rows, log, lag):
