@@ -13,6 +13,7 @@ import numpy as np
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 import yaml
@@ -27,6 +28,7 @@ from emppi_ros.tasks.robot import load_robot
 TASK = 'fr3_follow'
 CENTRE, RADIUS, TURN_S = np.array([0.5, 0.1, 0.25]), 0.12, 12.0  # of the target's slow circle
 TRACKER_HZ = 50.0
+_EVERY = QoSProfile(depth=5000)  # none is lost while this process is kept waiting
 _BRIDGE = {'fci_address': '127.0.0.1', 'realtime': 'ignore'}
 
 
@@ -51,7 +53,7 @@ class Operator(Node):
         self.bridge, self.planner = {}, {}  # what they said last
         self.stamps, self.states = [], []  # one per command; one per state of the bridge
         self.create_subscription(DiagnosticArray, '/diagnostics', self._hear, 10)
-        self.create_subscription(JointState, 'emppi/applied', self._note, qos.DEFAULT)
+        self.create_subscription(JointState, 'emppi/applied', self._note, _EVERY)
         self.create_timer(1.0 / TRACKER_HZ, self._track)
 
     def arm(self, armed):

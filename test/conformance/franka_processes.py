@@ -19,7 +19,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SIM = Path(os.environ.get('EMPPI_FRANKA_SIM', ROOT / '.venv-franka-sim')) / 'bin' / 'python'
+SIM = ROOT / os.environ.get('EMPPI_FRANKA_SIM', '.venv-franka-sim') / 'bin' / 'python'
 PORT = 1337  # libfranka knows no other
 ROW = np.dtype(
     [('t', 'f8'), ('extrapolated', 'f8'), ('id', 'i8'), ('dq_c', 'f8', 7), ('q', 'f8', 7)]
