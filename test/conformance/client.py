@@ -57,7 +57,7 @@ def drive(backend, robot, seconds, speed, seed, orders, measured):
         bounds = clamping.velocity_bounds(robot, measured.position, PERIOD_S)
         wanted = None if wanted is None else clamping.clamp(wanted, *bounds)
         command = shaping.shape(robot, command, wanted, measured.position, PERIOD_S)
-        followed = backend.send(Cycle(now, command.value, measured.position, not rest))
+        followed = backend.send(Cycle(now, command, measured.position, not rest))
         if not moving and np.max(np.abs(measured.velocity)) > 0.3 * speed:
             moving = True
             say(moving=True)

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.bridge import clamping
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import Cycle
@@ -22,6 +23,7 @@ ROBOT = load_robot('fr3')
 HOME = np.array(ROBOT.home)
 FRANKY_FASTEST = np.array([2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61])  # of version 2.0
 SPEED = np.full(7, 0.2)
+COMMAND = Command(SPEED, np.zeros(7), np.zeros(7))
 
 
 class NetworkException(Exception):  # noqa: N818
@@ -44,6 +46,18 @@ class Limit:
         return self._now
 
 
+def urdf(robot):
+    """Return what a robot says of itself, without its prefix."""
+    limits = robot.limits
+    rows = zip(limits.position.lower, limits.position.upper, limits.velocity, strict=True)
+    joints = (
+        f'<joint name="joint{i}" type="revolute">'
+        f'<limit lower="{a}" upper="{b}" velocity="{v}"/></joint>'
+        for i, (a, b, v) in enumerate(rows, 1)
+    )
+    return f'<robot name="r">{"".join(joints)}</robot>'
+
+
 class FakeRobot:
     """Moves as it is told; breaks as `world` says."""
 
@@ -52,6 +66,7 @@ class FakeRobot:
             raise NetworkException('Connection refused')
         world.robots.append(self)
         self.world, self.address, self.settings, self.began = world, address, settings, time.time()
+        self.model_urdf = urdf(world.says)
         self.joint_velocity_limit = Limit(FRANKY_FASTEST)
         self.joint_acceleration_limit = Limit([15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0])
         self.joint_jerk_limit = Limit([7500.0, 3750.0, 5000.0, 6250.0, 7500.0, 1e4, 1e4])
@@ -104,6 +119,7 @@ def world(monkeypatch):
     made = SimpleNamespace(
         moves=[], robots=[], errors=(), mode='Idle', torque=np.zeros(7), raised=None,
         silent=False, delay=0.0, unreachable=False, stubborn=False, recoveries=0,
+        says=ROBOT,
     )  # fmt: skip
     module = SimpleNamespace(
         Robot=lambda *a, **k: FakeRobot(made, *a, **k),
@@ -146,7 +162,8 @@ def send(backend, velocity=SPEED, engaged=True, times=1):
     """Send as the bridge does, which asks for faults too."""
     for _ in range(times):
         backend.fault()
-        backend.send(Cycle(time.monotonic(), velocity, HOME, engaged))
+        command = Command(velocity, np.zeros(7), np.zeros(7))
+        backend.send(Cycle(time.monotonic(), command, HOME, engaged))
         time.sleep(0.004)
 
 
@@ -161,8 +178,8 @@ def test_motions_are_short_and_within_our_limits(connect, world):
     motion = sent(connect(), world)
     assert np.allclose(motion.velocity, SPEED) and motion.ms == 100 and motion.dynamics == 'max'
     (robot,) = world.robots
-    assert np.allclose(robot.joint_acceleration_limit.get(), 5.0)  # half of FR3's
-    assert np.allclose(robot.joint_jerk_limit.get(), 1000.0)  # a fifth
+    assert np.allclose(robot.joint_acceleration_limit.get(), clamping.usable_acceleration(ROBOT))
+    assert np.allclose(robot.joint_jerk_limit.get(), clamping.usable_jerk(ROBOT))
     assert robot.settings['realtime_config'] == 'enforce' and robot.address == '10.0.0.2'
     assert robot.settings['default_torque_threshold'] == 20.0
 
@@ -199,7 +216,7 @@ def test_the_robot_itself_says_where_it_is_and_what_it_follows(connect, world):
     assert np.allclose(measured.position, HOME) and len(measured.external_torque) == 7
     sent(backend, world)
     until(lambda: np.any(backend.session.reading.following))
-    assert np.allclose(backend.send(Cycle(0.0, 2 * SPEED, HOME, True)), SPEED)
+    assert np.allclose(backend.send(Cycle(0.0, COMMAND, HOME, True)), SPEED)
     until(lambda: backend.measure() is not None)
     assert backend.measure() is None or backend.measure() is None  # the same is told only once
 
@@ -312,6 +329,22 @@ def test_a_robot_that_does_not_answer_is_named(connect, world):
     world.unreachable = True
     with pytest.raises(ConfigError, match=r'10\.0\.0\.2: Connection refused'):
         connect()
+
+
+def test_another_robot_is_refused(connect, world):
+    world.says = load_robot('panda')
+    with pytest.raises(ConfigError, match=r"is another: joint 'fr3_joint1'.* only 2\.175"):
+        connect()
+
+
+def test_a_bridge_that_was_away_goes_on_from_where_the_arm_has_braked(connect, world):
+    backend, now = connect(), 100.0
+    assert not backend.resume(now).value.any()  # nothing was sent yet
+    backend.send(Cycle(now, COMMAND, HOME, True))
+    assert backend.resume(now + 0.09) is None  # the motion goes on for 100 ms
+    usable = clamping.usable_acceleration(ROBOT)
+    assert np.allclose(backend.resume(now + 0.12).value, 0.2 - usable * 0.02)
+    assert not backend.resume(now + 1.0).value.any()
 
 
 def test_without_franky_the_extra_is_named(connect, monkeypatch):

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
-from emppi_ros.bridge import clamping
+from emppi_ros.bridge import clamping, description
+from emppi_ros.bridge.shaping import Command
 from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import Reading, Session, Settings
 from emppi_ros.nodes.backends.fci_config import FrankyConfig, doubts
@@ -54,6 +55,7 @@ class FrankyBackend(Backend):
         self._api = _import()
         self._recovered: list[float] = []
         self._told: Reading | None = None
+        self._last = np.zeros(_JOINTS), -np.inf  # velocity, and when it was sent
         self.delay_s = 0.5 / config.move_rate_hz + _LAG_S
         # how long the arm may go on with a velocity until it brakes
         self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
@@ -91,9 +93,20 @@ class FrankyBackend(Backend):
         else:
             lower, upper = clamping.velocity_bounds(self._robot, cycle.position, self._blind_s)
             lower, upper = np.maximum(lower, -self._fastest), np.minimum(upper, self._fastest)
-            self.session.want(clamping.clamp(value, lower, upper))
+            self._last = clamping.clamp(value, lower, upper), cycle.time
+            self.session.want(self._last[0])
         reading = self.session.reading
         return np.zeros_like(value) if reading is None else reading.following
+
+    def resume(self, now: float) -> Command | None:
+        """Return how the arm brakes, or rests, after a motion that none followed; else None."""
+        velocity, sent_at = self._last
+        alone = now - sent_at - self._config.motion_duration_s
+        if alone <= 0.0:
+            return None
+        slower = np.abs(velocity) - alone * clamping.usable_acceleration(self._robot)
+        zero = np.zeros_like(velocity)
+        return Command(np.sign(velocity) * np.maximum(slower, 0.0), zero, zero)
 
     def measure(self) -> Measured | None:
         """Return what the robot said last; None if that is not new."""
@@ -139,6 +152,8 @@ class FrankyBackend(Backend):
             default_force_threshold=config.collision_force_n,
             realtime_config=kinds.Enforce if config.realtime == 'enforce' else kinds.Ignore,
         )
+        if wrong := misfits(self._robot, getattr(made, 'model_urdf', '')):
+            raise ConfigError(f'the robot at {config.fci_address} is another: {"; ".join(wrong)}')
         # not as shares of franky's limits, which are those of the older FER on every robot
         for limit, wanted in (
             (made.joint_acceleration_limit, clamping.usable_acceleration(self._robot)),
@@ -155,6 +170,13 @@ class FrankyBackend(Backend):
         api = self._api
         duration = api.Duration(round(1e3 * self._config.motion_duration_s))
         return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
+
+
+def misfits(robot: Robot, urdf: str) -> list[str]:
+    """Return what a robot says of itself that is not so, a sentence each; '' says nothing."""
+    for i, name in enumerate(robot.commanded, 1):  # it may not know its prefix
+        urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
+    return description.check(robot, urdf) if urdf else []
 
 
 def _import() -> ModuleType:
