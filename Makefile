@@ -1,10 +1,14 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emppi_installed
+FRANKA_SIM ?= .venv-franka-sim
+CONFORMANCE ?= .venv-conformance
+CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
+MINUTES ?= 30
 
 help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
@@ -12,6 +16,8 @@ help:
 	@echo "make test      all tests"
 	@echo "make lint      ruff: rules and format"
 	@echo "make bench     the planner against bare physics"
+	@echo "make conformance   backend franky, and the limiter, against franka-sim"
+	@echo "make soak MINUTES=30   the whole graph with franka-sim, and what it costs"
 
 install: $(STAMP)
 
@@ -33,5 +39,21 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
 
+# Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
+$(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
+	@.ci/install-franka-sim "$(FRANKA_SIM)"
+	@touch $@
+
+$(CONFORMANCE_STAMP): setup.py setup.cfg pyproject.toml .ci/install
+	@.ci/install "$(CONFORMANCE)"
+	@$(CONFORMANCE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[franka]'
+	@touch $@
+
+conformance: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python -m pytest test/conformance
+
+soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
+
 clean:
-	rm -rf $(VENV) build install log out *.egg-info
+	rm -rf $(VENV) $(CONFORMANCE) $(FRANKA_SIM) build install log out *.egg-info

@@ -18,7 +18,7 @@ from emppi_ros.model import scene
 from emppi_ros.tasks import published
 
 Array = npt.NDArray[np.float64]
-BACKENDS = ('forward', 'trajectory', 'dry-run')  # each a file in nodes/backends
+BACKENDS = ('forward', 'trajectory', 'franky', 'dry-run')  # each a file in nodes/backends
 
 
 @dataclass(frozen=True)
