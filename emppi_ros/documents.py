@@ -14,7 +14,8 @@ import yaml
 
 from emppi_ros.errors import ConfigError, EmppiError
 
-MAX_BYTES = 1 << 15  # a task file has a few thousand; so many are read in half a second
+MAX_DEPTH = 32  # levels; a task has five
+MAX_BYTES = 1 << 15  # characters, read in half a second
 
 
 class Document(dict[str, Any]):
@@ -26,11 +27,19 @@ class Document(dict[str, Any]):
 class _Loader(yaml.SafeLoader):
     """Safe loader that refuses duplicate keys and aliases, and reads 1e-4 as a number."""
 
+    depth = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark
             raise ConfigError(f'line {mark.line + 1}: YAML aliases (*name) are not allowed')
-        return super().compose_node(parent, index)
+        if self.depth == MAX_DEPTH:
+            line = self.peek_event().start_mark.line + 1
+            raise ConfigError(f'line {line}: nested more than {MAX_DEPTH} levels deep')
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -57,7 +66,9 @@ _MISFITS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 def parse(text: str, where: str) -> dict[str, Any]:
     """Return the mapping in a YAML text; `where` names its source in errors."""
     if len(text) > MAX_BYTES:
-        raise ConfigError(f'{where}: {len(text)} characters; at most {MAX_BYTES} are read')
+        raise ConfigError(
+            f'{where}: more than {MAX_BYTES} characters; a task file has a few thousand'
+        )
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -104,6 +115,8 @@ def located(error: EmppiError, where: str, data: object) -> EmppiError:
 def load(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file."""
     try:
-        return parse(path.read_text(encoding='utf-8'), str(path))
+        with path.open(encoding='utf-8') as file:
+            text = file.read(MAX_BYTES + 1)  # and no more, whatever it is
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
+    return parse(text, str(path))
