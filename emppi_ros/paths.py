@@ -53,6 +53,8 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
 
 def find_scene(name: str, beside: Path | None = None) -> Path:
     """Return an MJCF file: looked for beside the task's YAML first, then among our assets."""
+    if '..' in Path(name).parts:
+        raise ConfigError(f'scene {name!r}: give it beside the task, or as an absolute path')
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
     for folder in folders:
         if _is_file(folder / name):

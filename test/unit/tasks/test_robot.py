@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros import config
+from emppi_ros import config, paths
 from emppi_ros.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.tasks import robot as robots
 from emppi_ros.tasks.joints import select_joints
@@ -153,4 +153,4 @@ def test_a_home_in_degrees_is_refused(tmp_path):
     path.write_text(text.replace('0.0938, 0.0, -2.7244', '5.37, 0.0, -156.1'))
     words = r'line 9: home: 5.37 of panda_joint2 is not between lower -1.7628 and upper 1.7628'
     with pytest.raises(ConfigError, match=words):
-        load_robot(str(path))
+        robots.load_robot(str(path))
