@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test fuzz lint bench clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -10,6 +10,7 @@ help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
+	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff: rules and format"
 	@echo "make bench     the planner against bare physics"
 
@@ -25,6 +26,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# 100 000 YAML texts, 1 000 000 messages, 200 000 of them into the bridge
+fuzz: $(STAMP)
+	EMPPI_FUZZ_YAML=100000 EMPPI_FUZZ_MESSAGES=1000000 EMPPI_FUZZ_STREAM=200000 \
+	    $(BIN)/python -m pytest test/fuzz -s
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

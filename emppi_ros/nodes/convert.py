@@ -83,6 +83,7 @@ def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     """Return a plan that the robot can follow, or raise PlanError."""
     name = _POINT_FIELD[robot.command]
     width = len(message.joint_names)
+    _check_length(message)
     for i, point in enumerate(message.points):
         if len(getattr(point, name)) != width:
             raise PlanError(
@@ -129,6 +130,7 @@ def write_trajectory(robot: Robot, trajectory: Trajectory) -> JointTrajectory:
 def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
     """Return a trajectory in the robot's order, or PlanError where a controller refuses it."""
     names, points = list(message.joint_names), message.points
+    _check_length(message)
     if sorted(names) != sorted(robot.commanded):
         raise PlanError(f'trajectory for joints {", ".join(names)}')
     fields = [
@@ -180,6 +182,12 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
 def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
     """Return a command to a forward command controller."""
     return Float64MultiArray(data=_doubles(np.asarray(command)))
+
+
+def _check_length(message: JointTrajectory) -> None:
+    """Raise PlanError before time is spent on points that nobody will follow."""
+    if len(message.points) > plans.MAX_POINTS:
+        raise PlanError(f'{len(message.points)} points, at most {plans.MAX_POINTS}')
 
 
 def _split(seconds: float) -> dict[str, int]:

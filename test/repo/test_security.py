@@ -36,7 +36,7 @@ def sins(source: str) -> list[str]:
             found += [called.attr] * ((called.value.id, called.attr) in UNSAFE)
         for word in node.keywords:
             wanted = {'allow_pickle': True, 'shell': True}.get(word.arg)
-            found += [word.arg] * (wanted and ast.unparse(word.value) != 'False')
+            found += [word.arg] * bool(wanted and ast.unparse(word.value) != 'False')
     return found
 
 
