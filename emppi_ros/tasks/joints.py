@@ -55,6 +55,6 @@ def select_joints(
         if bad.any():
             which = [name for name, b in zip(wanted, bad, strict=True) if b]
             raise JointStateError(
-                f'{quantity} of {", ".join(which)} is not a finite number up to {_LARGEST:g}'
+                f'{quantity} of {", ".join(which)} is not finite, or beyond {_LARGEST:g}'
             )
     return out
