@@ -160,7 +160,7 @@ def belief(rng, task, good):
         for f in good.fields
     ]
     message.point_step, message.row_step, message.data = good.point_step, good.row_step, good.data
-    huge = [0, 1, 7, 2**16, 2**31, 2**32 - 1]
+    huge = [0, 1, 7, 2**16, 2**31, 2**32 - 1, 2**32 - 2**20, 2**31 + 2**20]
     for how in rng.permutation(9)[: rng.integers(0, 3)]:
         field = message.fields[rng.integers(len(message.fields))]
         if how == 0:
@@ -172,11 +172,11 @@ def belief(rng, task, good):
             message.data = message.data[: rng.integers(len(message.data) + 1)]
         elif how in (2, 3, 4):
             name = ('width', 'height', 'point_step')[how - 2]
-            setattr(message, name, huge[rng.integers(6)])
+            setattr(message, name, huge[rng.integers(8)])
         elif how == 5:
-            field.offset = huge[rng.integers(6)]
+            field.offset = huge[rng.integers(8)]
         elif how == 6:
-            field.datatype, field.count = int(rng.integers(256)), huge[rng.integers(6)]
+            field.datatype, field.count = int(rng.integers(256)), huge[rng.integers(8)]
         elif how == 7:
             field.name = NAMES[rng.integers(len(NAMES))]
         else:

@@ -182,3 +182,12 @@ def test_messages_of_a_size_that_nobody_needs_are_refused_at_once():
             read(message)
         assert time.thread_time() - began < 1.0
         assert len(str(refused.value)) < 2100
+
+
+@pytest.mark.parametrize('offset', [17, 2**31 - 8, 2**31, 2**32 - 2**20, 2**32 - 8, 2**32 - 1])
+def test_a_field_outside_of_its_point_is_not_read(offset):
+    """NumPy takes such an offset for a negative one: the process read elsewhere, or died."""
+    message = cases.good_belief(TASK)
+    message.fields[2].offset = offset
+    with pytest.raises(EmppiError, match='is outside of a point of 24 bytes'):
+        cloud.read_belief(TASK, message)
