@@ -93,7 +93,9 @@ def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     plan = Plan(
         to_seconds(message.header.stamp),
         np.array([to_seconds(point.time_from_start) for point in message.points]),
-        np.array([getattr(point, name) for point in message.points]).reshape(-1, width),
+        np.array([getattr(point, name) for point in message.points]).reshape(
+            len(message.points), width
+        ),
     )
     return plans.check(robot, message.joint_names, plan, now)
 

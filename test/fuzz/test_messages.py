@@ -191,3 +191,9 @@ def test_a_field_outside_of_its_point_is_not_read(offset):
     message.fields[2].offset = offset
     with pytest.raises(EmppiError, match='is outside of a point of 24 bytes'):
         cloud.read_belief(TASK, message)
+
+
+def test_a_plan_of_nothing_is_refused_by_name():
+    for empty in (JointTrajectory(), JointTrajectory(points=[JointTrajectoryPoint()])):
+        with pytest.raises(EmppiError, match='plan for joints none'):
+            convert.read_plan(ROBOT, empty, 0.0)
