@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench conformance soak clean
+.PHONY: help install demo test fuzz lint bench conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,6 +14,7 @@ help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
+	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff: rules and format"
 	@echo "make bench     the planner against bare physics"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
@@ -31,6 +32,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# 100 000 YAML texts, 1 000 000 messages, 200 000 of them into the bridge
+fuzz: $(STAMP)
+	EMPPI_FUZZ_YAML=100000 EMPPI_FUZZ_MESSAGES=1000000 EMPPI_FUZZ_STREAM=200000 \
+	    $(BIN)/python -m pytest test/fuzz -s
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -82,7 +82,9 @@ class Commander:
         if self._bridge is None:
             command = shaping.at_rest(self._robot, position)
             if self._robot.command == 'velocity' and np.max(np.abs(velocity)) > _AT_REST:
-                command = command._replace(value=velocity.copy())  # left moving: brake from there
+                limit = np.array(self._robot.limits.velocity)  # a measurement may be anything
+                # left moving: brake from there
+                command = command._replace(value=np.clip(velocity, -limit, limit))
             self._bridge = Bridge(command)
         if self._monitor.fault is not None:
             self.trip(self._monitor.fault)

@@ -101,6 +101,13 @@ class Robot:
                 raise ConfigError(f'limits: {name}: every value must be above 0')
         if any(a >= b for a, b in zip(limits.position.lower, limits.position.upper, strict=True)):
             raise ConfigError('limits: position: every lower must be below its upper')
+        for name, low, high in zip(
+            self.commanded, limits.position.lower, limits.position.upper, strict=True
+        ):
+            if not low <= (home := self.home[self.joints.index(name)]) <= high:
+                raise ConfigError(
+                    f'home: {home:g} of {name} is not between lower {low:g} and upper {high:g}'
+                )
         self._check_published()
 
     def _check_published(self) -> None:
