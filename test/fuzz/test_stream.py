@@ -17,6 +17,7 @@ import message_cases as cases
 
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.monitors import Measurement
+from emppi_ros.bridge.plan import make
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import convert
@@ -63,7 +64,11 @@ def stream(robot, rng, count):
     now, plans = 0.0, 0
     for _ in range(count):
         try:
-            if rng.random() < 0.5:
+            kind = rng.random()
+            if kind < 0.2:  # a good one, so that there is motion to disturb
+                rows = rng.uniform(-0.5, 0.5, (10, 7)) * robot.limits.velocity
+                commander.receive(make(robot, now, np.zeros(7), rows, 0.05, 'linear'))
+            elif kind < 0.5:
                 message = cases.trajectory(rng, robot)
                 plan = convert.read_plan(robot, message, cases.NOW)
                 commander.receive(plan._replace(start=plan.start - cases.NOW + now))
@@ -75,7 +80,7 @@ def stream(robot, rng, count):
             pass
         if not commander.ready:
             continue
-        if rng.random() < 0.1:
+        if rng.random() < 0.4:
             arm(commander, now)
         for _ in range(rng.integers(1, 4)):
             now += dt
