@@ -1,18 +1,25 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench faults clean
+.PHONY: help install demo test fuzz lint bench faults conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emppi_installed
+FRANKA_SIM ?= .venv-franka-sim
+CONFORMANCE ?= .venv-conformance
+CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
+MINUTES ?= 30
 
 help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
+	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff: rules and format"
 	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
 	@echo "make bench     the planner against bare physics"
+	@echo "make conformance   backend franky, and the limiter, against franka-sim"
+	@echo "make soak MINUTES=30   the whole graph with franka-sim, and what it costs"
 
 install: $(STAMP)
 
@@ -27,6 +34,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest
 
+# 100 000 YAML texts, 1 000 000 messages, 200 000 of them into the bridge
+fuzz: $(STAMP)
+	EMPPI_FUZZ_YAML=100000 EMPPI_FUZZ_MESSAGES=1000000 EMPPI_FUZZ_STREAM=200000 \
+	    $(BIN)/python -m pytest test/fuzz -s
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,5 +51,21 @@ FAULTS ?= 3000
 faults: $(STAMP)
 	EMPPI_FAULTS=$(FAULTS) PYTHONPATH=test/ros/faults $(BIN)/python -m faultlab.matrix
 
+# Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
+$(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
+	@.ci/install-franka-sim "$(FRANKA_SIM)"
+	@touch $@
+
+$(CONFORMANCE_STAMP): setup.py setup.cfg pyproject.toml .ci/install
+	@.ci/install "$(CONFORMANCE)"
+	@$(CONFORMANCE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[franka]'
+	@touch $@
+
+conformance: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python -m pytest test/conformance
+
+soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
+
 clean:
-	rm -rf $(VENV) build install log out *.egg-info
+	rm -rf $(VENV) $(CONFORMANCE) $(FRANKA_SIM) build install log out *.egg-info

@@ -49,6 +49,8 @@ setup(
         'tqdm',
     ],
     extras_require={
+        # backend `franky`: libfranka inside, for an FR3
+        'franka': ['franky-control>=2.0'],
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
             'ros-kilted-common-interfaces',

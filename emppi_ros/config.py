@@ -3,80 +3,22 @@ YAML to frozen, validated dataclasses.
 
 `load(path)` reads one mapping; `build(cls, mapping, where)` turns it into a frozen
 dataclass, checks every value against its annotation and its `check`, and raises
-`ConfigError` with the file, the dotted key, what was found and what is allowed.
+`ConfigError` with the file, the line, the key, what was found and what is allowed.
 """
 
 from collections.abc import Callable, Mapping
 import dataclasses
-from pathlib import Path
-import re
 import sys
 import types
 import typing
 from typing import Any, TypeVar
 
-import yaml
-
+from emppi_ros.documents import load, located, parse  # noqa: F401  (read, then build)
 from emppi_ros.errors import ConfigError, unknown
 
 T = TypeVar('T')
 
-MAX_BYTES = 1 << 20  # a task file is a few kilobytes; anything larger is a mistake
 MAX_INT = 1_000_000_000  # nothing here is counted in billions
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe loader that refuses duplicate keys and aliases, and reads 1e-4 as a number."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise ConfigError(f'line {mark.line + 1}: YAML aliases (*name) are not allowed')
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} is no string')
-            if key in seen:
-                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} given twice')
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# PyYAML follows YAML 1.1, where 1e-4 (no dot) and 1.5e3 (no sign) are strings
-_Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float',
-    re.compile(r'^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$'),
-    list('-+.0123456789'),
-)
-# what PyYAML raises for an explicit tag whose value does not fit, such as `!!int ""`
-_MISFITS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
-
-
-def parse(text: str, where: str) -> dict[str, Any]:
-    """Return the mapping in a YAML text; `where` names its source in errors."""
-    if len(text) > MAX_BYTES:
-        raise ConfigError(f'{where}: {len(text)} characters; at most {MAX_BYTES} are read')
-    try:
-        data = yaml.load(text, Loader=_Loader)
-    except ConfigError as error:
-        raise ConfigError(f'{where}: {error}') from None
-    except (yaml.YAMLError, *_MISFITS) as error:
-        raise ConfigError(f'{where}: not valid YAML: {error}') from None
-    if not isinstance(data, dict):
-        raise ConfigError(f'{where}: expected a mapping of keys, found {type(data).__name__}')
-    return data
-
-
-def load(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file."""
-    try:
-        return parse(path.read_text(encoding='utf-8'), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f'{path}: cannot be read: {error}') from None
 
 
 def key(
@@ -108,8 +50,21 @@ def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> An
     return key(default, check=lambda v: v in names, allowed='one of ' + ', '.join(names), doc=doc)
 
 
+def between(low: float, high: float, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for a number that makes sense between two bounds only."""
+    allowed = f'from {low:g} to {high:g}'
+    return key(default, check=lambda value: low <= value <= high, allowed=allowed, doc=doc)
+
+
 def build(cls: type[T], data: object, where: str) -> T:
-    """Return `cls` built from a mapping, or raise ConfigError naming the key at fault."""
+    """Return `cls` built from a mapping, or raise ConfigError naming line and key at fault."""
+    try:
+        return _build(cls, data, where)
+    except ConfigError as error:
+        raise located(error, where, data) from None
+
+
+def _build(cls: type[T], data: object, where: str) -> T:
     if not isinstance(data, Mapping):
         raise ConfigError(f'{where}: expected a mapping of keys, found {_show(data)}')
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -144,7 +99,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         (hint,) = (arg for arg in args if arg is not type(None))
         return _convert(value, hint, where)
     if dataclasses.is_dataclass(hint):
-        return build(hint, value, where)  # type: ignore[arg-type]
+        return _build(hint, value, where)  # type: ignore[arg-type]
     if origin is tuple and isinstance(value, list):
         return tuple(_convert(v, args[0], f'{where}[{i}]') for i, v in enumerate(value))
     if origin in (dict, Mapping) and isinstance(value, dict):
@@ -178,5 +133,7 @@ def _words(hint: Any) -> str:
 
 
 def _show(value: object) -> str:
+    if type(value) is int and abs(value) > MAX_INT:
+        return f'a whole number of {value.bit_length()} bits'  # Python writes none of any length
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + '...'

@@ -3,9 +3,15 @@
 from collections.abc import Iterable
 import difflib
 
+LONGEST = 2000  # characters of an error: it may quote a message of any size
+
 
 class EmppiError(Exception):
     """Base of all errors that this package raises on purpose."""
+
+    def __init__(self, text: str = '') -> None:
+        """Keep the beginning of a long text, which says where and what."""
+        super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + ' [...]')
 
 
 class ConfigError(EmppiError):

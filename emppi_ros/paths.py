@@ -28,6 +28,13 @@ def available(kind: str) -> list[str]:
     return sorted(path.stem for path in (share() / 'config' / kind).glob('*.yaml'))
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name longer than a file's may be
+        return False
+
+
 def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     """
     Return the YAML file that `name` means: a path, or the name of one in config/<kind>.
@@ -36,7 +43,7 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     """
     if name.endswith(('.yaml', '.yml')):
         for path in (*([beside / name] if beside else []), Path(name)):
-            if path.is_file():
+            if _is_file(path):
                 return path
         raise ConfigError(f'{name}: no such file')
     if name not in available(kind):
@@ -46,9 +53,11 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
 
 def find_scene(name: str, beside: Path | None = None) -> Path:
     """Return an MJCF file: looked for beside the task's YAML first, then among our assets."""
+    if '..' in Path(name).parts:
+        raise ConfigError(f'scene {name!r}: give it beside the task, or as an absolute path')
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
     for folder in folders:
-        if (folder / name).is_file():
+        if _is_file(folder / name):
             return folder / name
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))

@@ -43,7 +43,10 @@ def generate_launch_description() -> LaunchDescription:
             name=spec.name,
             namespace=told['namespace'],
             parameters=[told['params_file'], dict(spec.parameters), use_sim_time],
-            arguments=['--ros-args', '--log-level', told['log_level']],
+            arguments=[
+                *('--ros-args', '--log-level', told['log_level']),
+                *('--enclave', f'/emppi/{spec.name}'),  # for SROS 2; of no effect without it
+            ],
             condition=IfCondition(told['simulate']) if spec.simulated_only else None,
             output='screen',
         )

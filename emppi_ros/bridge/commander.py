@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import faults, machine, shaping, watchdog
+from emppi_ros.bridge import faults, machine, monitors, shaping, watchdog
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.bridge.shaping import Command
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
@@ -19,9 +20,16 @@ _AT_REST = 0.05  # rad/s or m/s: a measured velocity above that is braked, not c
 class Commander:
     """Arms, pauses, follows plans, brakes and holds; knows nothing before it has measured."""
 
-    def __init__(self, config: BridgeConfig, robot: Robot, delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        config: BridgeConfig,
+        robot: Robot,
+        delay_s: float = 0.0,
+        doubts: MonitorConfig | None = None,
+    ) -> None:
         """Start disarmed; the robot moves `delay_s` after it is commanded to."""
         self._config, self._robot, self._delay = config, robot, delay_s
+        self._doubts, self._monitor = doubts or MonitorConfig(), monitors.begin()
         self._longest = 2.0 / config.rate_hz  # from one command to the next, if all is well
         self._bridge: Bridge | None = None
         self._stepped_at = -np.inf
@@ -64,14 +72,22 @@ class Commander:
             return ''
         return 'waiting for a plan' if self._bridge.overdue is None else 'the plan is late'
 
-    def measure(self, now: float, position: Array, velocity: Array) -> None:
-        """Take where the commanded joints are (joints,); the first time says where to begin."""
-        self._position, self._measured_at = position, now
+    def measure(self, measured: Measurement) -> None:
+        """Take where the commanded joints are; the first time says where to begin."""
+        self._monitor = monitors.measure(self._doubts, self._robot, self._monitor, measured)
+        if not self._monitor.used:
+            return
+        position, velocity = measured.position, measured.velocity
+        self._position, self._measured_at = position, measured.time
         if self._bridge is None:
             command = shaping.at_rest(self._robot, position)
             if self._robot.command == 'velocity' and np.max(np.abs(velocity)) > _AT_REST:
-                command = command._replace(value=velocity.copy())  # left moving: brake from there
+                limit = np.array(self._robot.limits.velocity)  # a measurement may be anything
+                # left moving: brake from there
+                command = command._replace(value=np.clip(velocity, -limit, limit))
             self._bridge = Bridge(command)
+        if self._monitor.fault is not None:
+            self.trip(self._monitor.fault)
 
     def receive(self, plan: Plan) -> None:
         """Take a checked plan whose start is on this clock; while not engaged, none counts."""
@@ -87,7 +103,7 @@ class Commander:
         if self._bridge is None:
             raise ArmError(self.reason)
         armed = machine.arm(self.machine)
-        for fault in (self._state_fault(now), self._switch_fault(now)):
+        for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 raise ArmError(fault.text)
         self._change(armed)
@@ -136,6 +152,11 @@ class Commander:
             self._delay,
         )
         return self._bridge.command, elapsed
+
+    def follow(self, now: float, applied: Array) -> None:
+        """Take what the robot follows from now on (joints,), to see whether it does."""
+        velocity = applied if self._robot.command == 'velocity' else self._bridge.command.rate
+        self._monitor = monitors.command(self._doubts, self._robot, self._monitor, now, velocity)
 
     def _state_fault(self, now: float) -> Fault | None:
         """Return what is wrong with the joint states."""

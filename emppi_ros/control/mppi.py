@@ -20,11 +20,12 @@ import numpy.typing as npt
 from scipy.signal import savgol_filter
 
 from emppi_ros import weights
-from emppi_ros.config import key, one_of, positive
+from emppi_ros.config import between, key, one_of, positive
 from emppi_ros.control.limits import ControlLimits
 from emppi_ros.errors import AllDivergedError, ConfigError
 
 Array = npt.NDArray[np.float64]
+MOST_STEPS = 10_000_000  # of physics, a plan: ten seconds and more on any machine
 
 
 class Costs(NamedTuple):
@@ -47,14 +48,14 @@ class PlanInfo(NamedTuple):
 class PlannerConfig:
     """Settings of the planner; the paper's symbols in brackets (Table I)."""
 
-    models: int = positive(doc='models in the ensemble, M [N]')
-    rollouts: int = positive(doc='rollouts per model, K [K]')
-    horizon: int = positive(doc='steps in a plan, H [T]')
-    step_s: float = positive(doc='duration of a step')
-    rate_hz: float = positive(
-        doc='plans per second; a plan takes effect one period after its state'
+    models: int = between(1, 10_000, doc='models in the ensemble, M [N]')
+    rollouts: int = between(1, 10_000, doc='rollouts per model, K [K]')
+    horizon: int = between(1, 1000, doc='steps in a plan, H [T]')
+    step_s: float = between(1e-4, 10.0, doc='duration of a step')
+    rate_hz: float = between(
+        0.01, 1000.0, doc='plans per second; a plan takes effect one period after its state'
     )
-    substeps: int = positive(doc='physics steps per plan step')
+    substeps: int = between(1, 1000, doc='physics steps per plan step')
     temperature: float = positive(doc='how greedy the weights are; small is greedy [lambda]')
     noise_variance: tuple[float, ...] = key(
         check=lambda v: len(v) > 0 and all(x > 0 for x in v),
@@ -76,10 +77,16 @@ class PlannerConfig:
         allowed='0 (no filter) or an odd number from 5',
         doc='Savitzky-Golay window (cubic) over the plan, in steps [line 21]',
     )
-    threads: int = key(0, check=lambda v: v >= 0, allowed='0 (all cores) or more', doc='threads')
+    threads: int = between(0, 256, 0, doc='threads; 0: all cores')
 
     def __post_init__(self) -> None:
         """Check keys against one another."""
+        steps = self.models * self.rollouts * self.horizon * self.substeps
+        if steps > MOST_STEPS:
+            raise ConfigError(
+                f'models x rollouts x horizon x substeps: {steps:g} physics steps a plan, '
+                f'at most {MOST_STEPS:g}'
+            )
         if self.filter_window > self.horizon:
             raise ConfigError(
                 f'filter_window: {self.filter_window} steps exceed the horizon of {self.horizon}'

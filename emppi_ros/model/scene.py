@@ -5,6 +5,7 @@ from pathlib import Path
 import mujoco
 
 from emppi_ros.errors import SceneError, unknown
+from emppi_ros.model import confinement
 
 KINDS = {
     'body': mujoco.mjtObj.mjOBJ_BODY,
@@ -16,6 +17,7 @@ KINDS = {
     'keyframe': mujoco.mjtObj.mjOBJ_KEY,
     'camera': mujoco.mjtObj.mjOBJ_CAMERA,
 }
+MOST = 5000  # bodies, geoms, degrees of freedom: far beyond what can be planned in time
 _COUNTS = {
     'body': 'nbody',
     'joint': 'njnt',
@@ -25,19 +27,26 @@ _COUNTS = {
 }
 
 
-def load_scene(path: Path, visual: bool = False) -> mujoco.MjModel:
+def load_scene(path: Path, visual: bool = False, root: Path | None = None) -> mujoco.MjModel:
     """
     Return the compiled model, with automatic resets off: a diverged rollout must show.
 
     Geoms that are only looked at are left out unless it is for pictures (`visual`): they cost
-    a tenth of every physics step. Bodies, joints and states are the same in both.
+    a tenth of every physics step. Bodies, joints and states are the same in both. All files
+    must lie in the scene's own folder, or in `root` (see `confinement`).
     """
+    confinement.check(path, root)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
         spec.compiler.discardvisual = not visual
         model = spec.compile()
-    except ValueError as error:
+    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
         raise SceneError(f'{path}: {error}') from None
+    if max(model.nbody, model.ngeom, model.nv) > MOST:
+        raise SceneError(
+            f'{path}: {model.nbody} bodies, {model.ngeom} geoms and {model.nv} degrees of '
+            f'freedom; at most {MOST} of each'
+        )
     if model.na:
         raise SceneError(
             f'{path}: {model.na} actuator activations; only actuators without internal state '

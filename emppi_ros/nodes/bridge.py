@@ -12,7 +12,10 @@ import sys
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
+from emppi_ros.bridge import faults
+from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Phase
+from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.config import key
 from emppi_ros.errors import ArmError, ConfigError, EmppiError, unknown
@@ -22,8 +25,10 @@ from emppi_ros.nodes.commanding import Commanding
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode
 from emppi_ros.nodes.parameters import declare_all
+from emppi_ros.nodes.surroundings import Surroundings
 
 _LOOK_S = 0.05  # between two looks for a change of state, which is published at once
+_WATCH_S = 0.2  # between two looks at the graph
 _LONGEST = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}  # on hardware
 
 
@@ -43,12 +48,14 @@ class BridgeNode(FollowingNode):
         """Wait for the task."""
         super().__init__('bridge', **kwargs)
         self._config = declare_all(self, BridgeConfig)
+        self._doubts = declare_all(self, MonitorConfig)
         self._way = declare_all(self, Way)
         if self._way.backend and self._way.backend not in BACKENDS:
             raise ConfigError(unknown('backend', self._way.backend, BACKENDS))
         if self._way.hardware:
             _check_timeouts(self._config)
         self.commanding: Commanding | None = None  # while the node is configured
+        self.surroundings: Surroundings | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._told: object = None
         self.create_service(SetBool, 'emppi/arm', self._arm)
@@ -56,6 +63,7 @@ class BridgeNode(FollowingNode):
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
         self.create_timer(_LOOK_S, self._tell)
+        self.create_timer(_WATCH_S, self._watch)
 
     def setup(self) -> None:
         """Take the task; talk to its robot."""
@@ -70,7 +78,8 @@ class BridgeNode(FollowingNode):
         except EmppiError:
             self.follow.release()  # another task may bring another robot
             raise
-        self.commanding = Commanding(self, task, self._config, backend)
+        self.commanding = Commanding(self, task, backend, self._config, self._doubts)
+        self.surroundings = Surroundings(self, task.robot, backend)
 
     def start(self) -> None:
         """Command from now on."""
@@ -84,7 +93,8 @@ class BridgeNode(FollowingNode):
     def teardown(self) -> None:
         """Forget task and robot."""
         self.commanding.close()
-        self.commanding = None
+        self.surroundings.close()
+        self.commanding = self.surroundings = None
         super().teardown()
 
     def report(self) -> Report:
@@ -104,6 +114,7 @@ class BridgeNode(FollowingNode):
             'rejected_plans': work.rejected,
             'last_rejection': work.rejection,
             'input_error': work.input_error,
+            'graph': '; '.join(problem.text for problem in self.surroundings.problems),
             'custom_limits': '; '.join(self._custom_limits),
         }
         reason = self._reason()
@@ -118,9 +129,18 @@ class BridgeNode(FollowingNode):
         work = self.commanding
         if work is None or work.commander is None:
             return 'not active'
-        if not work.commander.ready and work.input_error:
-            return work.input_error
-        return work.commander.reason
+        if work.commander.ready:
+            return work.commander.reason
+        wrong = '; '.join(problem.text for problem in self.surroundings.problems)
+        return work.input_error or wrong or work.commander.reason
+
+    def _watch(self) -> None:
+        """Look at the graph; whoever else commands the robot stops ours."""
+        if self.commanding is None:
+            return
+        self.surroundings.look()
+        if text := self.surroundings.intruder:
+            self.commanding.trip(Fault(faults.SECOND_PUBLISHER, text))
 
     def _tell(self) -> None:
         """Publish a change of state soon, and not only when the next second is over."""
@@ -137,6 +157,9 @@ class BridgeNode(FollowingNode):
             elif request.data and (work is None or work.commander is None):
                 raise ArmError('not active')
             elif request.data:
+                self.surroundings.look()
+                if text := self.surroundings.obstacle:
+                    raise ArmError(text)
                 work.arm()
         except EmppiError as error:
             verb = 'arm' if request.data else 'acknowledge'

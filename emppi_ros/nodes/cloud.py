@@ -78,6 +78,12 @@ def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray
     for field in message.fields:
         if field.datatype not in _TYPES or field.count != 1:
             raise BeliefError(f'belief whose field {field.name!r} is not one float32 or float64')
+        # not left to NumPy, which takes offsets from 2^31 for negative ones, and reads there
+        if field.offset + np.dtype(_TYPES[field.datatype]).itemsize > message.point_step:
+            raise BeliefError(
+                f'belief whose field {field.name!r} at byte {field.offset} is outside of a point '
+                f'of {message.point_step} bytes'
+            )
     order = '>' if message.is_bigendian else '<'
     count = message.width * message.height
     if not 0 < count <= MAX_PARTICLES or len(message.data) != count * message.point_step:

@@ -1,5 +1,6 @@
 """The bridge at work: joint states and plans in, commands out, at a fixed rate."""
 
+from collections import deque
 import threading
 import time
 
@@ -11,31 +12,41 @@ from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.errors import ArmError, EmppiError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
 from emppi_ros.nodes.diagnostics import Durations
-from emppi_ros.nodes.inputs import APPLIED
+from emppi_ros.nodes.inputs import APPLIED, PLAN
 from emppi_ros.nodes.polling import Loop, PolledSubscription, Regular
 from emppi_ros.tasks.task import Task
 
-PLAN = 'emppi/plan'
 _LONGEST_BRAKING_S = 3.0
 _RESTS = 10  # commands of rest before leaving: the very last may be lost with its sender
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
+_CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
 _LOOK_S = 2.5e-4  # between two looks for it
 
 
 class Commanding:
     """Whatever works for one task; it commands between `start` and `stop`."""
 
-    def __init__(self, node: Node, task: Task, config: BridgeConfig, backend: Backend) -> None:
+    def __init__(
+        self,
+        node: Node,
+        task: Task,
+        backend: Backend,
+        config: BridgeConfig,
+        doubts: MonitorConfig,
+    ) -> None:
         """Subscribe and advertise."""
-        self._node, self._task, self._config, self.backend = node, task, config, backend
+        self._node, self._task, self.backend = node, task, backend
+        self._config, self._doubts = config, doubts
         self.lock = threading.RLock()  # between commanding and the services
         self.commander: Commander | None = None  # from `start` to `stop`
         self.periods, self.latencies = Durations(), Durations()
+        self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
         self.rejected, self.rejection, self.input_error = 0, '', ''
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = Regular()  # joint states
@@ -54,7 +65,8 @@ class Commanding:
         """Command from now on, from what is measured now on."""
         for topic in filter(None, (self._plans, self._joints)):
             topic.drop()
-        self.commander = Commander(self._config, self._task.robot, self.backend.delay_s)
+        robot = self._task.robot
+        self.commander = Commander(self._config, robot, self.backend.delay_s, self._doubts)
         return Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
 
     def stop(self) -> None:
@@ -88,6 +100,7 @@ class Commanding:
         with self.lock:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
+            self._check_clock()
             self.commander.arm(time.monotonic())
 
     def disarm(self) -> None:
@@ -98,11 +111,27 @@ class Commanding:
             if self.backend.fault():
                 self.backend.recover()
 
+    def trip(self, fault: Fault) -> None:
+        """Brake and hold for a fault that was found elsewhere."""
+        with self.lock:
+            if self.commander is not None:
+                self.commander.trip(fault)
+
     def enable(self, enabled: bool) -> None:
         """Take what the operator's enabling switch says."""
         with self.lock:
             if self.commander is not None:
                 self.commander.enable(time.monotonic(), enabled)
+
+    def _check_clock(self) -> None:
+        """Raise ArmError if the robot's clock is off and the backend relies on it."""
+        # messages take a while, and some longer: the one that was quickest tells the clocks apart
+        ahead, slack = max(self._ahead, default=0.0), self.backend.clock_slack_s
+        if abs(ahead) > slack:
+            raise ArmError(
+                f"the stamps of joint states differ from this computer's clock by {ahead:.3f} s, "
+                f'at most {slack:g} s: synchronise the clocks, or set trajectory_stamped to false'
+            )
 
     def _tick(self, moment: float) -> None:
         self._measure(moment + _WAIT / self._config.rate_hz)
@@ -146,24 +175,29 @@ class Commanding:
         self.periods.add(elapsed)
         cycle = Cycle(now, command, commander.position, commander.machine.engaged)
         applied = self.backend.send(cycle)
+        if self.backend.drives:
+            commander.follow(now, applied)
         self._applied.publish(convert.write_applied(self._task.robot, stamp, applied))
 
     def _take_joints(self, message: JointState, sent: float) -> None:
         rows = self._task.commanded_rows
         try:
-            _, position, velocity = convert.read_joints(self._task.robot, message)
+            stamp, position, velocity = convert.read_joints(self._task.robot, message)
         except EmppiError as error:  # not used: the age of the last good one grows until we brake
             self.input_error = str(error)
             self._node.get_logger().warning(f'joint state: {error}', throttle_duration_sec=2.0)
             return
         self.input_error, self._sent = '', sent
-        self.commander.measure(time.monotonic(), position[rows], velocity[rows])
+        self._ahead.append(stamp - self._node.get_clock().now().nanoseconds * 1e-9)
+        now = time.monotonic()
+        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_measured(self, measured: Measured) -> None:
         robot, rows = self._task.robot, self._task.commanded_rows
         stamp, position, velocity, _ = measured
         self._sent = stamp
-        self.commander.measure(time.monotonic(), position[rows], velocity[rows])
+        now = time.monotonic()
+        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _take_plan(self, message: JointTrajectory) -> None:

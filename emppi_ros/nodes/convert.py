@@ -83,6 +83,7 @@ def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     """Return a plan that the robot can follow, or raise PlanError."""
     name = _POINT_FIELD[robot.command]
     width = len(message.joint_names)
+    _check_length(message)
     for i, point in enumerate(message.points):
         if len(getattr(point, name)) != width:
             raise PlanError(
@@ -92,7 +93,9 @@ def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     plan = Plan(
         to_seconds(message.header.stamp),
         np.array([to_seconds(point.time_from_start) for point in message.points]),
-        np.array([getattr(point, name) for point in message.points]).reshape(-1, width),
+        np.array([getattr(point, name) for point in message.points]).reshape(
+            len(message.points), width
+        ),
     )
     return plans.check(robot, message.joint_names, plan, now)
 
@@ -131,6 +134,7 @@ def write_trajectory(
 def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
     """Return a trajectory in the robot's order, or PlanError where a controller refuses it."""
     names, points = list(message.joint_names), message.points
+    _check_length(message)
     if sorted(names) != sorted(robot.commanded):
         raise PlanError(f'trajectory for joints {", ".join(names)}')
     fields = [
@@ -182,6 +186,12 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
 def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
     """Return a command to a forward command controller."""
     return Float64MultiArray(data=_doubles(np.asarray(command)))
+
+
+def _check_length(message: JointTrajectory) -> None:
+    """Raise PlanError before time is spent on points that nobody will follow."""
+    if len(message.points) > plans.MAX_POINTS:
+        raise PlanError(f'{len(message.points)} points, at most {plans.MAX_POINTS}')
 
 
 def _split(seconds: float) -> dict[str, int]:

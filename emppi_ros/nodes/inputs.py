@@ -19,6 +19,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 APPLIED = 'emppi/applied'
+PLAN = 'emppi/plan'
 
 
 class Inputs:

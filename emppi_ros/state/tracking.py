@@ -7,6 +7,7 @@ rotation vectors about the predicted orientation. Quaternions are wxyz, angular 
 in the world frame here.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from emppi_ros.tasks.file import TrackedObject
 
 Array = npt.NDArray[np.float64]
 _JUMP = 8.0  # innovations beyond so many standard deviations restart the track
+_FARTHEST_M = 1e4
 _GAP_S = 1.0  # a track unseen for longer restarts
 
 
@@ -44,7 +46,9 @@ def checked(pose: Pose, name: str) -> Pose:
     """Return the pose with a unit quaternion, or raise PoseError."""
     if not (np.isfinite(pose.position).all() and np.isfinite(pose.quaternion).all()):
         raise PoseError(f'pose of {name!r} is not finite')
-    length = float(np.linalg.norm(pose.quaternion))
+    if np.max(np.abs(pose.position)) > _FARTHEST_M:
+        raise PoseError(f'pose of {name!r} is more than {_FARTHEST_M:g} m away')
+    length = math.hypot(*pose.quaternion)  # which cannot overflow on its way
     if abs(length - 1.0) > 0.01:  # noqa: PLR2004  (rounding is 1e-7 at the worst)
         raise PoseError(f'pose of {name!r}: its quaternion has length {length:.3g}, expected 1')
     return Pose(pose.position, pose.quaternion / length)

@@ -70,7 +70,7 @@ class Cost:
         """Bind the terms of a YAML mapping name -> term."""
         bound = []
         for name, data in terms.items():
-            here = f'{where}: cost: {name}'
+            here = f'{where}: {name}'
             if not isinstance(data, Mapping):
                 raise ConfigError(f'{here}: expected a mapping of keys, found {data!r}')
             settings = config.build(
@@ -82,7 +82,7 @@ class Cost:
                 Term(name, residual, settings.norm, settings.weight, settings.terminal_weight)
             )
         if not bound:
-            raise ConfigError(f'{where}: cost: needs at least one term')
+            raise ConfigError(f'{where}: needs at least one term')
         self.terms: Sequence[Term] = tuple(bound)
         fields = {field for term in bound for field in term.residual.fields}
         self.record: tuple[str, ...] = tuple(sorted(fields))

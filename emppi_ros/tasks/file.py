@@ -9,7 +9,7 @@ import numpy as np
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.particles import ResamplingConfig
 from emppi_ros.belief.prior import Prior
-from emppi_ros.config import fraction, key, one_of, positive
+from emppi_ros.config import between, fraction, key, one_of, positive
 from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.model.parameters import Parameter
 
@@ -63,17 +63,23 @@ class Success:
 class BeliefConfig:
     """Settings of the particle filter."""
 
-    particles: int = positive(doc='number of particles')
+    particles: int = between(1, 100_000, doc='number of particles')
     likelihood: LikelihoodConfig = key()
     resampling: ResamplingConfig = ResamplingConfig()
-    substep_s: float = positive(
-        0.002, doc='physics step of predictions; finer than the planner, so that errors are small'
+    substep_s: float = between(
+        1e-5,
+        1.0,
+        0.002,
+        doc='physics step of predictions; finer than the planner, so that errors are small',
     )
     object_gain: float = fraction(
         0.2, doc='how far a particle moves its own object to each measured pose; 1: all the way'
     )
-    interval_s: float = positive(
-        0.02, doc='time between updates where no object is tracked; else the tracker sets it'
+    interval_s: float = between(
+        1e-3,
+        10.0,
+        0.02,
+        doc='time between updates where no object is tracked; else the tracker sets it',
     )
 
 
@@ -82,14 +88,14 @@ class Simulation:
     """What the simulator needs beyond the task: hidden truth and sensors."""
 
     truth: Mapping[str, Any]
-    timestep_s: float = positive(0.001)
+    timestep_s: float = between(1e-5, 1.0, 0.001)
     joint_position_noise_sd: float = key(1e-4, check=lambda v: v >= 0, allowed='from 0')
     joint_velocity_noise_sd: float = key(1e-3, check=lambda v: v >= 0, allowed='from 0')
     position_noise_sd_m: float = key(0.002, check=lambda v: v >= 0, allowed='from 0')
     rotation_noise_sd_rad: float = key(0.0175, check=lambda v: v >= 0, allowed='from 0')
-    tracking_rate_hz: float = positive(50.0)
-    tracking_delay_s: float = key(0.03, check=lambda v: v >= 0, allowed='from 0')
-    joint_state_rate_hz: float = positive(250.0)
+    tracking_rate_hz: float = between(0.1, 10_000.0, 50.0)
+    tracking_delay_s: float = between(0.0, 10.0, 0.03)
+    joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0)
 
 
 @dataclass(frozen=True)
@@ -107,4 +113,4 @@ class TaskFile:
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
     description: str = ''
-    duration_s: float = positive(15.0, doc='time allowed')
+    duration_s: float = between(0.01, 1e6, 15.0, doc='time allowed')

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from emppi_ros.errors import JointStateError
 
 Array = npt.NDArray[np.float64]
+_LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
 
 
 def select_joints(
@@ -50,8 +51,10 @@ def select_joints(
                 + ('; this robot needs it' if len(row) == 0 else '')
             )
         out[quantity] = np.array([row[where[name]] for name in wanted], dtype=np.float64)
-        bad = ~np.isfinite(out[quantity])
+        bad = ~(np.abs(out[quantity]) <= _LARGEST)
         if bad.any():
             which = [name for name, b in zip(wanted, bad, strict=True) if b]
-            raise JointStateError(f'{quantity} of {", ".join(which)} is not finite')
+            raise JointStateError(
+                f'{quantity} of {", ".join(which)} is not finite, or beyond {_LARGEST:g}'
+            )
     return out

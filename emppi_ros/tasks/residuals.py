@@ -8,6 +8,7 @@ the fields are free: (M, K, H) for rollouts, none for a single state.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 import mujoco
@@ -21,6 +22,7 @@ from emppi_ros.tasks.norms import l2
 
 Array = npt.NDArray[np.float64]
 Fields = Mapping[str, Array]
+_SHORT, _LONG = 1e-6, 1e6  # other vectors have no direction to rounding
 _PLACES = {'site': 'site_xpos', 'body': 'xpos', 'geom': 'geom_xpos'}
 _FRAMES = {'site': 'site_xmat', 'body': 'xmat', 'geom': 'geom_xmat'}
 
@@ -124,8 +126,8 @@ class Tilt:
     axis: str = one_of('x', 'y', 'z', default='z')
     to: tuple[float, ...] = key(
         (0.0, 0.0, 1.0),
-        check=lambda v: len(v) == 3 and any(v),
-        allowed='three numbers, not all zero',
+        check=lambda v: len(v) == 3 and _SHORT < math.hypot(*v) < _LONG,
+        allowed='three numbers, of a length between 1e-6 and 1e6',
     )
 
     def bind(self, model: mujoco.MjModel) -> Bound:

@@ -18,7 +18,7 @@ from emppi_ros.model import scene
 from emppi_ros.tasks import published
 
 Array = npt.NDArray[np.float64]
-BACKENDS = ('forward', 'trajectory', 'dry-run')  # each a file in nodes/backends
+BACKENDS = ('forward', 'trajectory', 'franky', 'dry-run')  # each a file in nodes/backends
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,13 @@ class Robot:
                 raise ConfigError(f'limits: {name}: every value must be above 0')
         if any(a >= b for a, b in zip(limits.position.lower, limits.position.upper, strict=True)):
             raise ConfigError('limits: position: every lower must be below its upper')
+        for name, low, high in zip(
+            self.commanded, limits.position.lower, limits.position.upper, strict=True
+        ):
+            if not low <= (home := self.home[self.joints.index(name)]) <= high:
+                raise ConfigError(
+                    f'home: {home:g} of {name} is not between lower {low:g} and upper {high:g}'
+                )
         self._check_published()
 
     def _check_published(self) -> None:

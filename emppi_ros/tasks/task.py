@@ -39,8 +39,8 @@ class Task:
         self.file, self.where = file, where
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = load_robot(file.robot, folder)
-        self._scene = paths.find_scene(file.scene, folder)
+        self.robot: Robot = _located('robot', load_robot, file.robot, folder)
+        self._scene = _located('scene', paths.find_scene, file.scene, folder)
         self.model = scene.load_scene(self._scene)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = _located('robot', bind, self.robot, self.model)
@@ -60,7 +60,7 @@ class Task:
             )
             for name, data in file.objects.items()
         }
-        self.cost = Cost(self.model, file.cost, 'task')
+        self.cost = Cost(self.model, file.cost, 'cost')
         self.success: Bound = bind_residual(self.model, file.success.residual, 'success: residual')
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
@@ -166,4 +166,4 @@ def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     try:
         return Task(file, where, folder)
     except EmppiError as error:
-        raise type(error)(str(error) if where in str(error) else f'{where}: {error}') from None
+        raise config.located(error, where, data) from None

@@ -17,7 +17,7 @@ LAYERS = [
     {'loop', 'sim', 'report'},
     {'state', 'tasks', 'bridge', 'belief', 'control'},
     {'model'},
-    {'weights', 'config', 'errors', 'paths', '__init__'},
+    {'weights', 'config', 'documents', 'errors', 'paths', '__init__'},
 ]
 
 

@@ -27,7 +27,7 @@ SPEED = 0.2  # rad/s
 
 
 class Robot:
-    """Pretends to be a robot at home, and a planner that asks it to move."""
+    """Pretends to be a robot that moves as told, and a planner that asks it to move."""
 
     def __init__(self, harness):
         self.harness, self.task = harness, harness.publish_task('panda_push')
@@ -37,12 +37,14 @@ class Robot:
         self.applied = harness.listen(JointState, 'emppi/applied')
         self._states = harness.publisher(JointState, 'joint_states', qos.SENSOR)
         self._plans = harness.publisher(JointTrajectory, 'emppi/plan')
-        self.moving = True
+        self._position, self._measured = np.array(self.robot.home), harness.now()
         harness.feeds.append(self.measure)
 
     def measure(self):
-        home = np.array(self.robot.home)
-        message = convert.write_joints(self.robot, self.harness.now(), home, np.zeros_like(home))
+        now, speed = self.harness.now(), self.last()
+        self._position = self._position + (now - self._measured) * speed
+        self._measured = now
+        message = convert.write_joints(self.robot, now, self._position, speed)
         message.name = self.names
         self._states.publish(message)
 

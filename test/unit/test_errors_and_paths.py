@@ -60,3 +60,18 @@ def test_a_file_beside_the_task_comes_before_one_from_where_we_are(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     assert paths.find_config('robots', 'robot.yaml', beside) == beside / 'robot.yaml'
     assert paths.find_config('robots', 'robot.yaml') == paths.Path('robot.yaml')
+
+
+def test_a_scene_is_not_looked_for_in_the_folder_above(tmp_path):
+    (tmp_path / 'scene.xml').write_text('<mujoco/>')
+    (tmp_path / 'tasks').mkdir()
+    with pytest.raises(ConfigError, match=r"scene '../scene.xml': give it beside the task"):
+        paths.find_scene('../scene.xml', tmp_path / 'tasks')
+    assert paths.find_scene(str(tmp_path / 'scene.xml')) == tmp_path / 'scene.xml'
+
+
+def test_names_longer_than_a_files_may_be_are_unknown(tmp_path):
+    with pytest.raises(ConfigError, match='unknown scene'):
+        paths.find_scene('long' * 5000, tmp_path)
+    with pytest.raises(ConfigError, match='no such file'):
+        paths.find_config('robots', 'long' * 5000 + '.yaml', tmp_path)

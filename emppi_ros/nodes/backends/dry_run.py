@@ -11,6 +11,8 @@ from emppi_ros.tasks.robot import Robot
 class DryRunBackend(Backend):
     """Sends nothing; what would have been sent is on `emppi/applied`."""
 
+    drives = False
+
     def __init__(self, _node: Node, _robot: Robot) -> None:
         """Advertise nothing."""
 

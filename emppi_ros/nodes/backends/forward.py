@@ -20,8 +20,9 @@ class ForwardBackend(Backend):
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise the robot's command topic."""
-        self._node, self.topics = node, (command_topic(robot),)
-        self._publisher = node.create_publisher(Float64MultiArray, self.topics[0], qos.DEFAULT)
+        self._node, topic = node, command_topic(robot)
+        self.topics = ((topic, Float64MultiArray),)
+        self._publisher = node.create_publisher(Float64MultiArray, topic, qos.DEFAULT)
 
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
         """Send one command (joints,), and return it."""

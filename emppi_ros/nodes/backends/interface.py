@@ -1,5 +1,6 @@
 """What every way to the robot has in common, and which topics a robot takes commands on."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,9 @@ class Backend:
     unsafe = ''  # why it is to drive no hardware, in words for people; '' if it may
     delay_s = 0.0  # by how much the robot's motion is later than the command
     measures = False  # whether it reads joint states from the robot itself
-    topics: tuple[str, ...] = ()  # on which nobody else may publish
+    topics: tuple[tuple[str, type], ...] = ()  # name and message type: ours alone to publish
+    drives = True  # whether the robot moves as commanded
+    clock_slack_s = math.inf  # by how much the clock of the joint states may differ from ours
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Connect, or advertise; nothing is sent yet."""

@@ -34,9 +34,12 @@ class TrajectoryBackend(Backend):
         self._node, self._robot = node, robot
         self._config = declare_again(node, TrajectoryConfig)
         self._rolling: Rolling | None = None
-        self.topics = (command_topic(robot, 'trajectory'),)
+        topic = command_topic(robot, 'trajectory')
+        self.topics = ((topic, JointTrajectory),)
         self.delay_s = self._config.trajectory_lead_s
-        self._publisher = node.create_publisher(JointTrajectory, self.topics[0], qos.DEFAULT)
+        if self._config.trajectory_stamped:
+            self.clock_slack_s = self._config.trajectory_lead_s / 2
+        self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)
 
     def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
         """

@@ -9,6 +9,7 @@ from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.monitors import Measurement
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.bridge.shaping import Command
 from emppi_ros.bridge.watchdog import BridgeConfig
@@ -28,18 +29,26 @@ class Arm:
         self.commander = Commander(config or BridgeConfig(), robot)
         self.now, self.measures, self.plans = 0.0, True, True
         self.position, self.rows, self.enabled = HOME, [], None
+        self.follows = robot.command == 'velocity'
+
+    def measure(self):
+        if self.follows and self.rows:
+            self.position = self.position + DT * self.rows[-1]
+        speed = self.rows[-1] if self.follows and self.rows else np.zeros(7)
+        self.commander.measure(Measurement(self.now, self.now, self.position, speed))
 
     def run(self, seconds):
         for _ in range(round(seconds / DT)):
             self.now += DT
             if self.measures:
-                self.commander.measure(self.now, self.position, np.zeros(7))
+                self.measure()
             if self.enabled is not None:
                 self.commander.enable(self.now, self.enabled)
             if self.plans:
                 rows = np.outer([0.3, 0.3, 0.0], np.ones(7))
                 self.commander.receive(Plan(self.now, np.array([0.0, 1.0, 1.2]), rows))
             self.rows.append(self.commander.step(self.now)[0].value)
+            self.commander.follow(self.now, self.rows[-1])
         return self
 
     def moving(self):
@@ -148,12 +157,12 @@ def test_armed_again_it_starts_from_where_the_robot_is_now():
 
 def test_a_robot_that_was_left_moving_is_braked_from_there():
     commander = Commander(BridgeConfig(), ROBOT)
-    commander.measure(0.0, HOME, np.full(7, 0.4))
+    commander.measure(Measurement(0.0, 0.0, HOME, np.full(7, 0.4)))
     first = commander.step(DT)[0].value
     assert np.all((first > 0.3) & (first < 0.4)) and not commander.resting
     assert commander.machine.phase is Phase.STOPPING
     still = Commander(BridgeConfig(), ROBOT)
-    still.measure(0.0, HOME, np.full(7, 0.04))  # noise
+    still.measure(Measurement(0.0, 0.0, HOME, np.full(7, 0.04)))  # noise
     assert not np.any(still.step(DT)[0].value)
 
 
@@ -175,6 +184,33 @@ def test_after_a_hiccup_it_can_go_on_from_what_the_robot_did_by_itself(arm):
     zero = np.zeros(7)
     arm.now += 0.05
     commander.resume(arm.now, Command(np.full(7, 0.1), zero, zero))
-    assert not commander.resting and commander.position is HOME
+    assert not commander.resting and commander.position is arm.position
     arm.run(DT)
     assert np.all((arm.rows[-1] > 0.1) & (arm.rows[-1] < 0.12))
+
+
+def test_an_arm_that_does_not_move_as_commanded_is_stopped(arm):
+    arm.moving().follows = False
+    arm.position = arm.position + 1e-3 * np.arange(7)  # shaken, so that it is not frozen
+    arm.run(0.2)
+    assert arm.commander.machine.fault.code in (faults.RESIDUAL, faults.STATE_FROZEN)
+    arm.run(0.3)
+    assert not np.any(arm.rows[-1])
+
+
+def test_a_joint_state_that_jumps_stops_it_and_one_that_is_repeated_does_not_count(arm):
+    arm.moving().position = arm.position + 0.3
+    arm.run(DT)
+    assert arm.commander.machine.fault.code == faults.STATE_JUMP
+    repeated = Arm().moving()
+    before = repeated.commander.position
+    repeated.commander.measure(Measurement(repeated.now + DT, repeated.now, HOME, np.zeros(7)))
+    assert repeated.commander.position is before and repeated.commander.machine.fault is None
+
+
+def test_a_robot_that_is_where_this_one_cannot_be_is_not_armed(arm):
+    arm.plans = False
+    arm.position = np.array(ROBOT.limits.position.upper) + 0.2
+    arm.run(0.1)
+    with pytest.raises(ArmError, match='panda_joint1'):
+        arm.commander.arm(arm.now)

@@ -142,10 +142,10 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
     ids=str,
 )
 def test_a_wrong_term_is_an_error_that_names_it(two_link, term, kind, match):
-    with pytest.raises(kind, match=f'test: cost: wrong.*({match})'):
+    with pytest.raises(kind, match=f'test: wrong.*({match})'):
         Cost(two_link, {'wrong': term}, 'test')
 
 
 def test_a_cost_without_terms_is_an_error(two_link):
-    with pytest.raises(ConfigError, match='test: cost: needs at least one term'):
+    with pytest.raises(ConfigError, match='test: needs at least one term'):
         Cost(two_link, {}, 'test')

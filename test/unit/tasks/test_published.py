@@ -45,7 +45,9 @@ LOOSER = [
 @pytest.mark.parametrize(('quantity', 'joint', 'value', 'words'), LOOSER)
 def test_a_looser_limit_is_refused_by_name_unless_it_is_meant(quantity, joint, value, words):
     data = _loosen(_data('panda'), quantity, joint, value)
-    with pytest.raises(ConfigError, match=f'panda.yaml: limits: {words}.*accept_custom_limits'):
+    with pytest.raises(
+        ConfigError, match=f'panda.yaml: line [12][0-9]: limits: {words}.*accept_custom_limits'
+    ):
         config.build(Robot, data, 'panda.yaml')
     robot = config.build(Robot, {**data, 'accept_custom_limits': True}, 'panda.yaml')
     assert len(robot.custom_limits) == 1

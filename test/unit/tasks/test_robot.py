@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros import config
+from emppi_ros import config, paths
 from emppi_ros.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.tasks import robot as robots
 from emppi_ros.tasks.joints import select_joints
@@ -145,3 +145,12 @@ BOTH = '<position name="a" joint="shoulder"/><position name="b" joint="elbow"/>'
 def test_a_scene_that_does_not_fit_the_robot_is_an_error(actuators, changes, match):
     with pytest.raises(SceneError, match=match):
         robots.bind(_robot(**changes), _scene(actuators))
+
+
+def test_a_home_in_degrees_is_refused(tmp_path):
+    text = paths.find_config('robots', 'panda').read_text()
+    path = tmp_path / 'degrees.yaml'
+    path.write_text(text.replace('0.0938, 0.0, -2.7244', '5.37, 0.0, -156.1'))
+    words = r'line 9: home: 5.37 of panda_joint2 is not between lower -1.7628 and upper 1.7628'
+    with pytest.raises(ConfigError, match=words):
+        robots.load_robot(str(path))

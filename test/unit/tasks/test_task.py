@@ -56,7 +56,7 @@ def _mutate(data, place, change):
 
 
 def _text(data):
-    return yaml.safe_dump(data).replace("'1e400'", '1e400')
+    return yaml.safe_dump(dict(data)).replace("'1e400'", '1e400')
 
 
 CHANGES = ['delete', 'rename', *range(len(VALUES))]

@@ -153,16 +153,16 @@ ROWS = (
         'B6',
         'two bridges, or another publisher of commands',
         'S and an error within 500 ms; the second bridge refuses to arm',
-        ('test/ros/test_monitors.py::test_b6', 'test/ros/test_watching.py'),
+        (
+            'test/ros/test_watch.py::test_a_second_publisher_is_named_and_gone_when_it_ends',
+            'test/ros/test_watch.py::test_a_second_bridge_of_the_very_same_name_is_found',
+        ),
     ),
     Row(
         'B7',
         'a storm of automatic recoveries',
         'at most 3 in 10 minutes; never armed again without an operator',
-        (
-            f'{PURE}test_machine.py::test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm',
-            f'{PURE}test_recovery.py',
-        ),
+        (f'{PURE}test_machine.py::test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm',),
     ),
     Row(
         'S1',
@@ -242,7 +242,11 @@ ROWS = (
         'N1',
         'QoS that does not fit; other middlewares',
         'said within 2 s, with what to change',
-        ('test/ros/test_qos.py', 'test/ros/test_watching.py::test_n1'),
+        (
+            'test/ros/test_watch.py::test_a_publisher_that_cannot_be_heard_is_told_what_to_change',
+            'test/ros/test_watch.py::test_a_listener_that_cannot_hear_us_is_told_what_to_change',
+            'test/ros/test_watch.py::test_a_subscriber_with_a_deadline_names_what_does_not',
+        ),
         'Cyclone DDS and Zenoh: not among the wheels of rclpy',
     ),
     Row(
@@ -301,13 +305,13 @@ ROWS = (
         'Y3',
         'malicious models and paths',
         'confined, capped, no plugins, no pickle',
-        ('test/unit/model/test_confinement.py', f'{FUZZ}test_scenes.py', f'{FUZZ}test_mjcf.py'),
+        ('test/unit/model/test_confinement.py',),
     ),
     Row(
         'X1',
         'unauthorized publisher under SROS2 Enforce',
         'nothing is delivered',
-        ('test/ros/test_security.py', 'test/security'),
+        ('test/ros/test_policy.py::test_the_graph_does_what_the_policy_allows',),
         'Enforce mode: the middleware of the wheels is built without DDS security',
     ),
     Row(
@@ -321,7 +325,7 @@ ROWS = (
         'X3',
         'a stranger calls services or sets parameters',
         'a generated policy denies all but what is listed',
-        ('test/unit/test_policy.py', 'test/security'),
+        ('test/ros/test_policy.py::test_only_the_bridge_may_command',),
         'enforcement: see X1',
     ),
     Row(

@@ -1,0 +1,127 @@
+"""
+Drive the graph with a simulated FR3 for a while, and say how it went: `make soak MINUTES=30`.
+
+What is counted: motions sent, reflexes, stops that nobody provoked, the bridge's period, and what
+each process holds of memory, files and threads.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from franka_graph import TASK, Graph, lighter
+from franka_oracle import derivatives
+import franka_processes
+
+_SAMPLE_S = 5.0
+_WARM_UP_S = 600.0
+_PAGE = os.sysconf('SC_PAGE_SIZE')
+_BAD = ('held', 'stopping', 'inactive')
+
+
+def usage(pid):
+    """Return memory (MB), open files and threads of a process."""
+    base = Path('/proc') / str(pid)
+    resident = int((base / 'statm').read_text().split()[1]) * _PAGE / 1e6
+    return resident, len(list((base / 'fd').iterdir())), len(list((base / 'task').iterdir()))
+
+
+def watch(graph, minutes):
+    """Return rows (time, memory, files, threads) of each process, and arm again after stops."""
+    pids = {name: graph.pid(name) for name in graph.specs}
+    rows = {name: [] for name in pids}
+    success, rearmed = [], 0
+    began = time.monotonic()
+    while time.monotonic() - began < 60.0 * minutes:
+        time.sleep(_SAMPLE_S)
+        now = time.monotonic() - began
+        for name, pid in pids.items():
+            rows[name].append((now, *usage(pid)))
+        success.append(graph.sim.measure()['success'])
+        if graph.says() in ('held', 'inactive'):
+            rearmed += 1
+            graph.start_moving()
+    return rows, success, rearmed
+
+
+def growth(rows, minutes):
+    """Return MB an hour, by a line through what comes after warming up; nothing if too short."""
+    rows = np.array(rows)
+    late = rows[rows[:, 0] > min(_WARM_UP_S, 60.0 * minutes / 3)]
+    return float(np.polyfit(late[:, 0] / 3600.0, late[:, 1], 1)[0])
+
+
+def summary(graph, minutes, watched):
+    """Return the figures."""
+    rows, success, rearmed = watched
+    log, operator = graph.sim.log(), graph.operator
+    period = np.diff(operator.stamps) * 1e3
+    acceleration, jerk = derivatives(log)
+    quantiles = {f'p{q:g}': float(np.percentile(period, q)) for q in (50, 99, 99.9, 100)}
+    return {
+        'minutes': minutes,
+        'load_average': os.getloadavg()[2],
+        'commands': {'bridge': len(operator.stamps), 'per_s': 1e3 / float(np.mean(period))},
+        'at_1_khz': {'received': len(log), 'made_up_by_robot': int(log['extrapolated'].sum())},
+        'most': {
+            'acceleration': float(np.max(np.abs(acceleration))),
+            'jerk': float(np.max(np.abs(jerk))),
+        },
+        'reflexes': graph.sim.errors.read_text().count('aborting the motion'),
+        'robot_errors': graph.sim.measure()['errors'],
+        'stops': [s for s in operator.states if s[1] in _BAD and s[2]],
+        'late_plans': sum(s[1] == 'stopping' and not s[2] for s in operator.states),
+        'armed_again': rearmed,
+        'bridge_period_ms': quantiles,
+        'bridge_latency_ms': {k: graph.says(f'latency_ms_{k}') for k in ('p50', 'p99')},
+        'command_success_rate': {'mean': float(np.mean(success)), 'least': min(success)},
+        'processes': {
+            name: {
+                'mb': [r[0][1], r[-1][1]],
+                'mb_per_hour': growth(r, minutes),
+                'files': sorted({x[2] for x in r[1:]}),
+                'threads': sorted({x[3] for x in r[1:]}),
+            }
+            for name, r in rows.items()
+        },
+    }
+
+
+def main():
+    """Run, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument('--minutes', type=float, default=30.0)
+    parser.add_argument('--out', type=Path, default=Path('out/soak.json'))
+    parser.add_argument('--light', action='store_true', help='with a smaller planner')
+    arguments = parser.parse_args()
+    if reason := franka_processes.missing():
+        sys.exit(f'error: {reason}')
+    with tempfile.TemporaryDirectory() as made_folder:
+        folder = Path(made_folder)
+        graph = Graph(folder, lighter(folder) if arguments.light else TASK)
+        try:
+            graph.start_moving()
+            graph.operator.stamps.clear()
+            graph.operator.states.clear()
+            made = summary(graph, arguments.minutes, watch(graph, arguments.minutes))
+        finally:
+            made_codes = graph.close()
+        made['exit_codes'] = made_codes
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(made, indent=2)
+    arguments.out.write_text(text + '\n')
+    print(text)
+    if made['reflexes'] or made['stops']:
+        sys.exit('the robot, or the bridge, stopped though nothing was wrong')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,114 @@
+"""The SROS 2 policy allows what the nodes of the running graph do, and nothing beside that."""
+
+from fnmatch import fnmatchcase
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from emppi_ros import paths
+from emppi_ros.nodes import graph
+from emppi_ros.nodes.belief import BeliefNode
+from emppi_ros.nodes.bridge import BridgeNode
+from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.nodes.simulator import SimulatorNode
+
+POLICY = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
+KINDS = {  # element and attribute, by what a node's entity is called in the graph
+    'publisher': ('topics', 'publish'),
+    'subscriber': ('topics', 'subscribe'),
+    'service': ('services', 'reply'),
+    'client': ('services', 'request'),
+}
+NODES = [spec.name for spec in graph.describe('', '', 0)]
+PEOPLE = ['operator', 'recorder']
+COMMANDS = {
+    'forward': '/forward_velocity_controller/commands',
+    'trajectory': '/joint_trajectory_controller/joint_trajectory',
+}
+
+
+def allowed(name, kind):
+    """Return the full names that the enclave of a node allows it."""
+    element, attribute = KINDS[kind]
+    (profile,) = POLICY.findall(f"enclaves/enclave[@path='/emppi/{name}']/profiles/profile")
+    assert (profile.get('ns'), profile.get('node')) == ('/', name)
+    found = set()
+    for part in profile.findall(element):
+        if part.get(attribute) == 'ALLOW':
+            for item in part:
+                text = item.text.replace('~', f'/{name}')
+                found.add(text if text.startswith('/') else f'/{text}')
+    return found
+
+
+def used(node, name, kind):
+    found = getattr(node, f'get_{kind}_names_and_types_by_node')(name, '/')
+    return {topic for topic, _ in found}
+
+
+def run(harness, backend):
+    """Bring up the four nodes in this process; return what each of them uses."""
+    from sensor_msgs.msg import JointState
+
+    applied = harness.listen(JointState, 'emppi/applied')
+    harness.make(PlannerNode, task='panda_push')
+    harness.make(SimulatorNode)
+    harness.make(BeliefNode)
+    harness.make(BridgeNode, backend=backend)
+    harness.spin_until(lambda: applied, 60.0)
+    asked = [(name, kind) for name in NODES for kind in KINDS]
+    return {(name, kind): used(harness.tester, name, kind) for name, kind in asked}
+
+
+@pytest.mark.parametrize('backend', COMMANDS)
+def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
+    for (name, kind), names in run(harness, backend).items():
+        rules = allowed(name, kind)
+        stray = {n for n in names if not any(fnmatchcase(n, rule) for rule in rules)}
+        assert not stray, f'{name} needs {kind} of {stray}, which the policy denies'
+        unused = {rule for rule in rules if not any(fnmatchcase(n, rule) for n in names)}
+        others = {topic for key, topic in COMMANDS.items() if key != backend}
+        assert unused <= others, f'the policy allows {name} {kind} of {unused}: nobody needs it'
+
+
+def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
+    everyone = [*NODES, *PEOPLE]
+    for topic in COMMANDS.values():
+        assert [n for n in everyone if topic in allowed(n, 'publisher')] == ['bridge']
+    assert [n for n in everyone if '/emppi/task' in allowed(n, 'publisher')] == ['planner']
+    assert [n for n in everyone if '/emppi/plan' in allowed(n, 'publisher')] == ['planner']
+    for service in ('/emppi/arm', '/emppi/pause', '/bridge/change_state', '/simulator/reset'):
+        assert [n for n in everyone if service in allowed(n, 'client')] == ['operator']
+    for name in everyone:
+        assert not [s for s in allowed(name, 'client') if 'set_parameters' in s]
+        assert not [r for r in allowed(name, 'publisher') if '*' in r and 'tracking' not in r]
+    assert allowed('recorder', 'client') == set()
+
+
+def test_people_listen_and_call_only_what_exists():
+    written = {rule for name in NODES for rule in allowed(name, 'publisher')}
+    served = {rule for name in NODES for rule in allowed(name, 'service')}
+    for name in PEOPLE:
+        heard = allowed(name, 'subscriber') - {'/*/transition_event'}
+        assert heard <= written and allowed(name, 'client') <= served
+        assert allowed(name, 'publisher') == {'/rosout', '/parameter_events'}
+
+
+def test_the_policy_is_one_that_sros2_reads():
+    assert (POLICY.tag, POLICY.get('version')) == ('policy', '0.2.0')
+    enclaves = POLICY.findall('enclaves/enclave')
+    assert [e.get('path') for e in enclaves] == [f'/emppi/{n}' for n in [*NODES, *PEOPLE]]
+    for part in POLICY.iter():
+        assert part.tag in {
+            'policy', 'enclaves', 'enclave', 'profiles', 'profile', 'topics', 'topic', 'services',
+            'service',
+        }  # fmt: skip
+        if part.tag in ('topics', 'services'):
+            assert list(part.attrib.values()) == ['ALLOW']
+
+
+def test_the_launch_file_starts_every_node_in_its_enclave():
+    text = (paths.share() / 'launch' / 'emppi.launch.py').read_text()
+    assert "'--enclave', f'/emppi/{spec.name}'" in text
