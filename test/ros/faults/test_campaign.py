@@ -104,7 +104,9 @@ KINDS = {
     'p4_planner_silent': ['silent'],
     'p5_plans_not_finite': ['nan', 'inf', 'huge'],
     's1_joint_states_lost': ['state lost'],
+    's2_joint_states_frozen': ['state frozen'],
     's4_joint_states_nan': ['state nan'],
+    's4_joint_states_jump': ['state jump'],
 }
 
 

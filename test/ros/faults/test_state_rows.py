@@ -13,6 +13,7 @@ from std_srvs.srv import SetBool
 
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.monitors import Measurement
 from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.errors import JointStateError
 from emppi_ros.nodes import convert, qos
@@ -73,16 +74,16 @@ def _drive(rng, spoil):
     """Return what a bridge commands to an arm whose measurements are spoiled."""
     commander = Commander(BridgeConfig(), PANDA)
     position, value, times, rows = np.array(HOME), np.zeros(7), [], []
-    commander.measure(0.0, position, value)
+    commander.measure(Measurement(0.0, 1.0, position, value))
     commander.arm(0.0)
     speeds = rng.uniform(-0.5, 0.5, 7)
     for k in range(300):
         now = k * PERIOD
-        commander.measure(now, *spoil(position, value))
+        commander.measure(Measurement(now, 1.0 + now, *spoil(position, value)))
         if k % 12 == 0 and now < 0.9:
             controls = np.tile(speeds, (10, 1))
             commander.receive(plans.make(PANDA, now, speeds, controls, 0.05, 'linear'))
-        value, _ = commander.step(now)
+        value = commander.step(now)[0].value
         position = position + PERIOD * value
         times.append(now)
         rows.append(value)

@@ -47,6 +47,8 @@ FAULTS = (
     Fault('late', 'planner', 'plan-late'),
     Fault('state lost', 'state', 'state-late'),
     Fault('state nan', 'state', 'state-late'),
+    Fault('state frozen', 'state', 'state-frozen', 0.2),  # 5 mrad of travel to find it
+    Fault('state jump', 'state', 'state-jump'),
 )
 KILLS = 3  # the planner's death counts this often among the faults
 
@@ -142,7 +144,7 @@ def _break(graph, fault, rng):
     elif fault.breaks == 'planner':
         graph.tell(name, rng.uniform(0.2, 0.4))
     else:
-        graph.tell_robot(name.split()[1])
+        graph.tell_robot(name.split()[1], 0.2)  # rad, of a jump
     return None, broken
 
 
