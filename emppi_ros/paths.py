@@ -45,7 +45,7 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
         for path in (*([beside / name] if beside else []), Path(name)):
             if _is_file(path):
                 return path
-        raise ConfigError(f'{name}: no such file')
+        raise ConfigError(f'no such file: {name}')
     if name not in available(kind):
         raise ConfigError(unknown(kind.removesuffix('s'), name, available(kind)))
     return share() / 'config' / kind / f'{name}.yaml'

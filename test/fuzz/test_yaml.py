@@ -7,6 +7,7 @@ EMPPI_FUZZ_YAML is the number of cases; `make fuzz` takes 100 000.
 import copy
 import functools
 import os
+from pathlib import Path
 import time
 import warnings
 
@@ -22,6 +23,7 @@ from emppi_ros.tasks.task import load_task, parse_task
 
 CASES = int(os.environ.get('EMPPI_FUZZ_YAML', '300'))
 FIRST = int(os.environ.get('EMPPI_FUZZ_FIRST', '0'))  # to look at one case again
+CORPUS = Path(__file__).parent / 'corpus'  # kept by atheris_yaml.py: each took a way of its own
 SLOW_S = 1.0  # of this thread's processor time, so that a busy machine is no failure
 
 
@@ -88,3 +90,9 @@ def test_the_files_that_cases_are_made_from_are_legal(base, tmp_path):
     kind, text, data = yaml_cases.BASES[base]
     for raw in (text.encode(), yaml_cases._emit(data).encode()):
         assert verdict(kind, raw, tmp_path / 'case.yaml') == ('', True)
+
+
+@pytest.mark.parametrize('path', sorted(CORPUS.glob('*.txt')), ids=lambda path: path.stem)
+@pytest.mark.parametrize('kind', ['robots', 'tasks'])
+def test_what_guided_fuzzing_kept_is_refused_by_name(kind, path, tmp_path):
+    assert verdict(kind, path.read_bytes(), tmp_path / 'case.yaml') == ('', False)

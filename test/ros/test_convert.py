@@ -306,7 +306,7 @@ def test_belief_with_a_broken_layout_is_an_error(task):
         cloud.read_belief(task, message)
     message = cloud.write_belief(task, 1.0, belief(task))
     message.fields[2].offset = 1000
-    with pytest.raises(BeliefError, match='broken layout'):
+    with pytest.raises(BeliefError, match='is outside of a point'):
         cloud.read_belief(task, message)
 
 

@@ -59,7 +59,15 @@ def run(harness, backend):
     harness.make(BridgeNode, backend=backend)
     harness.spin_until(lambda: applied, 60.0)
     asked = [(name, kind) for name in NODES for kind in KINDS]
-    return {(name, kind): used(harness.tester, name, kind) for name, kind in asked}
+    found = [{}]
+
+    def settled():  # the graph is discovered piece by piece
+        harness.spin_for(0.5)
+        found.append({(name, kind): used(harness.tester, name, kind) for name, kind in asked})
+        return found[-1] == found[-2] and all(found[-1][name, 'publisher'] for name in NODES)
+
+    harness.spin_until(settled, 30.0)
+    return found[-1]
 
 
 @pytest.mark.parametrize('backend', COMMANDS)

@@ -114,7 +114,10 @@ def test_a_limit_that_is_no_number_is_named(key, value):
 def test_a_limit_that_is_left_out_is_0_for_positions_and_an_error_for_velocity():
     tight = dataclasses.replace(FR3.limits.position, upper=(1.0,) * INNER + (-0.2,) + (1.0,) * 3)
     robot = dataclasses.replace(
-        FR3, limits=dataclasses.replace(FR3.limits, position=tight), published='none'
+        FR3,
+        limits=dataclasses.replace(FR3.limits, position=tight),
+        published='none',
+        home=tuple((low + up) / 2 for low, up in zip(tight.lower, tight.upper, strict=True)),
     )
     assert check(urdf(upper=None), robot) == []
     (text,) = check(urdf(lower=None), robot)

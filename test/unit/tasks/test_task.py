@@ -185,7 +185,7 @@ BLOCK_MISTAKES = {
     'nobody measures': (('objects',), {}, "joint 'block' of the scene is measured by nobody"),
     'unknown scene': (('scene',), 'none.xml', "unknown scene 'none.xml'.*block.xml"),
     'unknown robot': (('robot',), 'pandaa', "unknown robot 'pandaa' .did you mean 'panda'"),
-    'missing robot file': (('robot',), 'no.yaml', 'no.yaml: no such file'),
+    'missing robot file': (('robot',), 'no.yaml', 'no such file: no.yaml'),
     'unknown truth': (
         ('simulation', 'truth'),
         {'m': {}},
