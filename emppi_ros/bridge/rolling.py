@@ -33,7 +33,7 @@ _RESTS = 5  # trajectories at rest before falling silent, in case one is lost
 class TrajectoryConfig:
     """Settings of rolling trajectories."""
 
-    trajectory_rate_hz: float = positive(100.0, doc='trajectories per second')
+    trajectory_rate_hz: float = positive(125.0, doc='trajectories per second')
     trajectory_lead_s: float = positive(0.016, doc='how much later than commanded the robot moves')
     trajectory_hold_s: float = positive(0.04, doc='time from sending at which to brake by itself')
     trajectory_stamped: bool = key(

@@ -32,7 +32,9 @@ class BridgeConfig:
     """Settings of the bridge."""
 
     rate_hz: float = positive(250.0, doc='commands per second')
-    plan_timeout_s: float = positive(0.1, doc='age of a plan, from its start, at which to brake')
+    plan_timeout_s: float = positive(
+        0.1, doc='age of a plan, from its start, at which the robot brakes'
+    )
     rest_within_s: float = positive(
         0.215, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
     )
@@ -144,5 +146,5 @@ def _is_late(
     """Return whether it is time to brake, in order to be at rest in time."""
     if age <= _SOONEST_S:
         return False
-    left = config.rest_within_s - delay_s - shaping.braking_time(robot, command)
-    return age > min(config.plan_timeout_s, left)
+    rest = config.rest_within_s - shaping.braking_time(robot, command)
+    return age > min(config.plan_timeout_s, rest) - delay_s

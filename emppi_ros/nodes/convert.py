@@ -113,7 +113,7 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
 
 
 def write_trajectory(
-    robot: Robot, trajectory: Trajectory, start: float | None = None
+    robot: Robot, trajectory: Trajectory, start: Time | None = None
 ) -> JointTrajectory:
     """
     Return a trajectory for the robot's controller, stamped with its start.
@@ -122,7 +122,7 @@ def write_trajectory(
     """
     message = JointTrajectory(joint_names=list(robot.commanded))
     if start is not None:
-        message.header.stamp = to_stamp(start)
+        message.header.stamp = start
     columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
     for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
         point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))

@@ -144,3 +144,25 @@ def test_a_robot_commanded_by_force_is_refused_by_trajectory(harness):
     harness.publish_task('cartpole_swingup')
     harness.make(BridgeNode, backend='trajectory')
     harness.spin_until(lambda: 'commanded by velocity' in harness.says('bridge')[1])
+
+
+def test_trajectories_in_motion_lie_on_one_curve_to_the_nanosecond(harness):
+    task = harness.publish_task('panda_push')
+    applied = harness.listen(JointState, 'emppi/applied')
+    sent = harness.listen(JointTrajectory, task.robot.topics.commands['trajectory'])
+    harness.spawn(NodeSpec('bridge', {'backend': 'trajectory', **PATIENT}), NodeSpec('simulator'))
+    _arm(harness, applied)
+    _plan(harness, task, 0.1)
+    harness.spin_until(lambda: len(applied) and applied[-1].velocity[0] > 0.09)
+    count = len(sent)
+    harness.spin_until(lambda: len(sent) > count + 50)
+    when, shared = {}, 0
+    for message in sent[count:]:
+        stamp = message.header.stamp
+        for point in message.points:
+            nano = (stamp.sec + point.time_from_start.sec) * 10**9
+            nano += stamp.nanosec + point.time_from_start.nanosec
+            key = tuple(point.positions)  # the very same numbers come in two messages or more
+            shared += key in when
+            assert abs(when.setdefault(key, nano) - nano) <= 2  # each of two is rounded
+    assert shared > 200

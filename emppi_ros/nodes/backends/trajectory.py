@@ -1,7 +1,5 @@
 """Bridge backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
 
-import time
-
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
@@ -14,6 +12,7 @@ from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
 from emppi_ros.nodes.parameters import declare_again
+from emppi_ros.nodes.stamps import Stamps
 from emppi_ros.tasks.robot import Robot
 
 _USUAL_S = 0.004  # between two commands
@@ -31,7 +30,7 @@ class TrajectoryBackend(Backend):
                 f"backend 'trajectory' is for robots commanded by velocity; robot {robot.name!r} "
                 f'is commanded by {robot.command}'
             )
-        self._node, self._robot = node, robot
+        self._node, self._robot, self._stamps = node, robot, Stamps(node)
         self._config = declare_again(node, TrajectoryConfig)
         self._rolling: Rolling | None = None
         topic = command_topic(robot, 'trajectory')
@@ -52,9 +51,9 @@ class TrajectoryBackend(Backend):
             self._rolling = rolling.begin(cycle.time - _USUAL_S, cycle.position)
         self._rolling, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
         if made is not None:
-            start = self._node.get_clock().now().nanoseconds * 1e-9
-            start += cycle.time - time.monotonic()
-            stamp = start if self._config.trajectory_stamped else None
+            stamp = None
+            if self._config.trajectory_stamped:
+                stamp = self._stamps.at(cycle.time, moving=self._rolling.rests == 0)
             self._publisher.publish(convert.write_trajectory(self._robot, made, stamp))
         return rolling.in_force(self._rolling, cycle.time).velocity
 

@@ -59,7 +59,7 @@ def test_without_a_new_plan_it_brakes_and_then_holds():
     seen = _run(_bridge(), 0.0, 1.0, _stream(0.0, 0.5))  # the last starts at 0.45
     speeds, times = _speeds(seen), np.arange(250) * DT
     stale = 0.45 + CONFIG.plan_timeout_s
-    assert np.all(speeds[(times > 0.2) & (times < stale)] == 0.5)
+    assert np.all(speeds[(times > 0.2) & (times < stale - 2 * DT)] == 0.5)
     # braking from 0.5 takes 0.1 s and a ramp of 5 ms; two cycles for the clock's grid
     assert np.all(speeds[times > stale + 0.5 / USABLE + 0.005 + 2 * DT] == 0.0)
     phases = [b.machine.phase for b in seen]
@@ -80,17 +80,19 @@ def test_what_is_held_stays_at_rest_whatever_plans_come_until_it_is_armed_again(
 @pytest.mark.parametrize('name', ['panda', 'fr3'])
 @pytest.mark.parametrize('delay', [0.0, 0.02])
 @pytest.mark.parametrize('phase', np.arange(5) * DT / 5)
-def test_an_arm_at_half_a_radian_per_second_rests_within_the_required_time(name, delay, phase):
-    # reliability.md, requirement S: onset at most 110 ms, rest at most 220 ms after the plan
+@pytest.mark.parametrize('speed', [0.5, 0.05])  # the slower, the later it brakes
+def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
+    # onset at most 110 ms, rest at most 220 ms after the plan, at up to 0.5 rad/s
     robot = load_robot(name)
     joints = len(robot.joints)
-    plans = [(t, p._replace(start=p.start - phase)) for t, p in _stream(0.0, 0.5, joints)]
+    plans = [(t, p._replace(start=p.start - phase)) for t, p in _stream(0.0, 0.5, joints, speed)]
     seen = _run(_bridge(robot=robot), 0.0, 1.0, plans, robot, delay=delay)
     rows = np.array([b.command.value for b in seen])
     ages = np.arange(len(rows)) * DT - plans[-1][1].start
     moved = np.any(rows != 0.0, axis=1)
-    assert np.all(rows[(ages < watchdog._SOONEST_S) & (ages > -0.1)] == 0.5)
-    slower = np.any(rows < 0.5, axis=1) & (ages > 0)
+    steady = (ages < watchdog._SOONEST_S) & (ages > -0.1)
+    np.testing.assert_allclose(rows[steady], speed, rtol=1e-12)  # of interpolation
+    slower = np.any(rows < speed * (1.0 - 1e-12), axis=1) & (ages > 0)
     assert ages[slower][0] + delay <= 0.110
     rest = ages[~moved & (ages > 0)][0] + delay  # a command is in force from when it is given
     assert rest <= 0.220
@@ -174,8 +176,8 @@ def test_an_effort_is_let_go_at_once():
     robot = Robot('r', ('a',), ('a',), 'effort', (0.0,), limits)
     seen = _run(_bridge(robot=robot), 0.0, 0.5, [(0.0, _plan(0.0, 3.0))], robot)
     rows, ages = _speeds(seen), np.arange(len(seen)) * DT
-    assert np.all(rows[ages <= CONFIG.plan_timeout_s] == 3.0)
-    assert np.all(rows[ages > CONFIG.plan_timeout_s] == 0.0)
+    assert np.all(rows[ages < CONFIG.plan_timeout_s - 2 * DT] == 3.0)
+    assert np.all(rows[ages >= CONFIG.plan_timeout_s] == 0.0)
 
 
 def test_a_step_changes_no_bridge_but_returns_another():
