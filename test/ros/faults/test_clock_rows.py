@@ -3,6 +3,7 @@
 import time
 import types
 
+from faultlab.arm import Arm
 import numpy as np
 import pytest
 
@@ -34,12 +35,14 @@ class World:
         self._states = harness.publisher(JointState, 'joint_states', qos.SENSOR)
         self._plans = harness.publisher(JointTrajectory, 'emppi/plan')
         self.clock = harness.now
-        self.planning = False
+        self.planning, self.arm = False, Arm(self.robot.home)
         harness.feeds.append(self.feed)
 
     def feed(self):
-        home, zero = np.array(self.robot.home), np.zeros(7)
-        self._states.publish(convert.write_joints(self.robot, self.harness.now(), home, zero))
+        if self.commands:
+            self.arm.follow(self.commands[-1].data)
+        now, measured = self.harness.now(), self.arm.measure()
+        self._states.publish(convert.write_joints(self.robot, now, *measured))
         if self.planning:
             self.plan(self.clock() + self.offset)
 

@@ -2,6 +2,7 @@
 
 import os
 
+from faultlab.arm import Arm
 import numpy as np
 import pytest
 
@@ -35,12 +36,13 @@ def walker(harness):
     take = PolledSubscription(
         harness.tester, Float64MultiArray, topic, commands.append, qos.DEFAULT
     )
-    home, zero = np.array(robot.home), np.zeros(7)
-    world = {'states': True, 'plans': True}
+    arm, world = Arm(robot.home), {'states': True, 'plans': True}
 
     def feed():
+        if commands:
+            arm.follow(commands[-1].data)
         if world['states']:
-            states.publish(convert.write_joints(robot, harness.now(), home, zero))
+            states.publish(convert.write_joints(robot, harness.now(), *arm.measure()))
         if world['plans']:
             row = np.full(7, 0.1)
             made = plans.make(robot, harness.now(), row, np.tile(row, (10, 1)), 0.05, 'linear')
@@ -105,7 +107,7 @@ def test_l1_random_walks_never_crash_and_only_an_active_bridge_moves(
             node.trigger_activate()
             harness.spin_until(lambda node=node: node.commanding.commander.ready)
             assert node._arm(SetBool.Request(data=True), SetBool.Response()).success
-            harness.spin_until(lambda commands=commands: np.any(commands[-1].data))
+            harness.spin_until(lambda commands=commands: commands and np.any(commands[-1].data))
             moved += 1
         _walk(harness, walker, rng)
     record_property('count', WALKS)

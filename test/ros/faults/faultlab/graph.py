@@ -121,14 +121,14 @@ class Graph:
             quiet = lambda: not self.commands or time.time() > self.commands[-1].time + QUIET_S  # noqa: E731
             self.wait_for(quiet, 'trajectories do not cease')
         self._advance()
-        for record in (self.commands, self.plans, self.reports):
+        for record in (self.commands, self.plans, self.states, self.reports):
             record.clear()
         del self.applied[:-2]  # of a command that is just arriving
 
     def forget_now(self):
         """Begin a new record at once."""
         self.listen()
-        for record in (self.commands, self.plans, self.reports, self.applied):
+        for record in (self.commands, self.plans, self.states, self.reports, self.applied):
             record.clear()
 
     @property
@@ -184,7 +184,7 @@ class Graph:
         self._text = node.create_publisher(String, 'emppi/task', qos.LATCHED)
         self._text.publish(String(data=task_text(TASK)))
         self._client, self._request = node.create_client(SetBool, 'emppi/arm'), SetBool.Request
-        self.commands, self.applied, self.plans, self.reports = [], [], [], []
+        self.commands, self.applied, self.plans, self.states, self.reports = [], [], [], [], []
         self._last_report = {}
         kind, name = {
             'trajectory': (JointTrajectory, 'trajectory'),
@@ -211,6 +211,16 @@ class Graph:
                 (DiagnosticArray, '/diagnostics', report),
             )
         ]
+        states = self.robot_config.topics.joint_states
+        self._topics.append(
+            PolledSubscription(node, JointState, states, keep(self.states), qos.SENSOR, timed=True)
+        )
+
+    @property
+    def stall(self):
+        """The longest time without a joint state or a command [s]."""
+        times = ([one.time for one in record] for record in (self.states, self.applied))
+        return max(float(np.max(np.diff(row), initial=0.0)) for row in times)
 
     def nominal(self):
         """

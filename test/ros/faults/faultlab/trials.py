@@ -12,6 +12,7 @@ from faultlab import actors, oracle
 
 ONSET_S, REST_S = 0.110, 0.220  # from the start of the last good plan, or the last good state
 FORGIVEN_S = 0.130  # a plan that comes before this age lets the arm go on
+STALL_S = 0.035  # of robot or bridge: with the age that a joint state has anyway, 50 ms are near
 WATCH_S = 0.32  # how long after a fault the record goes on: the arm must be at rest by 0.22
 AFTER_S = 0.1  # and then, with plans or states coming again
 ROUNDING = 1e-9
@@ -68,6 +69,7 @@ class Result:
     sent_late_ms: float = np.nan
     reversal: float = 0.0
     said: str = ''
+    starved: bool = False  # robot or bridge got no processor for a while
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
 
@@ -180,7 +182,10 @@ def _judge(graph, fault, speeds, times, result):
     result.peaks, result.peaks_sent = oracle.peaks(judged), oracle.peaks(sent)
     late = np.array([one.time for one in graph.commands]) - np.array(graph.nominal())
     result.sent_late_ms = 1e3 * float(late.max())
-    code, said = _expected(graph, fault, times), graph.status
+    said = graph.status
+    result.starved = fault.breaks == 'planner' and graph.stall > STALL_S
+    starved = result.starved and said.get('fault') == 'state-late'
+    code = 'state-late' if starved else _expected(graph, fault, times)
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
     result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
