@@ -166,7 +166,7 @@ class Commanding:
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
         stamp = self._node.get_clock().now().to_msg()
-        if commander.is_behind(now):
+        if commander.is_behind(now) or self.backend.is_late(now):
             before = now - 1.0 / self._config.rate_hz
             alone = self.backend.resume(before)
             if alone is not None:
