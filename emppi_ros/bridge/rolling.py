@@ -26,6 +26,7 @@ _FINE_S = 1e-3  # between points: at this rate controllers follow them
 # 1 ms that takes 1.8 rad/s^2 and 470 rad/s^3, an eighth of what the slowest joint can
 _UNSTAMPED_LEAD_S = 0.04
 _MOVED = 0.02  # rad or m: what is more than tracking error was moved by somebody else
+_ARRIVAL_S = 3e-3  # to a controller that looks once in a millisecond
 _RESTS = 5  # trajectories at rest before falling silent, in case one is lost
 
 
@@ -64,6 +65,7 @@ class Rolling(NamedTuple):
 
     time: float  # s, of the last command
     reference: State  # where it leads, integrated from commands; not measured
+    due: float  # s, until when the next trajectory is in time: see `is_late`
     engaged: bool = False
     path: tuple[tuple[float, State], ...] = ()  # when it is to be there
     sent: Trajectory | None = None  # while it may move the robot
@@ -72,9 +74,9 @@ class Rolling(NamedTuple):
     rests: int = _RESTS  # trajectories at rest sent since the last motion
 
 
-def begin(time: float, position: Array) -> Rolling:
+def begin(config: TrajectoryConfig, time: float, position: Array) -> Rolling:
     """Return the start, at rest where the robot is."""
-    return Rolling(time, _at_rest(position))
+    return Rolling(time, _at_rest(position), _due(config, time))
 
 
 def advance(
@@ -104,6 +106,8 @@ def advance(
         path=tuple(path),
         rests=rolling.rests if resting else 0,
     )
+    if resting and rolling.rests:  # and it knows that: nothing was left unsaid until now
+        rolling = rolling._replace(due=_due(config, time))
     # half a millisecond early is in time: cycles come on a grid, more or less
     early = time - rolling.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
     if rolling.rests >= _RESTS or early:
@@ -112,8 +116,22 @@ def advance(
     made = tail.build(robot, rolling.reference, config.trajectory_lead_s, config.trajectory_hold_s)
     if config.trajectory_stamped:
         made = _preceded([(when - time, state) for when, state in path[:-1]], made)
-    rests = rolling.rests + resting
-    return rolling._replace(sent=made, sent_at=time, before=before, rests=rests), made
+    rests, due = rolling.rests + resting, _due(config, time)
+    return rolling._replace(sent=made, sent_at=time, before=before, rests=rests, due=due), made
+
+
+def _due(config: TrajectoryConfig, told: float) -> float:
+    """Return until when a robot that was told everything up to a time needs news."""
+    return told + config.trajectory_lead_s - _ARRIVAL_S
+
+
+def is_late(rolling: Rolling, now: float) -> bool:
+    """
+    Return whether the robot may go beyond the last command that it was sent before news arrive.
+
+    Then it begins to stop by itself, and commands that know nothing of it would be a jerk.
+    """
+    return now > rolling.due
 
 
 def resume(config: TrajectoryConfig, rolling: Rolling, now: float) -> tuple[Rolling, Command]:
@@ -123,7 +141,8 @@ def resume(config: TrajectoryConfig, rolling: Rolling, now: float) -> tuple[Roll
     state = in_force(rolling, now + config.trajectory_lead_s)
     path.append((now + config.trajectory_lead_s, state))
     command = Command(state.velocity, np.zeros_like(state.velocity), state.acceleration)
-    return rolling._replace(time=now, reference=state, path=tuple(path)), command
+    due = _due(config, now)
+    return rolling._replace(time=now, reference=state, path=tuple(path), due=due), command
 
 
 def in_force(rolling: Rolling, now: float) -> State:

@@ -59,24 +59,36 @@ def build(robot: Robot, state: State, lead_s: float, hold_s: float) -> Trajector
     robot's own acceleration.
     """
     a, j = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
-    v = state.velocity
     ramp = float(np.max(a / j))
-    # letting go of the acceleration changes velocity by a ramp / 2: not past rest or the limit
-    most = np.array(robot.limits.velocity)
-    low, high = np.where(v > 0, 0.0, -most), np.where(v < 0, 0.0, most)
-    low, high = np.where(v == 0, 0.0, low), np.where(v == 0, 0.0, high)
-    start = np.clip(state.acceleration, 2 * (low - v) / ramp, 2 * (high - v) / ramp)
+    start, release = _release(robot, state, ramp, j)
     state = state._replace(acceleration=np.clip(start, -a, a))
     cruise = max(0.0, hold_s - lead_s - ramp)
-    made = _integrate(state, lead_s, ramp, cruise, a, j)
+    made = _integrate(state, lead_s, release, cruise, a, j)
     if _within(robot, made):
         return made
-    made = _integrate(state, lead_s, ramp, 0.0, a, j)
+    made = _integrate(state, lead_s, release, 0.0, a, j)
     for factor in np.linspace(1.0, 1.0 / robot.dynamics_factor, _HARDER):
         if _within(robot, made):
             break
-        made = _each_alone(state, lead_s, ramp, a * factor, j)
+        made = _each_alone(state, lead_s, release, a * factor, j)
     return made
+
+
+def _release(robot: Robot, state: State, ramp: float, jerk: Array) -> tuple[Array, Array]:
+    """
+    Return accelerations (joints,), and how long it takes to let go of each.
+
+    That changes the velocity, but not past rest or the limit: a joint that is about to get there
+    takes less than the time `ramp` of the others.
+    """
+    v, a = state.velocity, state.acceleration
+    most = np.array(robot.limits.velocity)
+    room = np.where(a * v < 0.0, np.abs(v), np.where(v == 0.0, 0.0, most - np.abs(v)))
+    room = np.maximum(room, 0.0)
+    most_a = np.sqrt(2.0 * jerk * room)
+    a = np.where(most_a > _SHORTEST_S * jerk, np.clip(a, -most_a, most_a), 0.0)
+    with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
+        return a, np.where(a == 0.0, ramp, np.minimum(ramp, 2.0 * room / np.abs(a)))
 
 
 def _within(robot: Robot, made: Trajectory) -> bool:
@@ -98,14 +110,19 @@ def _within(robot: Robot, made: Trajectory) -> bool:
 
 
 def _integrate(
-    state: State, lead: float, ramp: float, wait: float, most: Array, jerk: Array
+    state: State, lead: float, release: Array, wait: float, most: Array, jerk: Array
 ) -> Trajectory:
     """Return the points between phases of constant jerk, from a state reached at `lead`."""
     q, v, a = state
     times, rows = [lead], [state]
-    phases = [(ramp, -a / ramp), (wait, np.zeros_like(a))]
-    v_brake = v + 0.5 * ramp * a
-    phases += _brake(v_brake, most, jerk)
+    ends = np.unique(release)
+    spans = np.diff(ends, prepend=0.0)
+    phases = [
+        (span, np.where(release >= end, -a / release, 0.0))
+        for span, end in zip(spans.tolist(), ends.tolist(), strict=True)
+    ]
+    phases.append((wait, np.zeros_like(a)))
+    phases += _brake(v + 0.5 * release * a, most, jerk)
     for duration, change in phases:
         if duration <= _SHORTEST_S:
             continue
@@ -119,7 +136,8 @@ def _integrate(
         rows.append(State(q, v, a))
     # what rounding left of velocity and acceleration is rest
     rows[-1] = State(q, np.zeros_like(q), np.zeros_like(q))
-    return Trajectory(np.array(times), *map(np.array, zip(*rows, strict=True)), lead + ramp + wait)
+    braking = lead + float(ends[-1]) + wait
+    return Trajectory(np.array(times), *map(np.array, zip(*rows, strict=True)), braking)
 
 
 def _brake(velocity: Array, most: Array, jerk: Array) -> list[tuple[float, Array]]:
@@ -135,11 +153,11 @@ def _brake(velocity: Array, most: Array, jerk: Array) -> list[tuple[float, Array
     return [(rise, -j * velocity), (full, np.zeros_like(velocity)), (rise, j * velocity)]
 
 
-def _each_alone(state: State, lead: float, ramp: float, most: Array, jerk: Array) -> Trajectory:
+def _each_alone(state: State, lead: float, release: Array, most: Array, jerk: Array) -> Trajectory:
     """Return the points where each joint brakes as soon as it can, without waiting for others."""
     rows = [slice(i, i + 1) for i in range(len(most))]
     alone = [
-        _integrate(State(*(part[r] for part in state)), lead, ramp, 0.0, most[r], jerk[r])
+        _integrate(State(*(part[r] for part in state)), lead, release[r], 0.0, most[r], jerk[r])
         for r in rows
     ]
     times = np.unique(np.concatenate([made.times for made in alone]))
@@ -148,7 +166,7 @@ def _each_alone(state: State, lead: float, ramp: float, most: Array, jerk: Array
     parts = [np.array([[s[k][0] for s in row] for row in states]).T for k in range(3)]
     for part in parts[1:]:
         part[-1] = 0.0
-    return Trajectory(times, *parts, lead + ramp)
+    return Trajectory(times, *parts, lead + float(np.max(release)))
 
 
 class Segment(NamedTuple):

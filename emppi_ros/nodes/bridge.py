@@ -28,6 +28,7 @@ from emppi_ros.nodes.parameters import declare_all
 from emppi_ros.nodes.surroundings import Surroundings
 
 _LOOK_S = 0.05  # between two looks for a change of state, which is published at once
+_LOG_S = 2.0  # between two warnings of a kind
 _WATCH_S = 0.2  # between two looks at the graph
 _LONGEST = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}  # on hardware
 
@@ -58,6 +59,7 @@ class BridgeNode(FollowingNode):
         self.surroundings: Surroundings | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._told: object = None
+        self._rejected = 0  # plans, of which was told
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
         if self._config.enable_timeout_s:
@@ -80,6 +82,7 @@ class BridgeNode(FollowingNode):
             raise
         self.commanding = Commanding(self, task, backend, self._config, self._doubts)
         self.surroundings = Surroundings(self, task.robot, backend)
+        self._rejected = 0
 
     def start(self) -> None:
         """Command from now on."""
@@ -144,10 +147,21 @@ class BridgeNode(FollowingNode):
 
     def _tell(self) -> None:
         """Publish a change of state soon, and not only when the next second is over."""
-        state = (self.state, self.commanding and self.commanding.state)
+        work = self.commanding
+        state = (self.state, work and work.state)
         if state != self._told:
             self._told = state
             self.diagnostics.publish()
+        if work is None:
+            return
+        # here and not where it happens: rclpy looks up who logs, for a tenth of a second at first
+        if work.input_error:
+            self.get_logger().warning(
+                f'joint state: {work.input_error}', throttle_duration_sec=_LOG_S
+            )
+        if work.rejected > self._rejected:
+            self.get_logger().warning(f'rejected: {work.rejection}', throttle_duration_sec=_LOG_S)
+        self._rejected = work.rejected
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         work = self.commanding

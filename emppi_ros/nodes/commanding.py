@@ -166,7 +166,7 @@ class Commanding:
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
         stamp = self._node.get_clock().now().to_msg()
-        if commander.is_behind(now):
+        if commander.is_behind(now) or self.backend.is_late(now):
             before = now - 1.0 / self._config.rate_hz
             alone = self.backend.resume(before)
             if alone is not None:
@@ -185,7 +185,6 @@ class Commanding:
             stamp, position, velocity = convert.read_joints(self._task.robot, message)
         except EmppiError as error:  # not used: the age of the last good one grows until we brake
             self.input_error = str(error)
-            self._node.get_logger().warning(f'joint state: {error}', throttle_duration_sec=2.0)
             return
         self.input_error, self._sent = '', sent
         self._ahead.append(stamp - self._node.get_clock().now().nanoseconds * 1e-9)
@@ -206,6 +205,5 @@ class Commanding:
             plan = convert.read_plan(self._task.robot, message, now)
         except EmppiError as error:
             self.rejected, self.rejection = self.rejected + 1, str(error)
-            self._node.get_logger().warning(f'rejected: {error}', throttle_duration_sec=2.0)
             return
         self.commander.receive(plan._replace(start=plan.start + time.monotonic() - now))

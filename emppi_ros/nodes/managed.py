@@ -72,7 +72,11 @@ class ManagedNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Set up."""
         self.problem = ''
-        return self._transition(self.setup)
+        done = self._transition(self.setup)
+        # also so that no later message is the first one: rclpy searches all modules for who logs
+        # it, which takes a tenth of a second
+        self.get_logger().info('configured' if done is _SUCCESS else 'not configured')
+        return done
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start."""

@@ -1,6 +1,7 @@
 """The bridge moves the robot only when it may, and brakes when it must."""
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -267,3 +268,26 @@ def test_sigterm_brakes_before_the_process_ends(harness, robot):
     harness.spin_for(0.2)
     assert children.code('bridge') == 0
     assert_braked(robot)
+
+
+def test_what_it_refuses_is_logged_but_never_by_the_loop_that_commands(
+    harness, robot, monkeypatch
+):
+    """A first message takes rclpy a tenth of a second: the loop would miss 25 cycles."""
+    node = harness.make(BridgeNode, **PATIENT)
+    robot.get_moving()
+    real, said = node.get_logger(), []
+
+    class Logger:
+        def warning(self, text, **kwargs):
+            said.append((threading.current_thread(), text))
+            return real.warning(text, **kwargs)
+
+    monkeypatch.setattr(node, 'get_logger', Logger)
+    bad = robot.plan()
+    bad.points[3].velocities[2] = float('nan')
+    robot.send(bad)
+    harness.spin_until(lambda: any('rejected: plan' in text for _, text in said))
+    robot.names = ['someone', *robot.names[1:]]
+    harness.spin_until(lambda: any('joint state: ' in text for _, text in said))
+    assert {thread for thread, _ in said} == {threading.main_thread()}

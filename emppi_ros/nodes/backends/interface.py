@@ -55,6 +55,10 @@ class Backend:
         """Let the robot do what was commanded; return (joints,) what it follows just now."""
         raise NotImplementedError
 
+    def is_late(self, now: float) -> bool:
+        """Return whether the robot may have begun to act by itself, for want of commands."""
+        return False
+
     def resume(self, now: float) -> Command | None:
         """
         Return what the robot did by itself that got no command for a while: go on from there.

@@ -1,5 +1,7 @@
 """Bridge backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
@@ -48,14 +50,21 @@ class TrajectoryBackend(Backend):
         some time ago: a belief that compares with the newest would blame the physics.
         """
         if self._rolling is None:
-            self._rolling = rolling.begin(cycle.time - _USUAL_S, cycle.position)
-        self._rolling, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
+            self._rolling = rolling.begin(self._config, cycle.time - _USUAL_S, cycle.position)
+        rolled, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
+        if made is not None and self.is_late(time.monotonic()):  # interrupted: what was sent holds
+            return rolling.in_force(self._rolling, cycle.time).velocity
+        self._rolling = rolled
         if made is not None:
             stamp = None
             if self._config.trajectory_stamped:
                 stamp = self._stamps.at(cycle.time, moving=self._rolling.rests == 0)
             self._publisher.publish(convert.write_trajectory(self._robot, made, stamp))
         return rolling.in_force(self._rolling, cycle.time).velocity
+
+    def is_late(self, now: float) -> bool:
+        """Return whether the robot is about to stop by itself."""
+        return self._rolling is not None and rolling.is_late(self._rolling, now)
 
     def resume(self, now: float) -> Command | None:
         """Return what the robot does by what it was sent last; none if that is nothing."""

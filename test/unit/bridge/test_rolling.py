@@ -56,7 +56,7 @@ class Controller:
 def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0):
     """Return the bridge's side, the commands (time, velocity), what was sent, the controller."""
     rng = np.random.default_rng(seed)
-    state, command = rolling.begin(-DT, HOME), shaping.at_rest(PANDA, HOME)
+    state, command = rolling.begin(CONFIG, -DT, HOME), shaping.at_rest(PANDA, HOME)
     commands, sent, controller, last = [], [], Controller(), -DT
     for k in range(round(seconds / DT)):
         now = k * DT + jitter * rng.random()
@@ -152,6 +152,36 @@ def test_after_a_hiccup_it_goes_on_from_what_the_robot_did_by_itself():
     assert np.all(v >= -1e-9)  # roundings of the quintics
 
 
+@pytest.mark.parametrize('seed', range(10))
+def test_whenever_it_is_interrupted_the_robot_stays_within_limits(seed):
+    """A cycle in ten comes late, one in twenty is interrupted: the tail may begin any time."""
+    rng = np.random.default_rng(seed)
+    targets = rng.normal(0.0, 0.4, (200, 7))
+    state, command = rolling.begin(CONFIG, -DT, HOME), shaping.at_rest(PANDA, HOME)
+    controller, now, last, resumed, dropped = Controller(), 0.0, -DT, 0, 0
+    while now < 8.0:
+        if rolling.is_late(state, now) or now - last > 2 * DT:
+            state, command = rolling.resume(CONFIG, state, now - DT)
+            last, resumed = now - DT, resumed + 1
+        command = shaping.shape(
+            PANDA, command, targets[int(now / 0.05)], state.reference.position, now - last
+        )
+        last = now
+        after, made = rolling.advance(CONFIG, PANDA, state, now, command, HOME, True)
+        sending = now + (0.02 * rng.random() if rng.random() < 0.05 else 1e-4)
+        if made is not None and rolling.is_late(state, sending):
+            dropped += 1
+        else:
+            state = after
+            if made is not None:
+                controller.send(sending + 1e-3 * rng.random(), made, now)
+        now = max(sending, now + DT + (0.03 * rng.random() if rng.random() < 0.1 else 0.0))
+        controller.run(now)
+    assert resumed > 50 and dropped > 5
+    _, a, j = controller.differences()
+    assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
+
+
 def test_after_a_long_hiccup_it_starts_from_rest_where_the_robot_stopped():
     state, _, sent, _ = drive(lambda _: 0.5, 0.5)
     state, command = rolling.resume(CONFIG, state, 9.0)
@@ -161,7 +191,7 @@ def test_after_a_long_hiccup_it_starts_from_rest_where_the_robot_stopped():
 
 
 def test_who_was_never_told_to_move_resumes_at_rest():
-    state, command = rolling.resume(CONFIG, rolling.begin(0.0, HOME), 1.0)
+    state, command = rolling.resume(CONFIG, rolling.begin(CONFIG, 0.0, HOME), 1.0)
     assert shaping.is_at_rest(PANDA, command)
     np.testing.assert_array_equal(state.reference.position, HOME)
 
@@ -169,7 +199,7 @@ def test_who_was_never_told_to_move_resumes_at_rest():
 @pytest.mark.parametrize(('shift', 'expected'), [(0.01, 0.0), (0.3, 0.3)])
 def test_armed_anew_it_starts_where_the_arm_was_moved_to(shift, expected):
     command = shaping.shape(PANDA, Command(ZERO, ZERO, ZERO), None, HOME, DT)
-    state = rolling.begin(0.0, HOME)
+    state = rolling.begin(CONFIG, 0.0, HOME)
     state, _ = rolling.advance(CONFIG, PANDA, state, DT, command, HOME, False)
     state, _ = rolling.advance(CONFIG, PANDA, state, 2 * DT, command, HOME + shift, True)
     np.testing.assert_allclose(state.reference.position, HOME + expected)
