@@ -46,8 +46,9 @@ def test_b1_a_killed_bridge_leaves_a_tail_that_ends_at_rest(graph, request, reco
         broken = time.time()
         graph.listen(0.1)
         motion = graph.motion(begin, broken + 1.0)
+        broken -= graph.epoch
         rest = oracle.first_rest(motion, broken)
-        rests.append(rest - graph.commands[-1].time)
+        rests.append(rest - (graph.commands[-1].time - graph.epoch))
         assert not oracle.moves(motion, rest)
         _peaks_are_legal(graph, motion)
         assert oracle.reversal(motion, broken, rest) <= trials.REVERSED
@@ -90,6 +91,7 @@ def test_b5_a_signal_brakes_and_then_the_process_ends_in_order(graph, signals, r
     assert graph.children.code('bridge') == 0
     graph.listen(0.1)
     motion = graph.motion(begin, time.time() + 0.5)
+    told -= graph.epoch
     rest = oracle.first_rest(motion, told)
     if graph.backend == 'trajectory':
         assert rest < np.inf and not oracle.moves(motion, rest)

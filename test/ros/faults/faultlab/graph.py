@@ -65,6 +65,7 @@ class Graph:
     def bring_back_bridge(self):
         """Start the bridge again after it ended, and wait until it commands."""
         self.children.stop()
+        self._advance()
         self.forget_now()
         self.start_bridge()
         self.wait_for(lambda: len(self.applied) > 2, 'the bridge commands nothing')

@@ -223,7 +223,7 @@ def _expected(graph, fault, times):
         return fault.code
     later = [one.time for one in graph.plans if one.time > times.broken]
     age = later[0] - times.since if later else np.inf
-    return fault.code if age > FORGIVEN_S else '' if age < ONSET_S - 0.01 else None
+    return fault.code if age > FORGIVEN_S + 0.01 else '' if age < ONSET_S - 0.01 else None
 
 
 def tolerance(backend):
