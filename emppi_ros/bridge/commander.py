@@ -26,9 +26,15 @@ class Commander:
         robot: Robot,
         delay_s: float = 0.0,
         doubts: MonitorConfig | None = None,
+        settle_s: float = 0.0,
     ) -> None:
-        """Start disarmed; the robot moves `delay_s` after it is commanded to."""
+        """
+        Start disarmed; the robot moves `delay_s` after it is commanded to.
+
+        From rest it follows no plan before `settle_s`, in which the robot takes over where it is.
+        """
         self._config, self._robot, self._delay = config, robot, delay_s
+        self._settle, self._begins, self._settled_at = settle_s, False, -np.inf
         self._doubts, self._monitor = doubts or MonitorConfig(), monitors.begin()
         self._longest = 2.0 / config.rate_hz  # from one command to the next, if all is well
         self._bridge: Bridge | None = None
@@ -70,6 +76,8 @@ class Commander:
             return 'paused'
         if now.phase is Phase.MOVING:
             return ''
+        if self._begins or self._stepped_at < self._settled_at:
+            return 'settling where it is'
         return 'waiting for a plan' if self._bridge.overdue is None else 'the plan is late'
 
     def measure(self, measured: Measurement) -> None:
@@ -142,6 +150,10 @@ class Commander:
         for fault in (self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 self.trip(fault)
+        if self._begins:
+            self._settled_at, self._begins = now + self._settle, False
+        if now < self._settled_at:
+            self._bridge = watchdog.forget(self._bridge)
         self._bridge = watchdog.step(
             self._config,
             self._robot,
@@ -179,4 +191,4 @@ class Commander:
         if begins and self.resting:
             # a position that was commanded earlier may not be where the robot is now
             command = shaping.at_rest(self._robot, self._position)
-            self._bridge = self._bridge._replace(command=command)
+            self._bridge, self._begins = self._bridge._replace(command=command), True

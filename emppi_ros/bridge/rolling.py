@@ -37,6 +37,9 @@ class TrajectoryConfig:
     trajectory_rate_hz: float = positive(125.0, doc='trajectories per second')
     trajectory_lead_s: float = positive(0.016, doc='how much later than commanded the robot moves')
     trajectory_hold_s: float = positive(0.04, doc='time from sending at which to brake by itself')
+    trajectory_settle_s: float = positive(
+        0.25, doc='time, when armed, in which the controller goes to where the arm is measured'
+    )
     trajectory_stamped: bool = key(
         True, doc="stamp trajectories; this computer's clock must agree with the controller's"
     )
@@ -92,10 +95,7 @@ def advance(
     last = rolling.reference
     resting = not np.any(last.velocity) and not np.any(command.value)
     if resting and engaged and not rolling.engaged:
-        # newly armed. A controller that interpolates from its own desired state gets no jump
-        # from tracking errors, but must not go back to where the arm was before someone moved it
-        moved = np.max(np.abs(position - last.position)) > _MOVED
-        last = last._replace(position=position.copy()) if moved else last
+        return _settle(config, rolling, time, position)
     path = rolling.path or ((rolling.time + config.trajectory_lead_s, last),)
     path = [point for point in path if point[0] > time + _FINE_S]
     path += _points(config, rolling.time, time, last, command)
@@ -118,6 +118,27 @@ def advance(
         made = _preceded([(when - time, state) for when, state in path[:-1]], made)
     rests, due = rolling.rests + resting, _due(config, time)
     return rolling._replace(sent=made, sent_at=time, before=before, rests=rests, due=due), made
+
+
+def _settle(
+    config: TrajectoryConfig, rolling: Rolling, time: float, position: Array
+) -> tuple[Rolling, Trajectory]:
+    """
+    Return what is commanded when newly armed: to go gently to where the arm is.
+
+    The controller's own desired state may differ from what is measured, by tracking errors or
+    because somebody else used it; made up for within milliseconds, that would be a jolt. Where it
+    is known it is kept, but not where the arm was before someone moved it.
+    """
+    known = rolling.reference.position
+    moved = rolling.sent is None or np.max(np.abs(position - known)) > _MOVED
+    state = _at_rest(position if moved else known)
+    rows = (row[None] for row in state)
+    made = Trajectory(np.array([config.trajectory_settle_s]), *rows, config.trajectory_settle_s)
+    settled = Rolling(
+        time, state, _due(config, time), engaged=True, sent=made, sent_at=time, before=state
+    )
+    return settled, made
 
 
 def _due(config: TrajectoryConfig, told: float) -> float:

@@ -83,7 +83,12 @@ def change(bridge: Bridge, changed: Machine) -> Bridge:
     """Return the bridge in another state; plans from before an interruption count no more."""
     if changed.engaged == bridge.machine.engaged:
         return bridge._replace(machine=changed)
-    return bridge._replace(machine=changed, plans=Schedule(), overdue=None)
+    return forget(bridge)._replace(machine=changed)
+
+
+def forget(bridge: Bridge) -> Bridge:
+    """Return the bridge without any plan."""
+    return bridge._replace(plans=Schedule(), overdue=None)
 
 
 def step(

@@ -66,7 +66,8 @@ class Commanding:
         for topic in filter(None, (self._plans, self._joints)):
             topic.drop()
         robot = self._task.robot
-        self.commander = Commander(self._config, robot, self.backend.delay_s, self._doubts)
+        way = self.backend
+        self.commander = Commander(self._config, robot, way.delay_s, self._doubts, way.settle_s)
         return Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
 
     def stop(self) -> None:

@@ -42,6 +42,7 @@ class Backend:
 
     unsafe = ''  # why it is to drive no hardware, in words for people; '' if it may
     delay_s = 0.0  # by how much the robot's motion is later than the command
+    settle_s = 0.0  # how long, when newly armed, the robot takes to take over where it is
     measures = False  # whether it reads joint states from the robot itself
     topics: tuple[tuple[str, type], ...] = ()  # name and message type: ours alone to publish
     drives = True  # whether the robot moves as commanded

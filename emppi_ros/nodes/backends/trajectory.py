@@ -38,6 +38,7 @@ class TrajectoryBackend(Backend):
         topic = command_topic(robot, 'trajectory')
         self.topics = ((topic, JointTrajectory),)
         self.delay_s = self._config.trajectory_lead_s
+        self.settle_s = self._config.trajectory_settle_s
         if self._config.trajectory_stamped:
             self.clock_slack_s = self._config.trajectory_lead_s / 2
         self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)

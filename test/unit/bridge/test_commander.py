@@ -25,8 +25,8 @@ PUSHED = Fault(faults.EXTERNAL_TORQUE, 'somebody pushes')
 class Arm:
     """Measures and plans in virtual time, as long as it is told to."""
 
-    def __init__(self, config=None, robot=ROBOT):
-        self.commander = Commander(config or BridgeConfig(), robot)
+    def __init__(self, config=None, robot=ROBOT, settle_s=0.0):
+        self.commander = Commander(config or BridgeConfig(), robot, settle_s=settle_s)
         self.now, self.measures, self.plans = 0.0, True, True
         self.position, self.rows, self.enabled = HOME, [], None
         self.follows = robot.command == 'velocity'
@@ -214,3 +214,20 @@ def test_a_robot_that_is_where_this_one_cannot_be_is_not_armed(arm):
     arm.run(0.1)
     with pytest.raises(ArmError, match='panda_joint1'):
         arm.commander.arm(arm.now)
+
+
+def test_from_rest_it_follows_no_plan_before_the_robot_has_settled():
+    arm = Arm(settle_s=0.1).run(0.1)
+    arm.commander.arm(arm.now)
+    assert arm.commander.reason == 'settling where it is'
+    arm.run(0.1 - DT)
+    assert not np.any(arm.rows) and arm.commander.reason == 'settling where it is'
+    arm.run(2 * DT)
+    assert np.any(arm.rows[-1]) and arm.commander.reason == ''
+    # while it moves there is nothing to settle
+    arm.run(0.3)
+    arm.commander.pause(True)
+    arm.run(DT)
+    arm.commander.pause(False)
+    arm.run(2 * DT)
+    assert arm.commander.reason == ''

@@ -23,9 +23,9 @@ JERK = np.array(PANDA.limits.jerk) / 5
 class Controller:
     """Interpolates quintics at 1 kHz, as ros2_control's does; messages take a while to arrive."""
 
-    def __init__(self):
+    def __init__(self, position=HOME):
         self.time, self.states, self._waiting = 0.0, [], []
-        self._now = State(HOME, ZERO, ZERO)
+        self._now = State(position, ZERO, ZERO)
         self._running = None
 
     def send(self, arrival, made, start):
@@ -53,11 +53,11 @@ class Controller:
         return v, a, np.diff(a, axis=0) / 1e-3
 
 
-def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0):
+def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0, controller=None):
     """Return the bridge's side, the commands (time, velocity), what was sent, the controller."""
     rng = np.random.default_rng(seed)
     state, command = rolling.begin(CONFIG, -DT, HOME), shaping.at_rest(PANDA, HOME)
-    commands, sent, controller, last = [], [], Controller(), -DT
+    commands, sent, controller, last = [], [], controller or Controller(), -DT
     for k in range(round(seconds / DT)):
         now = k * DT + jitter * rng.random()
         command = shaping.shape(PANDA, command, target(now) * np.ones(7), HOME, now - last)
@@ -101,7 +101,7 @@ def test_one_that_starts_when_it_arrives_has_only_the_newest_point():
     _, commands, sent, controller = drive(lambda t: 0.4 * np.sin(4 * t), 2.0, config)
     stamped = drive(lambda t: 0.4 * np.sin(4 * t), 2.0)[2]
     assert all(len(a.times) < len(b.times) for (_, a), (_, b) in zip(sent[5:], stamped[5:]))  # noqa: B905
-    assert all(made.times[0] == config.trajectory_lead_s for _, made in sent)
+    assert all(made.times[0] == config.trajectory_lead_s for _, made in sent[1:])
     v, a, j = controller.differences()
     lag = round((config.trajectory_lead_s + 2e-3) / 1e-3)
     wanted = np.repeat([row for _, row in commands], 4, axis=0)
@@ -128,8 +128,23 @@ def test_every_trajectory_ends_at_rest_and_at_rest_they_cease():
     np.testing.assert_allclose(controller.states[-1].position, travelled, atol=2e-4)
 
 
-def test_before_any_motion_nothing_is_sent():
-    assert drive(lambda _: 0.0, 0.4)[2] == []
+def test_before_any_motion_it_is_sent_where_it_is_and_nothing_else():
+    ((time, made),) = drive(lambda _: 0.0, 0.4)[2]
+    assert time == 0.0 and made.times.tolist() == [CONFIG.trajectory_settle_s]
+    np.testing.assert_array_equal(made.positions, HOME[None])
+    assert not made.velocities.any() and not made.accelerations.any()
+
+
+def test_a_controller_that_is_elsewhere_is_brought_to_the_arm_without_a_jolt():
+    """Its desired state is off by what tracking errors are at most."""
+    off = rolling._MOVED * np.array([1, -1, 1, -1, 1, -1, 1])
+    controller = Controller(HOME + off)
+    settled = CONFIG.trajectory_settle_s
+    drive(lambda t: 0.0 if t < settled else 0.4, 0.6, controller=controller)
+    _, a, j = controller.differences()
+    assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
+    steps = round(settled / 1e-3) + 3  # and until it arrives
+    np.testing.assert_allclose(controller.states[steps].position, HOME, atol=1e-9)
 
 
 def test_after_a_hiccup_it_goes_on_from_what_the_robot_did_by_itself():
@@ -196,10 +211,14 @@ def test_who_was_never_told_to_move_resumes_at_rest():
     np.testing.assert_array_equal(state.reference.position, HOME)
 
 
-@pytest.mark.parametrize(('shift', 'expected'), [(0.01, 0.0), (0.3, 0.3)])
-def test_armed_anew_it_starts_where_the_arm_was_moved_to(shift, expected):
+@pytest.mark.parametrize(
+    ('armed_before', 'shift', 'expected'),
+    [(True, 0.01, 0.0), (True, 0.3, 0.3), (False, 0.01, 0.01)],
+)
+def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, expected):
     command = shaping.shape(PANDA, Command(ZERO, ZERO, ZERO), None, HOME, DT)
     state = rolling.begin(CONFIG, 0.0, HOME)
+    state, _ = rolling.advance(CONFIG, PANDA, state, DT, command, HOME, armed_before)
     state, _ = rolling.advance(CONFIG, PANDA, state, DT, command, HOME, False)
     state, _ = rolling.advance(CONFIG, PANDA, state, 2 * DT, command, HOME + shift, True)
     np.testing.assert_allclose(state.reference.position, HOME + expected)
