@@ -21,7 +21,13 @@ from emppi_ros.nodes.polling import PolledSubscription
 WALKS = 1000 if int(os.environ.get('EMPPI_FAULTS', '300')) >= 3000 else 12
 STEPS = 8
 # generous ages, so that a busy machine does not look like a dead robot
-PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 1.5, 'rest_within_s': 3.0, 'state_timeout_s': 2.0}
+PATIENT = {
+    'plan_timeout_s': 1.0,
+    'plan_lost_s': 1.5,
+    'rest_within_s': 3.0,
+    'state_timeout_s': 2.0,
+    'jump_rad': 1.0,
+}
 STATES = {'unconfigured', 'inactive', 'active'}
 
 
