@@ -217,11 +217,10 @@ class Graph:
             PolledSubscription(node, JointState, states, keep(self.states), qos.SENSOR, timed=True)
         )
 
-    @property
-    def stall(self):
-        """The longest time without a joint state or a command [s]."""
-        times = ([one.time for one in record] for record in (self.states, self.applied))
-        return max(float(np.max(np.diff(row), initial=0.0)) for row in times)
+    def stall(self, begin, end):
+        """Return the longest time without a command in force between two moments [s]."""
+        times = [one.time for one in self.applied if begin <= one.time <= end]
+        return float(np.max(np.diff([begin, *times, end]), initial=0.0))
 
     def nominal(self):
         """

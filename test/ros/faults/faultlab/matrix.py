@@ -118,8 +118,13 @@ def _figures(tests):
         ]
     total = sum(test['count'] for test in campaign)
     violations = sum(test['violations'] for test in campaign)
-    stopped = sum(test.get('unprovoked', 0) for test in tests.values())
-    head = f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}.'
+    stopped, disturbed = (
+        sum(test.get(key, 0) for test in tests.values()) for key in ('unprovoked', 'disturbed')
+    )
+    head = (
+        f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}. '
+        f'Disturbed by the machine, so that only limits are judged: {disturbed}.'
+    )
     return [head, '', *lines]
 
 

@@ -12,9 +12,10 @@ from faultlab import actors, oracle
 
 ONSET_S, REST_S = 0.110, 0.220  # from the start of the last good plan, or the last good state
 FORGIVEN_S = 0.130  # a plan that comes before this age lets the arm go on
-STALL_S = 0.035  # of robot or bridge: with the age that a joint state has anyway, 50 ms are near
+STALL_S = 0.03  # of robot or bridge, for want of a processor: 50 ms make joint states late
 WATCH_S = 0.32  # how long after a fault the record goes on: the arm must be at rest by 0.22
 AFTER_S = 0.1  # and then, with plans or states coming again
+SAID_S = 1.0  # for the last word, where the machine is busy
 ROUNDING = 1e-9
 _PATIENCE_S = 3.0  # for a bridge that was just stopped
 _ROOM = 0.25  # rad from the middle: farther away it goes back
@@ -69,7 +70,7 @@ class Result:
     sent_late_ms: float = np.nan
     reversal: float = 0.0
     said: str = ''
-    starved: bool = False  # robot or bridge got no processor for a while
+    disturbed: str = ''  # what else went wrong, on the machine: only limits are judged then
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
 
@@ -92,7 +93,10 @@ def _run(graph, fault, rng, result):
     result.phase_ms = 1e3 * (broken - since)
     _mend(graph, fault, speeds)
     graph.listen(AFTER_S)
-    _judge(graph, fault, speeds, _Times(begin, since, broken, time.time()), result)
+    end = time.time()
+    while graph.status.get('state') == 'stopping' and time.time() < end + SAID_S:
+        graph.listen(0.02)
+    _judge(graph, fault, speeds, _Times(begin, since, broken, end), result)
     return result
 
 
@@ -183,9 +187,8 @@ def _judge(graph, fault, speeds, times, result):
     late = np.array([one.time for one in graph.commands]) - np.array(graph.nominal())
     result.sent_late_ms = 1e3 * float(late.max())
     said = graph.status
-    result.starved = fault.breaks == 'planner' and graph.stall > STALL_S
-    starved = result.starved and said.get('fault') == 'state-late'
-    code = 'state-late' if starved else _expected(graph, fault, times)
+    code = _expected(graph, fault, times)
+    result.disturbed = _disturbed(graph, fault, said.get('fault'), times)
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
     result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
@@ -194,7 +197,7 @@ def _judge(graph, fault, speeds, times, result):
     for name, peak in zip(oracle.Peaks._fields, result.peaks, strict=True):
         if not peak <= (1.0 + ROUNDING if name == 'velocity' else allowed):
             blame(f'{name}: {peak:.3f} of what is allowed')
-    if code == '':  # it was forgiven
+    if code == '' and not result.disturbed:  # it was forgiven
         if oracle.first_rest(sent, times.broken) < times.end:
             blame(f'stopped, but was to go on; it says {said}')
         return
@@ -203,7 +206,7 @@ def _judge(graph, fault, speeds, times, result):
     result.reversal = oracle.reversal(judged, times.broken, rest)
     if result.reversal > REVERSED:
         blame(f'turned back at {result.reversal:.2g} rad/s')
-    if code is None:
+    if code is None or result.disturbed:
         return
     begun = oracle.onset(sent, times.since, speeds.gentle + _GENTLE)
     result.onset_ms = 1e3 * (begun - times.since)
@@ -215,6 +218,22 @@ def _judge(graph, fault, speeds, times, result):
         blame('moved again without being armed')
     if result.said != f'held {code}':
         blame(f'says {result.said!r}, expected held {code}')
+
+
+def _disturbed(graph, fault, code, times):
+    """
+    Return what the machine did beside the fault, '' if nothing.
+
+    A process that gets no processor for 30 ms, or messages that are not delivered (the bridge
+    then says that joint states are late, or that the arm does not follow), are faults of their
+    own: the arm stops, or goes on, by another clock. How often that may be is for the campaign.
+    """
+    stall = graph.stall(times.begin, times.broken + WATCH_S)
+    if stall > STALL_S:
+        return f'a process stood still for {1e3 * stall:.0f} ms'
+    if fault.breaks == 'planner' and code in ('state-late', 'residual'):
+        return f'{code} while only the planner was broken'
+    return ''
 
 
 def _expected(graph, fault, times):
