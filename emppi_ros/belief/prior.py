@@ -62,7 +62,8 @@ class Prior:
             return rng.uniform(self.lower, self.upper, count)  # type: ignore[arg-type]
         draws = rng.standard_normal(count) * self.sd
         if self.distribution == 'lognormal':
-            return self.mean * np.exp(draws)
+            with np.errstate(over='ignore'):  # infinite ones are redrawn
+                return self.mean * np.exp(draws)
         return self.mean + draws
 
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 
 from emppi_ros.errors import EmppiError
+from emppi_ros.nodes import middleware
 from emppi_ros.nodes.graph import NodeSpec
 
 _GRACE_S = 3.0  # from SIGINT to SIGKILL
@@ -111,7 +112,7 @@ def environment(domain: int | None = None) -> dict[str, str]:
         domain = unused_domain()
     chosen = {} if domain is None else {'ROS_DOMAIN_ID': str(domain)}
     return {
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+        **middleware.settings(os.environ),
         **os.environ,
         **chosen,
         'PYTHONPATH': os.pathsep.join(paths),

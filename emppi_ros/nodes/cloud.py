@@ -44,9 +44,10 @@ def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
 def read_belief(task: Task, message: PointCloud2) -> Belief:
     """Return the belief in a message; BeliefError if it is not one about the task."""
     points = _points(task.parameters, message)
-    weight = points['weight'].astype(np.float64)
-    columns = [points[parameter.name] for parameter in task.parameters]
-    theta = np.column_stack(columns).astype(np.float64) if columns else np.empty((len(points), 0))
+    columns = [points[name] for name in _names(task.parameters)]
+    with np.errstate(invalid='ignore'):  # of signalling NaN, which are refused below
+        weight, *values = (column.astype(np.float64) for column in columns)
+    theta = np.column_stack(values) if values else np.empty((len(points), 0))
     if not np.isfinite(theta).all():
         raise BeliefError('belief with parameters that are not finite')
     for parameter, values in zip(task.parameters, theta.T, strict=True):

@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 from emppi_ros.bridge import faults
 from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import graph, process
+from emppi_ros.nodes import graph, middleware
 from emppi_ros.nodes.children import Children, environment
 from emppi_ros.nodes.recorder import Recorder
 from emppi_ros.report.recording import Recording
@@ -73,7 +73,7 @@ def run_demo(
     """
     loaded = load_task(task)
     _end_by_sigterm()
-    process.stay_on_this_host()
+    middleware.set_up()
     surroundings = environment()
     context = rclpy.Context()
     context.init(domain_id=int(surroundings['ROS_DOMAIN_ID']))

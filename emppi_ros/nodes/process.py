@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from emppi_ros.errors import EmppiError
+from emppi_ros.nodes import middleware
 
 
 def run(
@@ -31,7 +32,7 @@ def run(
     the bridge brakes the robot; here a signal only ends the loop.
     """
     stopping: list[int] = []
-    stay_on_this_host()
+    middleware.set_up()
     os.nice(nice)
     if prompt:
         _take_priority()  # first, so that the middleware's threads inherit it
@@ -63,16 +64,6 @@ def run(
         node.destroy_node()
         rclpy.try_shutdown()
     return 2 if getattr(node, 'failed', False) else 0
-
-
-def stay_on_this_host() -> None:
-    """
-    Let nobody on the network find this process, unless the user wants it otherwise.
-
-    ROS 2 by itself looks for others on the whole subnet. Where the robot's controllers run on
-    another computer, set ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET, or name it in ROS_STATIC_PEERS.
-    """
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 
 
 def _take_priority() -> None:

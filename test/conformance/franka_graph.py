@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool
 import yaml
 
 from emppi_ros import config, paths
-from emppi_ros.nodes import convert, qos
+from emppi_ros.nodes import convert, middleware, qos
 from emppi_ros.nodes.children import Children, environment, unused_domain
 from emppi_ros.nodes.graph import describe
 from emppi_ros.state.tracking import Pose
@@ -109,7 +109,7 @@ class Graph:
             for s in specs
         }
         domain = unused_domain()
-        os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+        middleware.set_up()
         self.children = Children(self.specs.values(), environment(domain), folder)
         for name in self.specs:
             prefer(self.pid(name))

@@ -118,10 +118,12 @@ class Sim(Process):
 
 def drive(folder, *options):
     """Return a process that drives the robot by the backend."""
+    from emppi_ros.nodes import middleware
+
     environment = {
         **os.environ,
         'PYTHONPATH': str(ROOT),
-        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+        **middleware.settings(os.environ),
     }
     arguments = [sys.executable, HERE / 'client.py', folder / 'rows.npy', *options]
     return Process(arguments, folder / 'client.log', environment)

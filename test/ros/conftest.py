@@ -5,7 +5,14 @@ import time
 
 import pytest
 
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+try:
+    from emppi_ros.nodes import middleware
+except ImportError:  # no ROS 2: its tests are skipped
+    pass
+else:
+    for name in middleware.CHOICES:
+        os.environ.pop(name, None)
+    middleware.set_up()
 
 
 class Harness:

@@ -321,3 +321,17 @@ def test_belief_is_read_from_float32_of_the_other_byte_order(task):
     message.data = array('B', table.tobytes())
     back = cloud.read_belief(task, message)
     np.testing.assert_array_equal(back.theta, sent.theta.astype(np.float32))
+
+
+@pytest.mark.filterwarnings('error')
+def test_a_belief_of_signalling_nan_is_refused_without_a_warning(task):
+    sent = belief(task)
+    names = ['weight', *(p.name for p in task.parameters)]
+    message = cloud.write_belief(task, 1.0, sent)
+    for i, field in enumerate(message.fields):
+        field.offset, field.datatype = 4 * i, 7
+    message.point_step = 4 * len(names)
+    rows = np.full((len(sent.theta), len(names)), 0x7F800001, dtype='<u4')  # its quiet bit is 0
+    message.data = array('B', rows.tobytes())
+    with pytest.raises(BeliefError, match='not finite'):
+        cloud.read_belief(task, message)

@@ -1,6 +1,7 @@
 """A node's process: who may find it."""
 
 import os
+from pathlib import Path
 import subprocess
 import sys
 
@@ -8,12 +9,16 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
+from emppi_ros import paths
+from emppi_ros.nodes import middleware
+from emppi_ros.nodes.graph import NodeSpec
+
 CODE = """
 import os
 from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import {module} as module, process
+from emppi_ros.nodes import {module} as module, middleware, process
 def make(*_):
-    print(os.environ.get('ROS_AUTOMATIC_DISCOVERY_RANGE'))
+    print(*(os.environ.get(name) for name in [*middleware.CHOICES, middleware.TRANSPORTS]))
     raise EmppiError('enough')
 {call}
 """
@@ -22,17 +27,41 @@ WAYS = {
     'demo': ('demo', 'module.load_task = lambda _: None; module.environment = make\n'
              'try: module.run_demo("x")\nexcept EmppiError: pass'),
 }  # fmt: skip
+OURS = str(paths.share() / 'config' / 'fastdds.xml')
+CHOSEN = {  # what the user sets: range, peers, profiles, transports
+    (): ('SYSTEM_DEFAULT', None, OURS, 'UDPv4'),
+    (middleware.RANGE, 'SUBNET'): ('SUBNET', None, None, 'UDPv4'),
+    (middleware.RANGE, 'OFF'): ('OFF', None, None, 'UDPv4'),
+    ('ROS_STATIC_PEERS', 'arm'): ('LOCALHOST', 'arm', None, 'UDPv4'),
+    (middleware.PROFILES, 'mine.xml'): ('LOCALHOST', None, 'mine.xml', 'UDPv4'),
+    (middleware.TRANSPORTS, 'LARGE_DATA'): ('SYSTEM_DEFAULT', None, OURS, 'LARGE_DATA'),
+}
 
 
 @pytest.mark.parametrize('way', WAYS)
-@pytest.mark.parametrize('wanted', [None, 'SUBNET', 'OFF'])
-def test_a_process_is_found_on_this_host_only_unless_the_user_wants_more(way, wanted):
+@pytest.mark.parametrize('given', CHOSEN, ids=lambda given: given[-1] if given else 'nothing')
+def test_a_process_keeps_to_itself_and_to_this_host_unless_the_user_wants_more(way, given):
     module, call = WAYS[way]
-    environment = {k: v for k, v in os.environ.items() if k != 'ROS_AUTOMATIC_DISCOVERY_RANGE'}
-    if wanted:
-        environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] = wanted
+    names = [*middleware.CHOICES, middleware.TRANSPORTS]
+    environment = {k: v for k, v in os.environ.items() if k not in names}
+    environment.update([given] if given else [])
     done = subprocess.run(
         [sys.executable, '-c', CODE.format(module=module, call=call)],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.split() == [wanted or 'LOCALHOST']
+    reach, peers, profiles, transports = CHOSEN[given]
+    assert done.stdout.split() == [str(v) for v in (reach, peers, profiles, None, transports)]
+
+
+def test_with_other_middleware_it_looks_on_this_host(monkeypatch):
+    monkeypatch.setattr(middleware, 'get_rmw_implementation_identifier', lambda: 'rmw_zenoh_cpp')
+    assert middleware.settings({})[middleware.RANGE] == 'LOCALHOST'
+    assert middleware.PROFILES not in middleware.settings({})
+
+
+@pytest.mark.skipif(not Path('/proc/self/maps').exists(), reason='needs Linux')
+def test_the_bridge_shares_no_memory_whose_locks_a_hung_planner_could_hold(harness):
+    children = harness.spawn(NodeSpec('bridge'))
+    harness.spin_until(lambda: harness.statuses.get('bridge'))
+    maps = Path(f'/proc/{children._processes["bridge"].pid}/maps').read_text()
+    assert 'dds_port' not in maps  # what Fast DDS calls them

@@ -44,6 +44,14 @@ def test_draws_follow_the_truncated_distribution(distribution, expected, paramet
     assert scipy.stats.kstest(draws, _truncated(expected, parameter)).pvalue > 1e-4
 
 
+@pytest.mark.filterwarnings('error')
+def test_a_prior_as_wide_as_numbers_go_has_no_mass_within_bounds(rng):
+    wide = Prior('lognormal', mean=0.3, sd=7e299)  # draws are 0 or infinite
+    bounded = Parameter('damping', 'dof_damping', 'joint', 0.01, 5.0)
+    with pytest.raises(ConfigError, match=r"'damping': its prior has next to no mass"):
+        wide.sample(bounded, 100, rng)
+
+
 def test_parameters_are_drawn_independently_and_repeatably():
     priors = (CASES[0][0], CASES[1][0], CASES[2][0], CASES[2][0])
     draws = prior.sample(PARAMETERS, priors, DRAWS, np.random.default_rng(5))
