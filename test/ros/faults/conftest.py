@@ -1,6 +1,5 @@
 """The fault laboratory lies beside the tests, and is no part of the package."""
 
-import os
 from pathlib import Path
 import sys
 
@@ -8,7 +7,6 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 
 
 @pytest.fixture(scope='module', params=['trajectory', 'forward'])

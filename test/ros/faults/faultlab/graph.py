@@ -27,9 +27,11 @@ class Graph:
 
     def __init__(self, backend='trajectory', parameters=None, environment=None):
         """Start everything, and wait until the bridge commands rest."""
+        from emppi_ros.nodes import middleware
         from emppi_ros.nodes.children import unused_domain
         from emppi_ros.tasks.task import load_task
 
+        middleware.set_up()
         # a server that has imported everything forks planners in a moment; no ROS runs in it
         self._server = multiprocessing.get_context('forkserver')
         self._server.set_forkserver_preload(['faultlab.preload'])
