@@ -23,7 +23,8 @@ from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_SOONEST_S = 0.055  # planners at 20 Hz are not late before
+_SOONEST_S = 0.051  # planners at 20 Hz are not late before
+_NEXT_S = 0.06  # from one plan's start to the next: one that is here already is not late
 _RESUMED_S = 60.0  # in which late plans are counted
 
 
@@ -36,7 +37,7 @@ class BridgeConfig:
         0.1, doc='age of a plan, from its start, at which the robot brakes'
     )
     rest_within_s: float = positive(
-        0.215, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
+        0.212, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
     )
     plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
     late_plans: int = key(
@@ -129,7 +130,9 @@ def _watch(
         return trip(bridge, faults.PLAN_LATE, f'the plan is {age:.3f} s old')
     if current.start == bridge.overdue:
         return bridge  # braking, whatever time is left: it began when it had to
-    if _is_late(config, robot, bridge.command, age, delay_s):
+    next_start = min((plan.start for plan in bridge.plans.upcoming), default=np.inf)
+    known = next_start <= current.start + _NEXT_S
+    if not known and _is_late(config, robot, bridge.command, age, delay_s):
         return bridge._replace(overdue=current.start)
     if bridge.overdue is None:
         return bridge
