@@ -150,6 +150,8 @@ def _brake(velocity: Array, most: Array, jerk: Array) -> list[tuple[float, Array
     a, j = float(np.min(most[moving] / speed)), float(np.min(jerk[moving] / speed))
     rise = min(a / j, j**-0.5)  # to the full deceleration, or as far as there is time for
     full = max(0.0, 1.0 / (j * rise) - rise)
+    if full <= _SHORTEST_S:  # left out, it would be missed; half of it each way is no harm
+        rise, full = j**-0.5, 0.0
     return [(rise, -j * velocity), (full, np.zeros_like(velocity)), (rise, j * velocity)]
 
 

@@ -85,7 +85,8 @@ def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
     # onset at most 110 ms, rest at most 220 ms after the plan, at up to 0.5 rad/s
     robot = load_robot(name)
     joints = len(robot.joints)
-    plans = [(t, p._replace(start=p.start - phase)) for t, p in _stream(0.0, 0.5, joints, speed)]
+    stream = _stream(0.0, 0.5, joints, speed)  # plans come before their start
+    plans = [(t - 0.01, p._replace(start=p.start - phase)) for t, p in stream]
     seen = _run(_bridge(robot=robot), 0.0, 1.0, plans, robot, delay=delay)
     rows = np.array([b.command.value for b in seen])
     ages = np.arange(len(rows)) * DT - plans[-1][1].start
