@@ -9,7 +9,7 @@ import pytest
 
 # the trajectory's hold of 60 ms, and the Panda's 138 ms from 0.5 rad/s, on a grid of 4 ms
 TAIL_S = 0.21
-KILLS = 4
+KILLS = 2
 
 
 def _peaks_are_legal(graph, motion):
