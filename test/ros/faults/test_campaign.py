@@ -1,8 +1,8 @@
 """
 Hundreds of faults at random moments, judged command by command.
 
-Two graphs run side by side. The hardware path, backend `trajectory`, takes two of three faults,
-`forward` the others. What a controller makes of the trajectories is sampled at 1 kHz; forward's
+The hardware path, backend `trajectory`, takes two of three faults, `forward` the others. One
+graph runs at a time: two on two cores wake the bridge late, and that is what they would measure. What a controller makes of the trajectories is sampled at 1 kHz; forward's
 commands, which are held for 4 ms, are differentiated at their own rate: at 1 kHz a held velocity
 is a row of steps, which is why that backend refuses hardware.
 """
@@ -21,7 +21,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from faultlab import trials
 
 HERE = Path(__file__).resolve().parent
-COUNT = int(os.environ.get('EMPPI_FAULTS', '300'))
+COUNT = int(os.environ.get('EMPPI_FAULTS', '150'))
 _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, not a measurement
 # of the attempts the machine may be too busy for 50 ms of joint states or plans, before the fault
 # or beside it: not dangerous, but a campaign of such attempts would show nothing
@@ -47,10 +47,7 @@ def _start(folder, backend, count, seed):
 def attempts(tmp_path_factory):
     """Return what every attempt at a fault did."""
     folder, third = tmp_path_factory.mktemp('faults'), COUNT // 3
-    rounds = [
-        [('trajectory', third), ('forward', COUNT - 2 * third)],
-        [('trajectory', third - third // 2), ('trajectory', third // 2)],
-    ]
+    rounds = [[('trajectory', 2 * third)], [('forward', COUNT - 2 * third)]]
     rows, seed = [], 0
     for pair in rounds:
         running = []
