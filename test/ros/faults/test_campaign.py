@@ -2,9 +2,10 @@
 Hundreds of faults at random moments, judged command by command.
 
 The hardware path, backend `trajectory`, takes two of three faults, `forward` the others. One
-graph runs at a time: two on two cores wake the bridge late, and that is what they would measure. What a controller makes of the trajectories is sampled at 1 kHz; forward's
-commands, which are held for 4 ms, are differentiated at their own rate: at 1 kHz a held velocity
-is a row of steps, which is why that backend refuses hardware.
+graph runs at a time: two on two cores wake the bridge late, and that is what they would measure.
+What a controller makes of the trajectories is sampled at 1 kHz; forward's commands, which are
+held for 4 ms, are differentiated at their own rate: at 1 kHz a held velocity is a row of steps,
+which is why that backend refuses hardware.
 """
 
 import json
@@ -40,28 +41,24 @@ def _start(folder, backend, count, seed):
         stderr=log,
     )
     log.close()
-    return process, out, count
+    return process, out
 
 
 @pytest.fixture(scope='module')
 def attempts(tmp_path_factory):
     """Return what every attempt at a fault did."""
     folder, third = tmp_path_factory.mktemp('faults'), COUNT // 3
-    rounds = [[('trajectory', 2 * third)], [('forward', COUNT - 2 * third)]]
-    rows, seed = [], 0
-    for pair in rounds:
-        running = []
-        for backend, count in pair:
-            seed += 1
-            running.append(_start(folder, backend, count, seed))
+    rows = []
+    for seed, (backend, count) in enumerate(
+        [('trajectory', 2 * third), ('forward', COUNT - 2 * third)], start=1
+    ):
+        process, out = _start(folder, backend, count, seed)
         try:
-            for process, out, count in running:
-                assert process.wait(60.0 + _EACH_S * count) == 0, _log(out)
-                rows += [json.loads(line) for line in out.read_text().splitlines()]
+            assert process.wait(60.0 + _EACH_S * count) == 0, _log(out)
         finally:
-            for process, _, _ in running:
-                process.terminate()  # nothing, where it has ended
-                process.wait(30.0)
+            process.terminate()  # nothing, where it has ended
+            process.wait(30.0)
+        rows += [json.loads(line) for line in out.read_text().splitlines()]
     return rows
 
 
