@@ -46,10 +46,11 @@ class TrajectoryConfig:
 
     def __post_init__(self) -> None:
         """Check one against the other."""
-        if self.trajectory_lead_s < 1.0 / self.trajectory_rate_hz:
+        least = 1.0 / self.trajectory_rate_hz + _ARRIVAL_S
+        if self.trajectory_lead_s < least:
             raise ConfigError(
                 f'trajectory_lead_s: {self.trajectory_lead_s:g} is shorter than the time between '
-                f'trajectories, {1.0 / self.trajectory_rate_hz:g} s'
+                f'trajectories and until they arrive, {least:g} s'
             )
         if not self.trajectory_stamped and self.trajectory_lead_s < _UNSTAMPED_LEAD_S:
             raise ConfigError(
@@ -188,9 +189,7 @@ def _points(
 
 
 def _preceded(path: list[tuple[float, State]], made: Trajectory) -> Trajectory:
-    """Return a trajectory with points before its first one."""
-    if not path:
-        return made
+    """Return a trajectory with points, one at least, before its first one."""
     times, states = zip(*path, strict=True)
     rows = [np.vstack(part) for part in zip(*states, strict=True)]
     columns = (made.positions, made.velocities, made.accelerations)

@@ -144,6 +144,8 @@ def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch
         Command(speed, zero, zero) if robot.command == 'velocity' else Command(home, speed, zero)
     )
     row = None if target is None else np.full(7, target)
+    longest = 0.3 / shaping.clamping.usable_acceleration(robot).min()
+    assert shaping.braking_time(robot, last) == pytest.approx(longest)
     for _ in range(50):
         last = shaping.shape(robot, last, row, home, 0.004)
     assert shaping.is_at_rest(robot, last)

@@ -227,7 +227,8 @@ def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, ex
 @pytest.mark.parametrize(
     ('settings', 'words'),
     [
-        ({'trajectory_rate_hz': 50.0}, 'shorter than the time between trajectories, 0.02 s'),
+        ({'trajectory_rate_hz': 50.0}, 'trajectories and until they arrive, 0.023 s'),
+        ({'trajectory_rate_hz': 1000.0, 'trajectory_lead_s': 0.003}, 'arrive, 0.004 s'),
         ({'trajectory_stamped': False}, 'start when they arrive, need 0.04 s'),
         ({'trajectory_hold_s': 0.01}, 'trajectory_hold_s: 0.01 is below trajectory_lead_s 0.016'),
     ],

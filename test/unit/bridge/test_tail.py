@@ -81,6 +81,14 @@ def test_towards_an_end_stop_it_stays_within_the_limits(sign):
     assert not np.any(np.abs(command.value) > 0.05)
 
 
+def test_where_no_braking_is_enough_it_is_the_hardest():
+    made = tail.build(PANDA, _state(1.0, position=UPPER - 1e-3), LEAD, HOLD)
+    assert np.all(made.positions[-1] > UPPER)
+    share = np.abs(made.accelerations).max(axis=0) / (A / PANDA.dynamics_factor)
+    assert np.all((share > 0.97) & (share <= 1.0))  # the limiter keeps 2 % for roundings
+    assert not np.any(made.velocities[-1]) and not np.any(made.accelerations[-1])
+
+
 def test_at_rest_it_stays_where_it_is():
     made = tail.build(PANDA, _state(0.0), LEAD, HOLD)
     assert not np.any(made.velocities) and np.array_equal(made.positions[-1], HOME)
