@@ -45,6 +45,7 @@ class PlannerParameters(Seeded):
     task: str = config.key('panda_push', doc='name or path of the task')
     robot: str = config.key('', doc="robot in place of the task's own")
     input_timeout_s: float = config.positive(0.25, 'no plan from older measurements')
+    belief_timeout_s: float = config.positive(1.0, 'nor from a belief not said for so long')
 
 
 class PlannerNode(ManagedNode):
@@ -74,7 +75,8 @@ class PlannerNode(ManagedNode):
         self._planner.warm_up()
         self._period = 1.0 / self.task.planner.rate_hz
         self._belief: Belief | None = None
-        self._belief_stamp, self._belief_error = -math.inf, ''
+        # when it came, on a clock that nobody sets: what it says of the time may be set or paused
+        self._belief_at, self._belief_error = -math.inf, ''
         self._plans: deque[Plan] = deque(maxlen=10)
         self._cycles = self._misses = self._diverged = 0
         self._error, self._times, self._starts = '', Durations(), deque(maxlen=100)
@@ -114,7 +116,7 @@ class PlannerNode(ManagedNode):
             'plan_ms_recent': self._times.take_recent_ms(),
             'rate_hz': (len(starts) - 1) / span,
             'diverged_rollouts': self._diverged,
-            'age_s emppi/belief': self.now() - self._belief_stamp,
+            'age_s emppi/belief': time.monotonic() - self._belief_at,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
         rejected = [*self.inputs.errors.values(), *filter(None, [self._belief_error])]
@@ -133,6 +135,12 @@ class PlannerNode(ManagedNode):
         belief = self._belief
         if belief is None:
             raise StaleInputError(f'no belief received on {BELIEF} yet')
+        age, limit = time.monotonic() - self._belief_at, self._parameters.belief_timeout_s
+        if age > limit:
+            raise StaleInputError(
+                f'nothing on {BELIEF} for {age:.2f} s (belief_timeout_s: {limit:g}); '
+                'is the belief node running?'
+            )
         self.inputs.poll()
         self._check_ages(moment)
         stamp = self.inputs.estimator.stamp
@@ -198,7 +206,7 @@ class PlannerNode(ManagedNode):
             self.get_logger().warning(f'belief: {error}', throttle_duration_sec=2.0)
             return
         self._belief_error = ''
-        self._belief_stamp = convert.to_seconds(message.header.stamp)
+        self._belief_at = time.monotonic()
 
 
 def main() -> None:

@@ -43,25 +43,29 @@ class PolledSubscription:
         timed: bool = False,
     ) -> None:
         """Subscribe; a `timed` callback also gets when a message was sent [s, system clock]."""
-        self._node, self._callback = node, callback
+        self._node, self._callback, self._most = node, callback, profile.depth
         self._time = (lambda info: (info['source_timestamp'] * 1e-9,)) if timed else (lambda _: ())
         self._subscription = node.create_subscription(
             kind, topic, callback, profile, callback_group=_ByHand()
         )
 
     def poll(self) -> None:
-        """Handle every message that has arrived."""
+        """Handle every message that has arrived, and no endless row of those that still come."""
         subscription = self._subscription
         with subscription.handle:
-            while taken := subscription.handle.take_message(subscription.msg_type, False):
+            for _ in range(self._most):
+                taken = subscription.handle.take_message(subscription.msg_type, False)
+                if not taken:
+                    return
                 self._callback(taken[0], *self._time(taken[1]))
 
     def drop(self) -> None:
         """Forget every message that has arrived."""
         subscription = self._subscription
         with subscription.handle:
-            while subscription.handle.take_message(subscription.msg_type, True):
-                pass
+            for _ in range(self._most):
+                if not subscription.handle.take_message(subscription.msg_type, True):
+                    return
 
     def close(self) -> None:
         """Unsubscribe."""

@@ -49,10 +49,14 @@ def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):
     harness.spin_until(lambda: heard)
     first = cloud.read_belief(task, heard[-1])
     assert first.theta.shape == (task.belief.particles, 2)
+    harness.spin_until(lambda: len(heard) > 2)  # said again and again: it is alive
+    assert np.array_equal(first.theta, cloud.read_belief(task, heard[-1]).theta)
     assert harness.call(Trigger, 'emppi/reset_belief', Trigger.Request()).success
-    harness.spin_until(lambda: len(heard) > 1)
-    second = cloud.read_belief(task, heard[-1])
-    assert not np.array_equal(first.theta, second.theta)  # drawn anew
+
+    def drawn_anew():
+        return not np.array_equal(first.theta, cloud.read_belief(task, heard[-1]).theta)
+
+    harness.spin_until(drawn_anew)
 
 
 def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch):

@@ -39,10 +39,14 @@ class World:
         self.frame = self.robot.frame
         self.order = list(range(len(self.robot.joints)))
 
-    def send_belief(self):
+    def believe(self):
         rng = np.random.default_rng(5)
         theta = prior.sample(self.task.parameters, self.task.priors, 20, rng)
         self._belief.publish(cloud.write_belief(self.task, 0.0, uniform(theta)))
+
+    def keep_believing(self):
+        self.believe()
+        self.harness.feeds.append(self.believe)
 
     def measure(self, stamp=None):
         stamp = self.harness.now() if stamp is None else stamp
@@ -69,7 +73,7 @@ def test_it_publishes_the_task_and_plans(harness):
     heard = harness.listen(JointTrajectory, 'emppi/plan')
     world = World(harness, 'cartpole_swingup')
     harness.make(PlannerNode, task='cartpole_swingup')
-    world.send_belief()
+    world.keep_believing()
     world.keep_measuring()
     harness.spin_until(lambda: len(heard) >= 3)
     assert 'cartpole_swingup' in texts[0].data
@@ -87,7 +91,7 @@ def test_a_permuted_joint_state_gives_the_identical_plan(harness):
         node = harness.make(PlannerNode, task='panda_push', autostart=False)
         node.trigger_configure()
         world.order = order
-        world.send_belief()
+        world.keep_believing()
 
         def told(node=node, stamp=stamp):
             world.measure(stamp)
@@ -109,12 +113,12 @@ def test_without_inputs_there_is_no_plan_and_the_reason_is_said(harness):
     world = World(harness, 'cartpole_swingup')
     harness.make(PlannerNode, task='cartpole_swingup')
     assert harness.says('planner')[:2] == (ERROR, 'no belief received on emppi/belief yet')
-    world.send_belief()
+    world.keep_believing()
     harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
     assert not heard
     world.keep_measuring()
     harness.spin_until(lambda: heard)
-    harness.feeds.clear()
+    harness.feeds.remove(world.measure)
     harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
     assert 'joint_states' in harness.says('planner')[1]
     count = len(heard)
@@ -127,24 +131,24 @@ def test_a_pose_of_the_wrong_frame_is_not_planned_with(harness):
     world = World(harness, 'panda_push')
     world.frame = 'camera'
     harness.make(PlannerNode, task='panda_push')
-    world.send_belief()
+    world.keep_believing()
     world.keep_measuring()
+    harness.spin_until(lambda: harness.says('planner')[0] == ERROR)  # after a cycle or two
     harness.spin_until(lambda: "'camera'" in harness.says('planner')[1])
-    level, message, _ = harness.says('planner')
-    assert level == ERROR and world.robot.frame in message
+    assert world.robot.frame in harness.says('planner')[1]
     assert not heard
 
 
 def test_a_belief_about_other_parameters_is_rejected_and_the_last_one_kept(harness):
     heard = harness.listen(JointTrajectory, 'emppi/plan')
     world = World(harness, 'cartpole_swingup')
-    node = harness.make(PlannerNode, task='cartpole_swingup')
+    node = harness.make(PlannerNode, task='cartpole_swingup', belief_timeout_s=60.0)
     other = load_task('panda_push')
     wrong = uniform(np.full((4, len(other.parameters)), 0.3))
     world._belief.publish(cloud.write_belief(other, 0.0, wrong))
     harness.spin_until(lambda: 'pole_mass' in harness.says('planner')[1])
     assert not heard and not node.believes
-    world.send_belief()
+    world.believe()
     world.keep_measuring()
     harness.spin_until(lambda: heard)
     world._belief.publish(cloud.write_belief(other, 0.0, wrong))
@@ -153,11 +157,27 @@ def test_a_belief_about_other_parameters_is_rejected_and_the_last_one_kept(harne
     harness.spin_until(lambda: len(heard) > count + 2)
 
 
+def test_from_a_belief_that_nobody_holds_any_more_there_is_no_plan(harness):
+    heard = harness.listen(JointTrajectory, 'emppi/plan')
+    world = World(harness, 'cartpole_swingup')
+    harness.make(PlannerNode, task='cartpole_swingup', belief_timeout_s=0.5)
+    world.keep_measuring()
+    world.believe()
+    harness.spin_until(lambda: heard)
+    harness.spin_until(lambda: 'is the belief node running?' in harness.says('planner')[1])
+    assert harness.says('planner')[0] == ERROR
+    count = len(heard)
+    harness.spin_for(0.3)
+    assert len(heard) == count
+    world.keep_believing()
+    harness.spin_until(lambda: len(heard) > count + 2)
+
+
 def test_all_diverged_is_said_and_the_next_cycle_tries_again(harness, monkeypatch):
     heard = harness.listen(JointTrajectory, 'emppi/plan')
     world = World(harness, 'cartpole_swingup')
     node = harness.make(PlannerNode, task='cartpole_swingup')
-    world.send_belief()
+    world.keep_believing()
     world.keep_measuring()
     harness.spin_until(lambda: heard)
 

@@ -87,13 +87,14 @@ ROWS = (
     Row(
         'P8',
         'belief collapses, has NaN weights, or is dead',
-        'the last good belief stays; no collapse to nothing',
+        'the last good belief stays, no collapse to nothing; a dead node: S after at most 1 s',
         (
             'test/ros/test_planner.py::test_a_belief_about_other_parameters_is_rejected',
+            'test/ros/test_planner.py::test_from_a_belief_that_nobody_holds_any_more',
             'test/unit/belief/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
             'test/unit/loop/test_degenerate.py',
         ),
-        'slower motion on an old belief: the planner plans on with the last one, at full speed',
+        'slower motion in that second: the planner plans on at full speed',
     ),
     Row(
         'P9',
