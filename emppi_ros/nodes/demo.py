@@ -117,7 +117,9 @@ class _Watch:
         self._arm = node.create_client(SetBool, 'emppi/arm')
 
     def ready(self) -> bool:
-        """Return whether all nodes do their work, and all of it is heard here."""
+        """Return whether all nodes work, and all is heard here; DemoError if one cannot."""
+        if self.recorder.problem:
+            raise DemoError(self.recorder.problem)
         return self.recorder.complete and self._arm.service_is_ready()
 
     def fresh_diagnostics(self) -> Callable[[], bool]:

@@ -112,7 +112,7 @@ class ManagedNode(LifecycleNode):
 
     def _report(self) -> Report:
         if self.problem:
-            return Report(ERROR, self.problem)
+            return Report(ERROR, self.problem, {'lifecycle': self.state, 'problem': self.problem})
         if self.state in ('inactive', 'active'):
             report = self.report()
             values = {'lifecycle': self.state, **report.values}

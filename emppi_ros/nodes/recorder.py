@@ -60,6 +60,12 @@ class Recorder:
         )
 
     @property
+    def problem(self) -> str:
+        """Why a node could not be configured or activated, or ''."""
+        problems = ((name, values.get('problem')) for name, values in self.diagnostics.items())
+        return '; '.join(f'{name}: {problem}' for name, problem in problems if problem)
+
+    @property
     def fault(self) -> str:
         """Code of the fault for which the bridge holds the arm, or is about to; or ''."""
         return self.diagnostics.get('bridge', {}).get('fault', '')

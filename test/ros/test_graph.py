@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.nodes import demo, graph, qos
 from emppi_ros.nodes.children import NodeDiedError
-from emppi_ros.nodes.demo import run_demo
+from emppi_ros.nodes.demo import DemoError, run_demo
 
 
 @pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
@@ -43,6 +43,12 @@ def test_a_node_that_cannot_start_ends_the_demo_with_its_last_words(monkeypatch)
     monkeypatch.setattr(graph, 'describe', broken)
     with pytest.raises(NodeDiedError, match=r"(?s)'bridge' ended with exit code 2.*telepathy"):
         demo.run_demo('cartpole_swingup', 1.0)
+
+
+def test_a_node_that_cannot_be_configured_ends_the_demo_at_once(monkeypatch):
+    monkeypatch.setattr(demo, '_START_S', 1e4)
+    with pytest.raises(DemoError, match='bridge: .*commanded by velocity.*cartpole'):
+        demo.run_demo('cartpole_swingup', 1.0, backend='trajectory')
 
 
 def test_nodes_that_die_come_back_into_the_graph(harness):
