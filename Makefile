@@ -46,11 +46,6 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
 
-# faults injected, at random moments: FAULTS=300 takes minutes, 3000 about an hour
-FAULTS ?= 3000
-faults: $(STAMP)
-	EMPPI_FAULTS=$(FAULTS) PYTHONPATH=test/ros/faults $(BIN)/python -m faultlab.matrix
-
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
 	@.ci/install-franka-sim "$(FRANKA_SIM)"
@@ -63,6 +58,12 @@ $(CONFORMANCE_STAMP): setup.py setup.cfg pyproject.toml .ci/install
 
 conformance: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python -m pytest test/conformance
+
+# faults injected, at random moments: FAULTS=300 takes minutes, 3000 more than an hour
+FAULTS ?= 3000
+faults: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
+	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
+	    $(CONFORMANCE)/bin/python -m faultlab.matrix
 
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
