@@ -70,6 +70,7 @@ class Result:
     peaks: tuple = ()  # of velocity, acceleration, jerk: shares of what is allowed, as meant
     peaks_sent: tuple = ()  # the same with the moments at which messages were sent
     sent_late_ms: float = np.nan
+    late_cycle_ms: float = np.nan  # by how much the bridge was woken late, at worst
     reversal: float = 0.0
     said: str = ''
     disturbed: str = ''  # what else went wrong, on the machine: only limits are judged then
@@ -191,8 +192,9 @@ def _judge(graph, fault, speeds, times, result):
     said = graph.status
     code = _expected(graph, fault, times)
     result.disturbed = _disturbed(graph, fault, said.get('fault'), times)
-    # by how much the bridge's process was woken late, at worst: two periods are usual
-    late_cycle = max(0.0, graph.stall(times.since, times.broken + WATCH_S) - 2 * PERIOD_S)
+    # two periods are usual; it may have been a little before the fault
+    late_cycle = max(0.0, graph.stall(times.begin, times.broken + WATCH_S) - 2 * PERIOD_S)
+    result.late_cycle_ms = 1e3 * late_cycle
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
     result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
