@@ -42,7 +42,7 @@ def walker(harness):
     take = PolledSubscription(
         harness.tester, Float64MultiArray, topic, commands.append, qos.DEFAULT
     )
-    arm, world = Arm(robot.home), {'states': True, 'plans': True}
+    arm, world = Arm(robot.home), {'states': True, 'plans': True, 'speed': 0.1}
 
     def feed():
         if commands:
@@ -50,7 +50,7 @@ def walker(harness):
         if world['states']:
             states.publish(convert.write_joints(robot, harness.now(), *arm.measure()))
         if world['plans']:
-            row = np.full(7, 0.1)
+            row = np.full(7, world['speed'])
             made = plans.make(robot, harness.now(), row, np.tile(row, (10, 1)), 0.05, 'linear')
             sender.publish(convert.write_plan(robot, made))
 
@@ -107,6 +107,7 @@ def test_l1_random_walks_never_crash_and_only_an_active_bridge_moves(
     for seed in range(WALKS):
         rng = np.random.default_rng(seed)
         del walker[1][:]
+        walker[2]['speed'] = 0.1 if seed % 2 else -0.1  # to and fro: end stops are near after many
         if seed % 3 == 0:  # from a bridge that moves
             node, commands, _ = walker
             node.trigger_configure()

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import faults
+from emppi_ros.bridge import faults, shaping
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Machine, Phase
@@ -25,8 +25,8 @@ PUSHED = Fault(faults.EXTERNAL_TORQUE, 'somebody pushes')
 class Arm:
     """Measures and plans in virtual time, as long as it is told to."""
 
-    def __init__(self, config=None, robot=ROBOT, settle_s=0.0):
-        self.commander = Commander(config or BridgeConfig(), robot, settle_s=settle_s)
+    def __init__(self, config=None, robot=ROBOT, **settings):
+        self.commander = Commander(config or BridgeConfig(), robot, **settings)
         self.now, self.measures, self.plans = 0.0, True, True
         self.position, self.rows, self.enabled = HOME, [], None
         self.follows = robot.command == 'velocity'
@@ -106,6 +106,16 @@ def test_a_late_plan_is_told_and_then_a_fault(arm):
     assert arm.commander.reason.startswith('held: the plan is 0.13')
 
 
+def test_a_robot_that_moves_later_is_braked_sooner():
+    braked = []
+    for delay in (0.0, 0.02):
+        arm = Arm(delay_s=delay).moving()
+        arm.plans = False
+        rows = np.array(arm.run(0.112).rows[-28:])
+        braked.append(int(np.argmax(rows[:, 0] < 0.3)))
+    assert braked[0] - braked[1] == 5  # cycles of 4 ms
+
+
 def test_joint_states_that_are_late_are_a_fault_and_keep_it_from_being_armed(arm):
     arm.moving().measures = False
     arm.run(0.048)
@@ -134,7 +144,8 @@ def test_a_fault_from_elsewhere_holds(arm):
 def test_an_enabling_switch_must_be_held(let_go):
     arm = Arm(BridgeConfig(enable_timeout_s=0.15))
     arm.run(0.1)
-    with pytest.raises(ArmError, match='enabling switch'):
+    words = r'^the enabling switch \(topic emppi/enable\) is not held'
+    with pytest.raises(ArmError, match=words):
         arm.commander.arm(arm.now)
     arm.enabled = True
     arm.moving().enabled = let_go
@@ -161,6 +172,13 @@ def test_a_robot_that_was_left_moving_is_braked_from_there():
     first = commander.step(DT)[0].value
     assert np.all((first > 0.3) & (first < 0.4)) and not commander.resting
     assert commander.machine.phase is Phase.STOPPING
+    start = Command(np.full(7, 0.4), np.zeros(7), np.zeros(7))
+    np.testing.assert_allclose(first, shaping.shape(ROBOT, start, None, HOME, DT).value)
+    for sign in (1.0, -1.0):  # what is measured may be anything; what is commanded may not
+        wild = Commander(BridgeConfig(), ROBOT)
+        wild.measure(Measurement(0.0, 0.0, HOME, np.full(7, sign * 99.0)))
+        rate = wild.step(DT)[0].value
+        assert np.all(np.abs(rate) <= np.array(ROBOT.limits.velocity)) and np.all(sign * rate > 0)
     still = Commander(BridgeConfig(), ROBOT)
     still.measure(Measurement(0.0, 0.0, HOME, np.full(7, 0.04)))  # noise
     assert not np.any(still.step(DT)[0].value)

@@ -61,9 +61,12 @@ def test_a_limit_is_compared_to_a_thousandth(key, tighter):
     theirs = ours[INNER] + (tighter if key == 'lower' else -tighter)
     problems = check(urdf(**{key: theirs}))
     assert len(problems) == (tighter > 1e-3)
+    what = {'lower': 'position down to', 'upper': 'position up to', 'velocity': 'velocity up to'}
     for text in problems:
-        for words in (NAMES[INNER], f'{ours[INNER]:g}', f'{theirs:g}'):
-            assert words in text
+        assert text == (
+            f"joint {NAMES[INNER]!r}: robot 'fr3' allows a {what[key]} {ours[INNER]:g}, the URDF "
+            f'only {theirs:g}'
+        )
 
 
 def test_a_missing_joint_is_named_with_the_nearest_that_there_is():
@@ -82,7 +85,8 @@ def test_a_joint_that_no_command_moves_within_limits_is_named(kind):
     else:
         joint(root).set('type', kind)
     (text,) = check(root)
-    assert NAMES[INNER] in text and 'expected revolute or prismatic' in text and len(text) < 400
+    assert f'is {(kind or "of no type")[:190]}' in text and len(text) < 400
+    assert NAMES[INNER] in text and 'expected revolute or prismatic' in text
 
 
 def test_a_joint_that_slides_is_as_good():
@@ -107,7 +111,8 @@ def test_a_joint_that_is_there_twice_is_named():
 @pytest.mark.parametrize('key', ['lower', 'upper', 'velocity'])
 def test_a_limit_that_is_no_number_is_named(key, value):
     (text,) = check(urdf(**{key: value}))
-    assert NAMES[INNER] in text and f'{key}=' in text and 'finite number' in text
+    start = f'joint {NAMES[INNER]!r} has limit {key}={value[:190]!r}'[:-1]
+    assert text.startswith(start) and text.endswith('in the URDF; expected a finite number')
     assert len(text) < 400
 
 

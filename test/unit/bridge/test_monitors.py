@@ -277,6 +277,9 @@ def test_frozen_joint_states_are_found_in_time(rate_hz, speed):
     q[after], dq[after] = q[~after][-1], dq[~after][-1]
     (first, fault), *_ = found(run(stream(times, q, dq), commands))
     assert fault.code == faults.STATE_FROZEN and 'equal, bit by bit' in fault.text
+    assert fault.text.endswith(
+        '(rad or m): their source repeats itself, or the robot does not listen'
+    )
     # 50 ms or 5 mrad, whichever is later; then one message and two cycles; it froze at 1 s
     last = times[~after][-1]
     due = max(0.05, 0.005 / speed)
@@ -343,6 +346,7 @@ def test_an_arm_that_is_held_or_runs_away_is_found_after_a_tenth_of_a_second(spe
         dq[250:, 3] *= factor
         first, fault = found(run(stream(times, q, dq), commands))[0]
         assert fault.code == faults.RESIDUAL and fault.text.startswith('panda_joint4 moves')
+        assert fault.text.endswith('s now: is it pushed or held, or is this another robot?')
         assert times[250] + 0.1 <= first + 1e-9 <= times[250] + 0.1 + 2 * BRIDGE_S + 1e-9
 
 

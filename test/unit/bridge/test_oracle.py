@@ -146,6 +146,10 @@ def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch
     row = None if target is None else np.full(7, target)
     longest = 0.3 / shaping.clamping.usable_acceleration(robot).min()
     assert shaping.braking_time(robot, last) == pytest.approx(longest)
+    first = shaping.shape(robot, last, None, home, 0.004)
+    slower = 0.3 - shaping.clamping.usable_acceleration(robot) * 0.004
+    moved = home + 0.004 * slower if robot.command == 'position' else slower
+    np.testing.assert_allclose(first.value, moved)
     for _ in range(50):
         last = shaping.shape(robot, last, row, home, 0.004)
     assert shaping.is_at_rest(robot, last)

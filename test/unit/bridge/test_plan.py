@@ -48,8 +48,8 @@ def test_a_made_plan_is_the_planners_curve_and_passes_its_own_check(robot, kind,
 @pytest.mark.parametrize('kind', ['hold', 'linear'])
 @pytest.mark.parametrize('last', [[1.5, -0.5], [0.0, 0.0], [-0.3, 0.2]], ids=str)
 def test_a_velocity_plan_brakes_to_rest_within_its_acceleration(kind, last):
-    controls = np.tile(last, (4, 1))
-    made = plans.make(VELOCITY, 0.0, np.array(last), controls, 0.05, kind)
+    controls = np.array([[0.2, 0.1], [1.4, -0.4], [0.1, 0.0], last])
+    made = plans.make(VELOCITY, 0.0, np.zeros(2), controls, 0.05, kind)
     assert made.values[-1].tolist() == [0.0, 0.0]
     tail = (made.values[-1] - made.values[-2]) / (made.times[-1] - made.times[-2])
     usable = clamping.usable_acceleration(VELOCITY)
@@ -58,7 +58,7 @@ def test_a_velocity_plan_brakes_to_rest_within_its_acceleration(kind, last):
 
 
 def test_a_position_plan_ends_where_it_stays_and_an_effort_plan_without_effort():
-    controls = np.array([[0.1, 0.2], [0.3, 0.4]])
+    controls = np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
     assert plans.make(POSITION, 0, np.zeros(2), controls, 0.1, 'linear').values[-1].tolist() == [
         0.3,
         0.4,
@@ -98,30 +98,87 @@ BAD = {
         5.0,
         f'plan of {MANY} points; expected 2 to {plans.MAX_POINTS}',
     ),
-    'nan': (['a', 'b'], _value(1, 0, np.nan), 5.0, 'values that are not finite'),
-    'infinity': (['a', 'b'], _value(1, 1, -np.inf), 5.0, 'values that are not finite'),
-    'nan time': (['a', 'b'], _with(times=[0.0, np.nan, 0.3]), 5.0, 'not finite'),
-    'nan start': (['a', 'b'], GOOD._replace(start=np.nan), 5.0, 'not finite'),
-    'infinite start': (['a', 'b'], GOOD._replace(start=np.inf), 5.0, 'not finite'),
-    'fewer values': (['a', 'b'], _with(values=GOOD.values[:, :1]), 5.0, 'values of shape'),
-    'more values': (['a', 'b'], _with(values=np.zeros((3, 3))), 5.0, 'values of shape'),
-    'fewer rows': (['a', 'b'], _with(values=GOOD.values[1:]), 5.0, 'values of shape'),
-    'negative time': (['a', 'b'], _with(times=[-0.1, 0.1, 0.3]), 5.0, 'do not increase from 0'),
-    'equal times': (['a', 'b'], _with(times=[0.0, 0.1, 0.1]), 5.0, 'do not increase from 0'),
+    'nan': (['a', 'b'], _value(1, 0, np.nan), 5.0, 'plan with values that are not finite'),
+    'infinity': (['a', 'b'], _value(1, 1, -np.inf), 5.0, 'plan with values that are not finite'),
+    'nan time': (
+        ['a', 'b'],
+        _with(times=[0.0, np.nan, 0.3]),
+        5.0,
+        'plan with values that are not finite',
+    ),
+    'nan start': (
+        ['a', 'b'],
+        GOOD._replace(start=np.nan),
+        5.0,
+        'plan with values that are not finite',
+    ),
+    'infinite start': (
+        ['a', 'b'],
+        GOOD._replace(start=np.inf),
+        5.0,
+        'plan with values that are not finite',
+    ),
+    'fewer values': (
+        ['a', 'b'],
+        _with(values=GOOD.values[:, :1]),
+        5.0,
+        'plan with values of shape',
+    ),
+    'more values': (['a', 'b'], _with(values=np.zeros((3, 3))), 5.0, 'plan with values of shape'),
+    'fewer rows': (['a', 'b'], _with(values=GOOD.values[1:]), 5.0, 'plan with values of shape'),
+    'negative time': (
+        ['a', 'b'],
+        _with(times=[-0.1, 0.1, 0.3]),
+        5.0,
+        'plan whose times do not increase from 0',
+    ),
+    'equal times': (
+        ['a', 'b'],
+        _with(times=[0.0, 0.1, 0.1]),
+        5.0,
+        'plan whose times do not increase from 0',
+    ),
     'past': (['a', 'b'], GOOD, 5.4, 'plan that ended 0.100 s ago'),
     'ends now': (['a', 'b'], GOOD, 5.3, 'plan that ended 0.000 s ago'),
     'far future': (['a', 'b'], GOOD, 3.9, 'plan that starts in 1.100 s; at most 0.1 s'),
-    'too fast': (['a', 'b'], _value(1, 1, 0.51), 5.0, 'beyond the velocity limits of b'),
-    'too fast back': (['a', 'b'], _value(0, 0, -1.51), 5.0, 'beyond the velocity limits of a'),
-    'moving end': (['a', 'b'], _value(2, 0, 0.001), 5.0, 'does not end at rest'),
+    'too fast': (['a', 'b'], _value(1, 1, 0.51), 5.0, 'plan beyond the velocity limits of b'),
+    'too fast back': (
+        ['a', 'b'],
+        _value(0, 0, -1.51),
+        5.0,
+        'plan beyond the velocity limits of a',
+    ),
+    'both too fast': (
+        ['a', 'b'],
+        _with(values=[[9.0, 9.0], [0.0, 0.0], [0.0, 0.0]]),
+        5.0,
+        'plan beyond the velocity limits of a, b',
+    ),
+    'moving end': (
+        ['a', 'b'],
+        _value(2, 0, 0.001),
+        5.0,
+        'plan that does not end at rest: its last point must be zero',
+    ),
 }
 
 
 @pytest.mark.parametrize('case', BAD)
 def test_a_bad_plan_is_an_error_that_says_why(case):
     joints, plan, now, match = BAD[case]
-    with pytest.raises(PlanError, match=match):
+    with pytest.raises(PlanError) as error:
         plans.check(VELOCITY, joints, plan, now)
+    assert str(error.value).startswith(match)
+
+
+@pytest.mark.parametrize('count', [2, plans.MAX_POINTS])
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_a_good_plan_is_at_most_as_long_and_as_fast_as_it_may_be(count, sign):
+    values = sign * np.tile([1.5, 0.5], (count, 1)) * (1.0 + 1e-10)  # of roundings
+    values[-1] = 0.0
+    plan = Plan(5.1, np.arange(count) * 0.1, values)
+    checked = plans.check(VELOCITY, ['a', 'b'], plan, 5.0)
+    assert checked.start == 5.1 and checked.times is plan.times
 
 
 def test_limits_are_those_of_what_is_commanded():

@@ -209,6 +209,8 @@ def test_who_was_never_told_to_move_resumes_at_rest():
     state, command = rolling.resume(CONFIG, rolling.begin(CONFIG, 0.0, HOME), 1.0)
     assert shaping.is_at_rest(PANDA, command)
     np.testing.assert_array_equal(state.reference.position, HOME)
+    np.testing.assert_array_equal(command.rate, ZERO)
+    assert not rolling.is_late(state, 1.0) and rolling.is_late(state, 1.0 + DT * 4)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +224,11 @@ def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, ex
     state, _ = rolling.advance(CONFIG, PANDA, state, DT, command, HOME, False)
     state, _ = rolling.advance(CONFIG, PANDA, state, 2 * DT, command, HOME + shift, True)
     np.testing.assert_allclose(state.reference.position, HOME + expected)
+    # it has settled on what was sent now, and then needs news in time for the next motion
+    np.testing.assert_allclose(rolling.in_force(state, 1.0).position, HOME + expected)
+    assert state.sent_at == 2 * DT and state.sent.braking == CONFIG.trajectory_settle_s
+    due = 2 * DT + CONFIG.trajectory_lead_s - 3e-3
+    assert not rolling.is_late(state, due) and rolling.is_late(state, due + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,21 @@ def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
     assert seen[-1].machine.phase is Phase.HELD
 
 
+@pytest.mark.parametrize('phase', np.arange(4) * DT / 4)
+@pytest.mark.parametrize('before', [0.2, 0.4, 0.48])
+def test_an_arm_that_speeds_up_when_the_next_plan_does_not_come_rests_in_time(before, phase):
+    robot, start, delay = load_robot('panda'), 0.2 + phase, 0.016
+    for age in np.arange(0.02, 0.1, DT):  # of the plan, when it begins to speed up
+        times = np.array([0.0, age, age + (0.5 - before) / 20.0, 1.0, 1.2])
+        rows = np.outer([before, before, 0.5, 0.5, 0.0], np.ones(7))
+        plans = [(t - 0.01, p) for t, p in _stream(0.0, 0.2, 7, before)]
+        plans.append((0.19, Plan(start, times, rows)))
+        seen = _run(_bridge(robot=robot), 0.0, 0.5, plans, robot, delay=delay)
+        moving = [i for i, b in enumerate(seen) if np.any(b.command.value)]
+        # 0.212 s, and what a cycle adds; without looking ahead it would be 0.219
+        assert (moving[-1] + 1) * DT + delay - start <= CONFIG.rest_within_s + DT
+
+
 def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
     robot = load_robot('panda')
     plans = _stream(0.0, 0.5, 7)
@@ -111,11 +126,12 @@ def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
     assert longest - 2 * DT < onset <= longest
 
 
-def test_a_plan_that_is_here_before_its_start_is_not_late():
+@pytest.mark.parametrize('delay', [0.0, 0.02])  # it must brake after 67 ms, or after 51 ms
+def test_a_plan_that_is_here_before_its_start_is_not_late(delay):
     robot = load_robot('panda')
-    for period, brakes in ((0.058, False), (0.07, True)):  # beyond 67 ms it must brake
+    for period, brakes in ((0.058, False), (0.07, True)):
         plans = [(t - 0.02, p) for t, p in _stream(0.0, 1.0, 7, period=period)]
-        seen = _run(_bridge(robot=robot), 0.0, 1.0, plans, robot)
+        seen = _run(_bridge(robot=robot), 0.0, 1.0, plans, robot, delay=delay)
         assert any(b.overdue is not None for b in seen) == brakes
 
 
@@ -193,7 +209,7 @@ def test_an_effort_is_let_go_at_once():
 def test_a_step_changes_no_bridge_but_returns_another():
     bridge = watchdog.receive(_bridge(), _plan(0.0))
     kept = bridge.command.value.copy()
-    watchdog.step(CONFIG, ROBOT, bridge, 0.1, np.zeros(1), DT)
+    watchdog.step(CONFIG, ROBOT, bridge, 0.1, np.zeros(1), DT, 0.0)
     assert np.array_equal(bridge.command.value, kept) and len(bridge.plans.upcoming) == 1
 
 
