@@ -160,7 +160,7 @@ class ClosedLoop:
         """Let the bridge give its next command."""
         position = self._commanded(self.robot.read_joints().position)
         self._bridge = watchdog.step(
-            self._config, self.task.robot, self._bridge, now, position, dt
+            self._config, self.task.robot, self._bridge, now, position, dt, delay_s=0.0
         )
         command = self._bridge.command.value
         self.robot.command(command)
