@@ -37,7 +37,7 @@ class BridgeConfig:
         0.1, doc='age of a plan, from its start, at which the robot brakes'
     )
     rest_within_s: float = positive(
-        0.212, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
+        0.206, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
     )
     plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
     late_plans: int = key(

@@ -111,8 +111,10 @@ def test_an_arm_that_speeds_up_when_the_next_plan_does_not_come_rests_in_time(be
         plans.append((0.19, Plan(start, times, rows)))
         seen = _run(_bridge(robot=robot), 0.0, 0.5, plans, robot, delay=delay)
         moving = [i for i, b in enumerate(seen) if np.any(b.command.value)]
-        # 0.212 s, and what a cycle adds; without looking ahead it would be 0.219
-        assert (moving[-1] + 1) * DT + delay - start <= CONFIG.rest_within_s + DT
+        # no plan is late before 51 ms; braking takes 141 ms (test_oracle), and a cycle is added.
+        # Without looking ahead it would be up to 4 ms more
+        longest = watchdog._SOONEST_S + delay + 0.1411 + DT
+        assert (moving[-1] + 1) * DT + delay - start <= longest
 
 
 def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
@@ -126,7 +128,7 @@ def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
     assert longest - 2 * DT < onset <= longest
 
 
-@pytest.mark.parametrize('delay', [0.0, 0.02])  # it must brake after 67 ms, or after 51 ms
+@pytest.mark.parametrize('delay', [0.0, 0.02])  # it must brake after 61 ms, or after 51 ms
 def test_a_plan_that_is_here_before_its_start_is_not_late(delay):
     robot = load_robot('panda')
     for period, brakes in ((0.058, False), (0.07, True)):
