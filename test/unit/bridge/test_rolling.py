@@ -205,6 +205,16 @@ def test_after_a_long_hiccup_it_starts_from_rest_where_the_robot_stopped():
     assert not np.any(rolling.in_force(state, 9.0).velocity)
 
 
+def test_points_are_dense_whenever_a_cycle_comes():
+    # a joint that comes to rest between two points passes rest by 0.0048 jerk T^2
+    at_rest = shaping.at_rest(PANDA, HOME)
+    for span in np.arange(0.1e-3, 8e-3, 7e-5):
+        command = shaping.shape(PANDA, at_rest, np.full(7, 0.5), HOME, span)
+        points = rolling._points(CONFIG, 0.0, span, State(HOME, ZERO, ZERO), command)
+        times = np.array([0.0, *(time - CONFIG.trajectory_lead_s for time, _ in points)])
+        assert np.all(np.diff(times) <= 1.25e-3 + 1e-12) and times[-1] == pytest.approx(span)
+
+
 def test_who_was_never_told_to_move_resumes_at_rest():
     state, command = rolling.resume(CONFIG, rolling.begin(CONFIG, 0.0, HOME), 1.0)
     assert shaping.is_at_rest(PANDA, command)
