@@ -20,9 +20,9 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from faultlab import trials
+from faultlab.campaign import COUNT
 
 HERE = Path(__file__).resolve().parent
-COUNT = int(os.environ.get('EMPPI_FAULTS', '150'))
 _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, not a measurement
 # of the attempts the machine may be too busy for 50 ms of joint states or plans, before the fault
 # or beside it: not dangerous, but a campaign of such attempts would show nothing

@@ -1,8 +1,7 @@
 """Row L1: random walks through the lifecycle, idle, moving and faulted."""
 
-import os
-
 from faultlab.arm import Arm
+from faultlab.campaign import COUNT
 import numpy as np
 import pytest
 
@@ -18,7 +17,7 @@ from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.nodes.polling import PolledSubscription
 
-WALKS = 1000 if int(os.environ.get('EMPPI_FAULTS', '300')) >= 3000 else 6
+WALKS = 1000 if COUNT >= 3000 else 6
 STEPS = 8
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {

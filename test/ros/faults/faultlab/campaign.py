@@ -7,6 +7,7 @@ python -m faultlab.campaign --count 150 --seed 1 --backend trajectory --out resu
 import argparse
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from faultlab import trials
 from faultlab.graph import Graph
 
+COUNT = int(os.environ.get('EMPPI_FAULTS', '150'))  # that the tests inject
 _TRIES = 3  # where the arm stops by itself before the fault: counted, and tried again
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import platform
 import sys
 
+from faultlab.campaign import COUNT
 from faultlab.rows import ROWS, SAFE_STOP, Row
 
 _FIGURES = ('onset_ms', 'rest_ms')
@@ -146,11 +147,10 @@ def main():
     files = {test.split('::')[0] for row in ROWS for test in row.tests}
     present = sorted(str(root / name) for name in files if (root / name).exists())
     collector = Collector()
-    count = os.environ.get('EMPPI_FAULTS', '300')
     code = pytest.main([f'--rootdir={root}', '-q', *present], plugins=[collector])
     folder = root / 'docs'
     folder.mkdir(exist_ok=True)
-    text = render(collector.tests, f'make faults FAULTS={count}')
+    text = render(collector.tests, f'make faults FAULTS={COUNT}')
     (folder / 'reliability.md').write_text(text, encoding='utf-8')
     return int(code)
 
