@@ -68,7 +68,7 @@ class BeliefNode(FollowingNode):
         """Learn from now on."""
         self._waiting.clear()
         self._inputs.clear()
-        self._publish(self.get_clock().now().nanoseconds * 1e-9)
+        self._publish(self.now())
         self.loop = Loop('learning', _POLL_S, self._work)
 
     def teardown(self) -> None:
@@ -82,7 +82,7 @@ class BeliefNode(FollowingNode):
         belief = self._filter.belief
         mean = weights.mean(belief.log_weights, belief.theta)
         sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-        now = self.get_clock().now().nanoseconds * 1e-9
+        now = self.now()
         values: dict[str, object] = {
             'updates': self._updates,
             'ess': self._ess,
@@ -113,7 +113,7 @@ class BeliefNode(FollowingNode):
                 self._waiting.append(_Waiting(stamp, '', None))
             self._catch_up()
             if time.monotonic() > self._published_at + _REPEAT_S:
-                self._publish(self.get_clock().now().nanoseconds * 1e-9)
+                self._publish(self.now())
 
     def _catch_up(self) -> None:
         while self._waiting:
@@ -177,7 +177,7 @@ class BeliefNode(FollowingNode):
         with self._lock:
             self._filter.reset()
         self._ess = float(len(self._filter.belief.theta))
-        self._publish(self.get_clock().now().nanoseconds * 1e-9)
+        self._publish(self.now())
         response.message = 'the belief is the prior again'
         return response
 

@@ -46,6 +46,10 @@ class ManagedNode(LifecycleNode):
         """Return how the node is doing while it is configured."""
         raise NotImplementedError
 
+    def now(self) -> float:
+        """Return the node's clock [s]."""
+        return self.get_clock().now().nanoseconds * 1e-9
+
     def begin(self) -> None:
         """Configure and activate, if the node is to start by itself."""
         if not self.autostart or self.state != 'unconfigured':

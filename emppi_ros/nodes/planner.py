@@ -126,10 +126,6 @@ class PlannerNode(ManagedNode):
             return Report(WARN, '; '.join(rejected), values)
         return Report(OK, 'planning' if self.state == 'active' else 'not active', values)
 
-    def now(self) -> float:
-        """Return the node's clock [s]."""
-        return self.get_clock().now().nanoseconds * 1e-9
-
     def plan(self, moment: float) -> JointTrajectory:
         """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
         belief = self._belief
