@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from faultlab import actors, oracle
+from faultlab.witness import Witness
 
 TASK = 'panda_push'
 QUIET_S = 0.05  # longer than from one trajectory to the next
@@ -35,6 +36,7 @@ class Graph:
         # a server that has imported everything forks planners in a moment; no ROS runs in it
         self._server = multiprocessing.get_context('forkserver')
         self._server.set_forkserver_preload(['faultlab.preload'])
+        self.witness = Witness(self._server)
         self.robot_config, self.domain = load_task(TASK).robot, unused_domain()
         self.backend, self._parameters = backend, dict(parameters or {})
         self._environment = dict(environment or {})
@@ -147,6 +149,7 @@ class Graph:
     def close(self):
         """End everything."""
         self.children.stop()
+        self.witness.close()
         for process, pipe in [*self._spares, (self.planner, self.pipe), (self.robot, self._robot)]:
             with contextlib.suppress(OSError):
                 pipe.send(('quit',))

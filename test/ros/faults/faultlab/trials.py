@@ -71,6 +71,7 @@ class Result:
     peaks_sent: tuple = ()  # the same with the moments at which messages were sent
     sent_late_ms: float = np.nan
     late_cycle_ms: float = np.nan  # by how much the bridge was woken late, at worst
+    stood_still_ms: float = np.nan  # the machine itself, see witness.py
     reversal: float = 0.0
     said: str = ''
     disturbed: str = ''  # what else went wrong, on the machine: only limits are judged then
@@ -194,7 +195,8 @@ def _judge(graph, fault, speeds, times, result):
     result.disturbed = _disturbed(graph, fault, said.get('fault'), times)
     # two periods are usual; it may have been a little before the fault
     late_cycle = max(0.0, graph.stall(times.begin, times.broken + WATCH_S) - 2 * PERIOD_S)
-    result.late_cycle_ms = 1e3 * late_cycle
+    stood_still = graph.witness.stood_still(times.since, times.broken + WATCH_S)
+    result.late_cycle_ms, result.stood_still_ms = 1e3 * late_cycle, 1e3 * stood_still
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
     result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
@@ -216,13 +218,15 @@ def _judge(graph, fault, speeds, times, result):
         return
     begun = oracle.onset(sent, times.since, speeds.gentle + _GENTLE)
     result.onset_ms = 1e3 * (begun - times.since)
-    if not result.onset_ms <= 1e3 * fault.onset_s:
-        blame(f'braking began after {result.onset_ms:.1f} ms')
-    over = 1e-3 * result.rest_ms - (REST_S + fault.onset_s - ONSET_S)
-    if 0.0 < over <= late_cycle:
-        result.disturbed = f'at rest {1e3 * over:.1f} ms late, for a cycle {1e3 * late_cycle:.1f}'
-    elif not over <= 0.0:
-        blame(f'at rest after {result.rest_ms:.1f} ms')
+    excuse = 1e3 * max(late_cycle, stood_still)
+    for words, value, most in (
+        ('braking began', result.onset_ms, 1e3 * fault.onset_s),
+        ('at rest', result.rest_ms, 1e3 * (REST_S + fault.onset_s - ONSET_S)),
+    ):
+        if 0.0 < value - most <= excuse:
+            result.disturbed = f"{words} after {value:.1f} ms: {excuse:.1f} are the machine's"
+        elif not value <= most:
+            blame(f"{words} after {value:.1f} ms, of which {excuse:.1f} are the machine's")
     if oracle.moves(sent, rest):
         blame('moved again without being armed')
     if result.said != f'held {code}':

@@ -1,0 +1,33 @@
+"""The witness sees a machine that stands still, and only that."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+from faultlab.witness import Witness, covered
+import numpy as np
+import pytest
+
+
+def test_intervals_that_overlap_count_once():
+    rows = np.array([[3.0, 4.0], [0.0, 2.0], [1.0, 2.5], [7.0, 9.0]])
+    assert covered(rows, 0.5, 8.0) == pytest.approx(2.0 + 1.0 + 1.0)
+    assert covered(rows[:0], 0.0, 1.0) == 0.0
+
+
+@pytest.mark.slow
+def test_a_processor_that_wakes_nobody_is_seen():
+    witness = Witness(multiprocessing.get_context('forkserver'))
+    try:
+        time.sleep(0.5)
+        begin, sleeper = time.time(), witness._processes[0].pid
+        os.kill(sleeper, signal.SIGSTOP)
+        time.sleep(0.05)
+        os.kill(sleeper, signal.SIGCONT)
+        stopped = time.time()
+        while witness.stood_still(begin, stopped) < 0.045:
+            assert time.time() < stopped + 10.0
+            time.sleep(0.05)
+    finally:
+        witness.close()
