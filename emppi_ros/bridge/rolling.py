@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from emppi_ros.bridge import tail
 from emppi_ros.bridge.shaping import Command
-from emppi_ros.bridge.tail import State, Trajectory
+from emppi_ros.bridge.trajectory import State, Trajectory, sample
 from emppi_ros.config import key, positive
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.robot import Robot
@@ -75,6 +75,7 @@ class Rolling(NamedTuple):
     path: tuple[tuple[float, State], ...] = ()  # when it is to be there
     sent: Trajectory | None = None  # while it may move the robot
     sent_at: float = -np.inf
+    brakes: bool = False  # whether that was sent because of a reason to brake
     before: State | None = None  # where the robot was to be when it was sent
     rests: int = _RESTS  # trajectories at rest sent since the last motion
 
@@ -112,14 +113,17 @@ def advance(
         rolling = rolling._replace(due=_due(config, time))
     # half a millisecond early is in time: cycles come on a grid, more or less
     early = time - rolling.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
-    if rolling.rests >= _RESTS or early:
+    urgent = command.braking and not rolling.brakes
+    if rolling.rests >= _RESTS or (early and not urgent):
         return rolling, None
     before = in_force(rolling, time)
-    made = tail.build(robot, rolling.reference, config.trajectory_lead_s, config.trajectory_hold_s)
+    lead, hold = config.trajectory_lead_s, config.trajectory_hold_s
+    made = tail.build(robot, rolling.reference, lead, hold, command.braking)
     if config.trajectory_stamped:
         made = _preceded([(when - time, state) for when, state in path[:-1]], made)
     rests, due = rolling.rests + resting, _due(config, time)
-    return rolling._replace(sent=made, sent_at=time, before=before, rests=rests, due=due), made
+    told = rolling._replace(sent=made, sent_at=time, before=before, brakes=command.braking)
+    return told._replace(rests=rests, due=due), made
 
 
 def _settle(
@@ -172,7 +176,7 @@ def in_force(rolling: Rolling, now: float) -> State:
     """Return the state in which the robot is to be by what was sent."""
     if rolling.sent is None:
         return _at_rest(rolling.reference.position)
-    return tail.sample(rolling.sent, rolling.before, now - rolling.sent_at)
+    return sample(rolling.sent, rolling.before, now - rolling.sent_at)
 
 
 def _points(

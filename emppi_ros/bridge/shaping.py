@@ -33,6 +33,7 @@ class Command(NamedTuple):
     # of a velocity: from seconds after the command before to (displacement, velocity,
     # acceleration), each (joints,)
     way: Callable[[float], tuple[Array, Array, Array]] | None = None
+    braking: bool = False  # all the way to rest, whatever was wanted before
 
 
 def at_rest(robot: Robot, position: Array) -> Command:
@@ -89,7 +90,7 @@ def _shape_velocity(
     _, velocity, acceleration = way.towards_velocity(wanted).after(dt)
     moving = np.abs(velocity) > _STILL
     velocity, acceleration = (np.where(moving, row, 0.0) for row in (velocity, acceleration))
-    return Command(velocity, zero, acceleration, way.after)
+    return Command(velocity, zero, acceleration, way.after, braking=target is None)
 
 
 def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float) -> Command:

@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.bridge.tail import Trajectory
+from emppi_ros.bridge.trajectory import Trajectory
 from emppi_ros.errors import EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.joints import select_joints

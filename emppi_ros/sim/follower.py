@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import tail
-from emppi_ros.bridge.tail import Segment, State, Trajectory
+from emppi_ros.bridge import trajectory as trajectories
+from emppi_ros.bridge.trajectory import Segment, State, Trajectory
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class Follower:
             return self._desired
         age = max(self._taken, time - self._start)
         if self._segment is None or not self._segment.begin <= age < self._segment.end:
-            self._segment = tail.segment(self._trajectory, self._desired, age, self._taken)
+            self._segment = trajectories.segment(self._trajectory, self._desired, age, self._taken)
         return self._segment.state(age)
 
     def velocity(self, time: float) -> Array:

@@ -11,6 +11,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge import tail
+from emppi_ros.bridge.trajectory import State
 from emppi_ros.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.nodes import cloud, convert
 from emppi_ros.state.tracking import Pose
@@ -192,7 +193,7 @@ def test_a_plan_of_the_past_is_an_error():
 
 
 def trajectory():
-    state = tail.State(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
+    state = State(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
     return tail.build(ROBOT, state, 0.02, 0.06)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bridge import shaping, tail
-from emppi_ros.bridge.tail import State
+from emppi_ros.bridge.trajectory import State, sample
 from emppi_ros.tasks import published
 from emppi_ros.tasks.robot import load_robot
 
@@ -28,7 +28,7 @@ def _state(velocity, acceleration=0.0, position=HOME):
 def _sampled(made, before):
     """Return what a controller at 1 kHz makes of it, from its first point on."""
     times = np.arange(made.times[0], made.end + DT, DT)
-    states = [tail.sample(made, before, t) for t in times]
+    states = [sample(made, before, t) for t in times]
     return times, *map(np.array, zip(*states, strict=True))
 
 
@@ -103,10 +103,10 @@ def test_a_robot_without_jerk_limits_gets_a_ramp_of_its_own():
 
 def test_a_controller_moves_on_without_a_jump_from_one_to_the_next():
     first = tail.build(PANDA, _state(0.5), LEAD, HOLD)
-    here = tail.sample(first, _state(0.5, position=HOME - 0.01), LEAD)
+    here = sample(first, _state(0.5, position=HOME - 0.01), LEAD)
     np.testing.assert_allclose(here.position, HOME)
     second = tail.build(PANDA, _state(0.5, position=HOME + 0.01), LEAD, HOLD)
-    mid = tail.sample(second, here, LEAD / 2)
+    mid = sample(second, here, LEAD / 2)
     np.testing.assert_allclose(mid.velocity, 0.5)
     np.testing.assert_allclose(mid.position, HOME + 0.005)
 

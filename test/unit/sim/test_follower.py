@@ -3,7 +3,7 @@
 import numpy as np
 
 from emppi_ros.bridge import tail
-from emppi_ros.bridge.tail import State
+from emppi_ros.bridge.trajectory import State
 from emppi_ros.sim.follower import Follower
 from emppi_ros.tasks.robot import load_robot
 
