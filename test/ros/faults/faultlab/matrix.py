@@ -119,11 +119,13 @@ def _figures(tests):
         ]
     total = sum(test['count'] for test in campaign)
     violations = sum(test['violations'] for test in campaign)
-    stopped, disturbed = (
-        sum(test.get(key, 0) for test in tests.values()) for key in ('unprovoked', 'disturbed')
+    stopped, disturbed, needless = (
+        sum(test.get(key, 0) for test in tests.values())
+        for key in ('unprovoked', 'disturbed', 'needless')
     )
     head = (
-        f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}. '
+        f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}; '
+        f'safe stops where the arm was to go on: {needless}. '
         f'Disturbed by the machine, so that only limits are judged: {disturbed}.'
     )
     return [head, '', *lines]

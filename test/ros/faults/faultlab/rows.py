@@ -34,7 +34,11 @@ ROWS = (
         'P2',
         'planner SIGSTOP 50, 150, 500 ms, then CONT',
         '50 ms: no stop; else S; motion only after arming again',
-        (f'{CAMPAIGN}test_fault[p2', f'{ROS}test_planner_rows.py::test_p2'),
+        (
+            f'{CAMPAIGN}test_fault[p2',
+            f'{CAMPAIGN}test_p2',
+            f'{ROS}test_planner_rows.py::test_p2',
+        ),
     ),
     Row(
         'P3',

@@ -75,6 +75,7 @@ class Result:
     reversal: float = 0.0
     said: str = ''
     disturbed: str = ''  # what else went wrong, on the machine: only limits are judged then
+    needless: str = ''  # why it stopped though a plan came in time: safe, but of no use
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
 
@@ -207,7 +208,7 @@ def _judge(graph, fault, speeds, times, result):
             blame(f'{name}: {peak:.3f} of what is allowed')
     if code == '' and not result.disturbed:  # it was forgiven
         if oracle.first_rest(sent, times.broken) < times.end:
-            blame(f'stopped, but was to go on; it says {said}')
+            result.needless = f'stopped, but was to go on; it says {said}'
         return
     rest = oracle.first_rest(sent, times.broken)
     result.rest_ms = 1e3 * (rest - times.since)
