@@ -20,6 +20,7 @@ from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
 from emppi_ros.nodes.diagnostics import Durations
 from emppi_ros.nodes.inputs import APPLIED, PLAN
 from emppi_ros.nodes.polling import Loop, PolledSubscription, Regular
+from emppi_ros.nodes.stamps import Stamps
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
@@ -50,6 +51,7 @@ class Commanding:
         self.rejected, self.rejection, self.input_error = 0, '', ''
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = Regular()  # joint states
+        self._stamps = Stamps(node)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
         self._plans = PolledSubscription(node, JointTrajectory, PLAN, self._take_plan, qos.DEFAULT)
@@ -166,7 +168,6 @@ class Commanding:
 
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
-        stamp = self._node.get_clock().now().to_msg()
         if commander.is_behind(now) or self.backend.is_late(now):
             before = now - 1.0 / self._config.rate_hz
             alone = self.backend.resume(before)
@@ -178,6 +179,8 @@ class Commanding:
         applied = self.backend.send(cycle)
         if self.backend.drives:
             commander.follow(now, applied)
+        # both clocks read together: between two readings the process may be interrupted
+        stamp = self._stamps.at(now, moving=False)
         self._applied.publish(convert.write_applied(self._task.robot, stamp, applied))
 
     def _take_joints(self, message: JointState, sent: float) -> None:
