@@ -10,6 +10,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.bridge import rolling
 from emppi_ros.bridge.rolling import Rolling, TrajectoryConfig
 from emppi_ros.bridge.shaping import Command
+from emppi_ros.bridge.trajectory import Trajectory
 from emppi_ros.errors import ConfigError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
@@ -53,15 +54,19 @@ class TrajectoryBackend(Backend):
         if self._rolling is None:
             self._rolling = rolling.begin(self._config, cycle.time - _USUAL_S, cycle.position)
         rolled, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
-        if made is not None and self.is_late(time.monotonic()):  # interrupted: what was sent holds
+        message = None if made is None else self._write(made, cycle.time, rolled.rests == 0)
+        # asked at the very last: who was interrupted leaves the robot with what it was sent before
+        if message is not None and self.is_late(time.monotonic()):
             return rolling.in_force(self._rolling, cycle.time).velocity
         self._rolling = rolled
-        if made is not None:
-            stamp = None
-            if self._config.trajectory_stamped:
-                stamp = self._stamps.at(cycle.time, moving=self._rolling.rests == 0)
-            self._publisher.publish(convert.write_trajectory(self._robot, made, stamp))
+        if message is not None:
+            self._publisher.publish(message)
         return rolling.in_force(self._rolling, cycle.time).velocity
+
+    def _write(self, made: Trajectory, moment: float, moving: bool) -> JointTrajectory:
+        """Return a trajectory's message, stamped if it is to be."""
+        stamp = self._stamps.at(moment, moving) if self._config.trajectory_stamped else None
+        return convert.write_trajectory(self._robot, made, stamp)
 
     def is_late(self, now: float) -> bool:
         """Return whether the robot is about to stop by itself."""

@@ -27,6 +27,7 @@ _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, no
 # of the attempts the machine may be too busy for 50 ms of joint states or plans, before the fault
 # or beside it: not dangerous, but a campaign of such attempts would show nothing
 UNPROVOKED = DISTURBED = 0.05
+STILL = 0.05  # of the attempts: beyond it the machine is measured, not the bridge
 NEEDLESS = 0.1  # of the pauses that are short enough to go on: a busy machine makes them longer
 
 
@@ -60,6 +61,9 @@ def attempts(tmp_path_factory):
             process.terminate()  # nothing, where it has ended
             process.wait(30.0)
         rows += [json.loads(line) for line in out.read_text().splitlines()]
+    still = [row['stood_still_ms'] > 1e3 * trials.STOOD_STILL_S for row in rows]
+    if sum(still) > STILL * len(rows):
+        pytest.skip(f'the machine itself stood still during {sum(still)} of {len(rows)} faults')
     return rows
 
 
@@ -146,6 +150,9 @@ def test_all_kinds_are_among_them_and_the_arm_seldom_stops_by_itself(attempts, r
     record_property('unprovoked', len(stopped))
     assert len(done) >= (1.0 - UNPROVOKED) * COUNT
     assert len(stopped) <= UNPROVOKED * COUNT, stopped[:10]
-    disturbed = [row['disturbed'] for row in done if row['disturbed']]
+    still = 1e3 * trials.STOOD_STILL_S
+    disturbed = [
+        row['disturbed'] for row in done if row['disturbed'] and not row['stood_still_ms'] > still
+    ]
     record_property('disturbed', len(disturbed))
     assert len(disturbed) <= DISTURBED * COUNT, disturbed[:10]

@@ -126,7 +126,7 @@ def _figures(tests):
     head = (
         f'Faults injected: {total}. Violations: {violations}. Stops before a fault: {stopped}; '
         f'safe stops where the arm was to go on: {needless}. '
-        f'Disturbed by the machine, so that only limits are judged: {disturbed}.'
+        f'Disturbed by the machine, and not judged by time: {disturbed}.'
     )
     return [head, '', *lines]
 
