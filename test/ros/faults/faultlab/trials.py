@@ -77,7 +77,7 @@ class Result:
     stood_still_ms: float = np.nan  # the machine itself, see witness.py
     reversal: float = 0.0
     said: str = ''
-    disturbed: str = ''  # what else went wrong, on the machine: only limits are judged then
+    disturbed: str = ''  # what else went wrong, on the machine: see `_disturbed`, STOOD_STILL_S
     needless: str = ''  # why it stopped though a plan came in time: safe, but of no use
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
