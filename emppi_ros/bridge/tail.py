@@ -2,9 +2,10 @@
 Short trajectories that begin with what is commanded and always end at rest, by themselves.
 
 Whoever receives one can lose its sender at any moment: it goes on for a moment, then brakes.
-All joints brake together, so that the direction of motion stays. Between two points jerk is
-constant, so that the quintic which a joint_trajectory_controller puts through position,
-velocity and acceleration is exactly the motion meant here.
+All joints brake together, so that the direction of motion stays; where the robot brakes already,
+or must at once, each is as quick as it can be. Between two points jerk is constant, so that the
+quintic which a joint_trajectory_controller puts through position, velocity and acceleration is
+exactly the motion meant here.
 """
 
 import math
