@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bridge import clamping
-from emppi_ros.bridge.trajectory import State, Trajectory, sample
+from emppi_ros.bridge.trajectory import State, Trajectory
 from emppi_ros.tasks import published
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
 Phase = tuple[float, Array]  # s, and a jerk (joints,)
+Triple = tuple[float, float, float]
 _STILL = 1e-9  # rad/s or m/s: slower is rest, and no reason to wait for
 _SHORTEST_S = 1e-6  # between two points: messages count nanoseconds
 _BETWEEN = np.linspace(0.0, 1.0, 6)  # where on the way between two points it is looked at
@@ -91,18 +92,17 @@ def _within(robot: Robot, made: Trajectory) -> bool:
 def _integrate(state: State, lead: float, phases: list[Phase]) -> Trajectory:
     """Return the points between phases of constant jerk, from a state reached at `lead`."""
     q, v, a = state
-    times, rows = [lead], [state]
-    for duration, change in phases:
-        if duration <= _SHORTEST_S:
-            continue
-        t = duration
+    time, times, rows = lead, [lead], [state]
+    for t, change in phases:
         q, v, a = (
             q + t * (v + t * (a / 2 + t * change / 6)),
             v + t * (a + t * change / 2),
             a + t * change,
         )
-        times.append(times[-1] + t)
-        rows.append(State(q, v, a))
+        time += t
+        if time - times[-1] > _SHORTEST_S:
+            times.append(time)
+            rows.append(State(q, v, a))
     # what rounding left of velocity and acceleration is rest
     rows[-1] = State(q, np.zeros_like(q), np.zeros_like(q))
     return Trajectory(np.array(times), *map(np.array, zip(*rows, strict=True)), lead)
@@ -138,35 +138,30 @@ def _brake(velocity: Array, most: Array, jerk: Array) -> list[Phase]:
 
 def _each_alone(state: State, lead: float, most: Array, jerk: Array) -> Trajectory:
     """Return the points where each joint brakes at once, without waiting for others."""
-    alone = []
-    for i in range(len(most)):
-        v, a = state.velocity[i], state.acceleration[i]
-        acceleration, phases = _stop(float(v), float(a), float(most[i]), float(jerk[i]))
-        first = State(state.position[i : i + 1], np.array([v]), np.array([acceleration]))
-        alone.append(_integrate(first, lead, phases))
-    times = np.unique(np.concatenate([made.times for made in alone]))
-    times = times[np.diff(times, append=np.inf) > _SHORTEST_S]
-    states = [[sample(made, made.state(0), t) for t in times] for made in alone]
-    parts = [np.array([[s[k][0] for s in row] for row in states]).T for k in range(3)]
-    for part in parts[1:]:
-        part[-1] = 0.0
-    return Trajectory(times, *parts, lead)
+    alone = map(_stop, *(part.tolist() for part in (*state[1:], most, jerk)))
+    acceleration, durations, jerks = map(np.array, zip(*alone, strict=True))
+    ends = np.cumsum(durations, axis=1)  # of the phases of each joint (joints, 3)
+    moments = np.unique(ends)
+    spans = np.diff(moments, prepend=0.0)
+    phase = np.sum((moments - spans / 2)[:, None, None] >= ends, axis=2)  # (moments, joints)
+    changes = np.pad(jerks, ((0, 0), (0, 1)))[np.arange(len(jerk)), phase]
+    first = state._replace(acceleration=acceleration)
+    return _integrate(first, lead, list(zip(spans.tolist(), changes, strict=True)))
 
 
-def _stop(v: float, a: float, most: float, jerk: float) -> tuple[float, list[Phase]]:
+def _stop(v: float, a: float, most: float, jerk: float) -> tuple[float, Triple, Triple]:
     """
-    Return the acceleration that one joint begins with, and the phases of its quickest way to rest.
+    Return the acceleration that one joint begins with, and its three phases' durations and jerks.
 
-    Deceleration grows to a peak, stays there, and goes to nothing at rest. One that is too strong
-    to end before the joint would turn back is reduced.
+    That is its quickest way to rest: deceleration grows to a peak, stays there, and goes to
+    nothing at rest. One that is too strong to end before the joint would turn back is reduced.
     """
     sign = 1.0 if v > 0.0 or (v == 0.0 and a > 0.0) else -1.0
     speed, along = sign * v, sign * a
     if speed <= _STILL and along <= 0.0:
-        return 0.0, []
+        return 0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     along = max(along, -math.sqrt(2.0 * jerk * speed))
     peak = min(most, math.sqrt(jerk * speed + 0.5 * along**2))
     rise, fall = max(0.0, (along + peak) / jerk), peak / jerk
     full = max(0.0, (speed + 0.5 * along**2 / jerk) / peak - fall)
-    phases = [(rise, -sign * jerk), (full, 0.0), (fall, sign * jerk)]
-    return sign * along, [(duration, np.array([change])) for duration, change in phases]
+    return sign * along, (rise, full, fall), (-sign * jerk, 0.0, sign * jerk)

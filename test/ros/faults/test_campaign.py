@@ -27,6 +27,7 @@ _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, no
 # of the attempts the machine may be too busy for 50 ms of joint states or plans, before the fault
 # or beside it: not dangerous, but a campaign of such attempts would show nothing
 UNPROVOKED = DISTURBED = 0.05
+LATE = 0.001  # of the faults, and one in fewer: 110 and 220 ms are for 99.9 % of them
 STILL = 0.05  # of the attempts: beyond it the machine is measured, not the bridge
 NEEDLESS = 0.1  # of the pauses that are short enough to go on: a busy machine makes them longer
 
@@ -145,7 +146,15 @@ def test_s1_braking_begins_60_ms_after_the_last_joint_state(attempts, record_pro
         pytest.skip('no such fault in so few')
     worst = max(row['onset_ms'] for row in rows)
     record_property('onset_ms', worst)
-    assert all(row['onset_ms'] <= 60.0 + row['stood_still_ms'] for row in rows), worst
+    assert all(row['onset_ms'] <= 60.0 + row['excuse_ms'] for row in rows), worst
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 + _EACH_S * COUNT)
+def test_braking_begins_and_ends_in_time(attempts, record_property):
+    late = [row['late'] for row in attempts if row['late'] and not _stood_still(row)]
+    record_property('late', len(late))
+    assert len(late) <= max(1, LATE * COUNT), late
 
 
 @pytest.mark.slow

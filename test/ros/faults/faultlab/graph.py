@@ -224,8 +224,13 @@ class Graph:
 
     def stall(self, begin, end):
         """Return the longest time without a command in force between two moments [s]."""
-        times = [one.time for one in self.applied if begin <= one.time <= end]
-        return float(np.max(np.diff([begin, *times, end]), initial=0.0))
+        return float(np.max(np.diff(self.intervals_without(begin, end)), initial=0.0))
+
+    def intervals_without(self, begin, end, usual=0.0):
+        """Return intervals (n, 2) between two moments without a command [s], but for `usual`."""
+        times = [begin, *(one.time for one in self.applied if begin <= one.time <= end), end]
+        gaps = np.column_stack([times[:-1], times[1:]]) + [usual, 0.0]
+        return gaps[gaps[:, 1] > gaps[:, 0]]
 
     def nominal(self):
         """

@@ -119,12 +119,13 @@ def _figures(tests):
         ]
     total = sum(test['count'] for test in campaign)
     violations = sum(test['violations'] for test in campaign)
-    stopped, disturbed, needless, left_out = (
+    stopped, late, disturbed, needless, left_out = (
         sum(test.get(key, 0) for test in tests.values())
-        for key in ('unprovoked', 'disturbed', 'needless', 'not_judged')
+        for key in ('unprovoked', 'late', 'disturbed', 'needless', 'not_judged')
     )
     head = (
-        f'Faults judged: {total}. Violations: {violations}. Stops before a fault: {stopped}; '
+        f'Faults judged: {total}. Violations: {violations}. Braking later than required: {late}. '
+        f'Stops before a fault: {stopped}; '
         f'safe stops where the arm was to go on: {needless}. '
         f'Disturbed by the machine, and not judged by time: {disturbed}; not judged at all, for '
         f'it stood still: {left_out}.'

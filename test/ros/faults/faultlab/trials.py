@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from faultlab import actors, oracle
+from faultlab.witness import covered
 
 ONSET_S, REST_S = 0.110, 0.220  # from the start of the last good plan, or the last good state
 FORGIVEN_S = 0.130  # a plan that comes before this age lets the arm go on
@@ -16,6 +17,9 @@ PERIOD_S = 0.004  # of the bridge
 # trajectories lead by 16 ms, 3 of them to arrive: on a machine that wakes nobody for the others
 # what is on its way is overtaken by the arm, and not even limits can be judged
 STOOD_STILL_S = 0.013
+# beyond what is allowed and not the machine's: what no witness sees, seldom; no later than that,
+# because what a controller was sent brakes by itself 40 ms after it was sent
+LATEST_S = 0.05
 STALL_S = 0.03  # of robot or bridge, for want of a processor: 50 ms make joint states late
 WATCH_S = 0.32  # how long after a fault the record goes on: the arm must be at rest by 0.22
 AFTER_S = 0.1  # and then, with plans or states coming again
@@ -73,12 +77,13 @@ class Result:
     peaks: tuple = ()  # of velocity, acceleration, jerk: shares of what is allowed, as meant
     peaks_sent: tuple = ()  # the same with the moments at which messages were sent
     sent_late_ms: float = np.nan
-    late_cycle_ms: float = np.nan  # by how much the bridge was woken late, at worst
     stood_still_ms: float = np.nan  # the machine itself, see witness.py
+    excuse_ms: float = np.nan  # in which the bridge got no processor, until the arm was at rest
     reversal: float = 0.0
     said: str = ''
     disturbed: str = ''  # what else went wrong, on the machine: see `_disturbed`, STOOD_STILL_S
     needless: str = ''  # why it stopped though a plan came in time: safe, but of no use
+    late: str = ''  # what came later than it must, and nobody saw the machine do it
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
 
@@ -194,16 +199,16 @@ def _judge(graph, fault, speeds, times, result):
     result.peaks, result.peaks_sent = oracle.peaks(judged), oracle.peaks(sent)
     late = np.array([one.time for one in graph.commands]) - np.array(graph.nominal())
     result.sent_late_ms = 1e3 * float(late.max())
-    said = graph.status
+    report = graph.status
     code = _expected(graph, fault, times)
-    result.disturbed = _disturbed(graph, fault, said.get('fault'), times)
-    # two periods are usual; it may have been a little before the fault
-    late_cycle = max(0.0, graph.stall(times.begin, times.broken + WATCH_S) - 2 * PERIOD_S)
+    result.disturbed = _disturbed(graph, fault, report.get('fault'), times)
     stood_still = graph.witness.stood_still(times.since, times.broken + WATCH_S)
-    result.late_cycle_ms, result.stood_still_ms = 1e3 * late_cycle, 1e3 * stood_still
+    result.stood_still_ms = 1e3 * stood_still
+    known = graph.intervals_without(times.since, times.broken + WATCH_S, 2 * PERIOD_S)
+    excuses = np.vstack([known, graph.witness.stalls()]) - graph.epoch
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
-    result.said = f'{said.get("state", "")} {said.get("fault", "")}'.strip()
+    result.said = f'{report.get("state", "")} {report.get("fault", "")}'.strip()
     blame = result.violations.append
     allowed = 1.0 + tolerance(graph.backend)
     if stood_still > STOOD_STILL_S:
@@ -214,7 +219,7 @@ def _judge(graph, fault, speeds, times, result):
             blame(f'{name}: {peak:.3f} of what is allowed')
     if code == '' and not result.disturbed:  # it was forgiven
         if oracle.first_rest(sent, times.broken) < times.end:
-            result.needless = f'stopped, but was to go on; it says {said}'
+            result.needless = f'stopped, but was to go on; it says {report}'
         return
     rest = oracle.first_rest(sent, times.broken)
     result.rest_ms = 1e3 * (rest - times.since)
@@ -225,19 +230,28 @@ def _judge(graph, fault, speeds, times, result):
         return
     begun = oracle.onset(sent, times.since, speeds.gentle + _GENTLE)
     result.onset_ms = 1e3 * (begun - times.since)
-    excuse = 1e3 * max(late_cycle, stood_still)
-    for words, value, most in (
-        ('braking began', result.onset_ms, 1e3 * fault.onset_s),
-        ('at rest', result.rest_ms, 1e3 * (REST_S + fault.onset_s - ONSET_S)),
-    ):
-        if 0.0 < value - most <= excuse:
-            result.disturbed = f"{words} after {value:.1f} ms: {excuse:.1f} are the machine's"
-        elif not value <= most:
-            blame(f"{words} after {value:.1f} ms, of which {excuse:.1f} are the machine's")
+    _judge_times(fault, times, excuses, (begun, rest), result)
     if oracle.moves(sent, rest):
         blame('moved again without being armed')
     if result.said != f'held {code}':
         blame(f'says {result.said!r}, expected held {code}')
+
+
+def _judge_times(fault, times, excuses, moments, result):
+    """Fill in what came too late, but for the time in which nobody got a processor."""
+    later = fault.onset_s - ONSET_S
+    allowed = (('braking began', fault.onset_s), ('at rest', REST_S + later))
+    for (words, most), moment in zip(allowed, moments, strict=True):
+        beyond = moment - times.since - most
+        excuse = covered(excuses, times.since, min(moment, times.end))
+        result.excuse_ms = 1e3 * excuse
+        said = f"{words} {1e3 * beyond:.1f} ms too late, {1e3 * excuse:.1f} are the machine's"
+        if not beyond <= LATEST_S + excuse:
+            result.violations.append(said)
+        elif beyond > excuse:
+            result.late = said
+        elif beyond > 0.0:
+            result.disturbed = said
 
 
 def _disturbed(graph, fault, code, times):
