@@ -28,7 +28,7 @@ _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, no
 # or beside it: not dangerous, but a campaign of such attempts would show nothing
 UNPROVOKED = DISTURBED = 0.05
 LATE = 0.001  # of the faults, and one in fewer: 110 and 220 ms are for 99.9 % of them
-STILL = 0.05  # of the attempts: beyond it the machine is measured, not the bridge
+STILL = 0.25  # of the attempts: beyond it the machine is measured, not the bridge
 NEEDLESS = 0.1  # of the pauses that are short enough to go on: a busy machine makes them longer
 
 
@@ -90,8 +90,9 @@ def _done(attempts, *names, backends=('trajectory', 'forward')):
 
 
 def _state(rows, record_property):
-    """Put the figures of some faults on record, and fail with what must not be."""
+    """Put the figures of a backend's faults on record, and fail with what must not be."""
     record_property('count', len(rows))
+    record_property('backend', rows[0]['backend'])
     for name in ('onset_ms', 'rest_ms'):
         values = [row[name] for row in rows if np.isfinite(row[name])]
         if values:
@@ -165,9 +166,10 @@ def test_all_kinds_are_among_them_and_the_arm_seldom_stops_by_itself(attempts, r
     stopped = [row['unprovoked'] for row in attempts if row['unprovoked']]
     record_property('count', len(done))
     record_property('unprovoked', len(stopped))
-    assert len(done) >= (1.0 - UNPROVOKED) * COUNT
     assert len(stopped) <= UNPROVOKED * COUNT, stopped[:10]
-    record_property('not_judged', sum(map(_stood_still, done)))
-    disturbed = [row['disturbed'] for row in done if row['disturbed'] and not _stood_still(row)]
+    judged = [row for row in done if not _stood_still(row)]
+    assert len(judged) >= (1.0 - UNPROVOKED) * COUNT
+    record_property('not_judged', len(done) - len(judged))
+    disturbed = [row['disturbed'] for row in judged if row['disturbed']]
     record_property('disturbed', len(disturbed))
     assert len(disturbed) <= DISTURBED * COUNT, disturbed[:10]

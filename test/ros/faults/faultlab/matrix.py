@@ -10,6 +10,11 @@ from faultlab.campaign import COUNT
 from faultlab.rows import ROWS, SAFE_STOP, Row
 
 _FIGURES = ('onset_ms', 'rest_ms')
+_PEAKS = (
+    ('trajectory', 'whenever its messages came', 'peaks'),
+    ('forward', 'as meant', 'peaks'),
+    ('forward', 'by the moments of sending, which chance moves', 'peaks_sent'),
+)
 
 
 class Collector:
@@ -110,11 +115,12 @@ def _figures(tests):
     if not campaign:
         return []
     lines = []
-    for title, kind in (('as meant', 'peaks'), ('by the moment of sending', 'peaks_sent')):
-        v, a, j = (max(test[kind][i] for test in campaign) for i in range(3))
+    for backend, title, kind in _PEAKS:
+        found = [test[kind] for test in campaign if test['backend'] == backend]
+        shares = ', '.join(f'{max(column):.3f}' for column in zip(*found, strict=True))
         lines += [
-            f'Largest velocity, acceleration and jerk of all faults, {title}, as shares of what '
-            f'is allowed: {v:.3f}, {a:.3f}, {j:.3f}.',
+            f'Backend `{backend}`, {title}: largest velocity, acceleration and jerk, as shares of '
+            f'what is allowed: {shares}.',
             '',
         ]
     total = sum(test['count'] for test in campaign)

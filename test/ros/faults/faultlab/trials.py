@@ -87,6 +87,11 @@ class Result:
     unprovoked: str = ''
     violations: list = dataclasses.field(default_factory=list)
 
+    @property
+    def judged(self):
+        """Whether it shows what the bridge does, and not what the machine did."""
+        return not self.unprovoked and self.stood_still_ms <= 1e3 * STOOD_STILL_S
+
 
 def run(graph, fault, rng):
     """Break something once; leave the graph as it was before."""
