@@ -92,7 +92,7 @@ def lighter(folder):
     task['planner'] |= {'models': 4, 'rollouts': 6}
     task['belief'] |= {'particles': 16}
     path = folder / f'{TASK}.yaml'
-    path.write_text(yaml.safe_dump(task))
+    path.write_text(yaml.safe_dump(dict(task), sort_keys=False))
     return path
 
 

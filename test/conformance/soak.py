@@ -100,13 +100,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument('--minutes', type=float, default=30.0)
     parser.add_argument('--out', type=Path, default=Path('out/soak.json'))
-    parser.add_argument('--light', action='store_true', help='with a smaller planner')
+    parser.add_argument(
+        '--full', action='store_true', help='the task as it is: robot and graph then need 4 cores'
+    )
     arguments = parser.parse_args()
     if reason := franka_processes.missing():
         sys.exit(f'error: {reason}')
     with tempfile.TemporaryDirectory() as made_folder:
         folder = Path(made_folder)
-        graph = Graph(folder, lighter(folder) if arguments.light else TASK)
+        graph = Graph(folder, TASK if arguments.full else lighter(folder))
         try:
             graph.start_moving()
             graph.operator.stamps.clear()
