@@ -22,14 +22,16 @@ from emppi_ros import config, paths
 from emppi_ros.nodes import convert, middleware, qos
 from emppi_ros.nodes.children import Children, environment, unused_domain
 from emppi_ros.nodes.graph import describe
+from emppi_ros.nodes.polling import PolledSubscription
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.robot import load_robot
 
 TASK = 'fr3_follow'
 CENTRE, RADIUS, TURN_S = np.array([0.5, 0.1, 0.25]), 0.12, 12.0  # of the target's slow circle
-TRACKER_HZ = 50.0
+TRACKER_HZ = 20.0
 _EVERY = QoSProfile(depth=5000)  # none is lost while this process is kept waiting
-_BRIDGE = {'fci_address': '127.0.0.1', 'realtime': 'ignore'}
+# a motion every cycle: robot, graph and operator share two threads
+_BRIDGE = {'fci_address': '127.0.0.1', 'realtime': 'ignore', 'rate_hz': 125.0}
 
 
 def prefer(pid):
@@ -53,8 +55,8 @@ class Operator(Node):
         self.bridge, self.planner = {}, {}  # what they said last
         self.stamps, self.states = [], []  # one per command; one per state of the bridge
         self.create_subscription(DiagnosticArray, '/diagnostics', self._hear, 10)
-        self.create_subscription(JointState, 'emppi/applied', self._note, _EVERY)
-        self.create_timer(1.0 / TRACKER_HZ, self._track)
+        self._applied = PolledSubscription(self, JointState, 'emppi/applied', self._note, _EVERY)
+        self.create_timer(1.0 / TRACKER_HZ, self._work)
 
     def arm(self, armed):
         """Ask for it; return the answer."""
@@ -65,7 +67,9 @@ class Operator(Node):
         assert done.wait(15.0), 'the bridge does not answer'
         return future.result()
 
-    def _track(self):
+    def _work(self):
+        """Take what was applied; move the target."""
+        self._applied.poll()
         now = self.get_clock().now().nanoseconds * 1e-9
         angle = 2 * np.pi * now / TURN_S
         place = CENTRE + RADIUS * np.array([np.cos(angle), np.sin(angle), 0.0])

@@ -110,7 +110,8 @@ def main():
         folder = Path(made_folder)
         graph = Graph(folder, TASK if arguments.full else lighter(folder))
         try:
-            graph.start_moving()
+            graph.start_moving(300.0)  # on a busy machine it takes a while until all is warm
+            time.sleep(_SAMPLE_S)
             graph.operator.stamps.clear()
             graph.operator.states.clear()
             made = summary(graph, arguments.minutes, watch(graph, arguments.minutes))
