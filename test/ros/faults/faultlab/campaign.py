@@ -47,7 +47,8 @@ def main():
             for fault in faults:
                 for _ in range(_TRIES):
                     result = trials.run(graph, fault, rng)
-                    out.write(json.dumps(dataclasses.asdict(result)) + '\n')
+                    row = {**dataclasses.asdict(result), 'judged': result.judged}
+                    out.write(json.dumps(row) + '\n')
                     out.flush()
                     if result.judged:
                         break

@@ -90,7 +90,7 @@ class Result:
     @property
     def judged(self):
         """Whether it shows what the bridge does, and not what the machine did."""
-        return not self.unprovoked and self.stood_still_ms <= 1e3 * STOOD_STILL_S
+        return not self.unprovoked and bool(self.stood_still_ms <= 1e3 * STOOD_STILL_S)
 
 
 def run(graph, fault, rng):
@@ -207,10 +207,11 @@ def _judge(graph, fault, speeds, times, result):
     report = graph.status
     code = _expected(graph, fault, times)
     result.disturbed = _disturbed(graph, fault, report.get('fault'), times)
-    stood_still = graph.witness.stood_still(times.since, times.broken + WATCH_S)
+    stalls = graph.witness.stalls()
+    stood_still = covered(stalls, times.since, times.broken + WATCH_S)
     result.stood_still_ms = 1e3 * stood_still
     known = graph.intervals_without(times.since, times.broken + WATCH_S, 2 * PERIOD_S)
-    excuses = np.vstack([known, graph.witness.stalls()]) - graph.epoch
+    excuses = np.vstack([known, stalls]) - graph.epoch
     times = _Times(*(moment - graph.epoch for moment in times))
     result.speed = oracle.speed(sent, times.broken)
     result.said = f'{report.get("state", "")} {report.get("fault", "")}'.strip()

@@ -26,10 +26,6 @@ class Witness:
             self._records.append(record)
             self._processes.append(process)
 
-    def stood_still(self, begin, end):
-        """Return how long one processor or another woke nobody between two moments [s]."""
-        return covered(self.stalls(), begin, end)
-
     def stalls(self):
         """Return from when to when one processor or another woke nobody (n, 2) [s]."""
         rows = np.vstack([np.array(record).reshape(-1, 2) for record in self._records])
