@@ -90,7 +90,9 @@ class PlannerNode(ManagedNode):
     def start(self) -> None:
         """Plan from now on."""
         self.inputs.clear()
-        self.loop = Loop('planning', self._period, self._cycle, self.now)
+        # a cycle that begins late ends in time all the same, if planning takes half a period:
+        # to skip it leaves the bridge without a plan when one cycle took a little too long
+        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True)
 
     def stop(self) -> None:
         """Let the cycle under way end, and start no other."""

@@ -95,8 +95,9 @@ class Loop:
     """
     Calls `work(moment)` at a fixed rate, in a thread of its own.
 
-    Moments lie on a grid of one period; those that have passed are skipped. If `work` raises,
-    the loop ends and `failure` says why: whoever runs the node ends it then.
+    Moments lie on a grid of one period; those that have passed are skipped, or all but the last
+    one if it may be `late`. If `work` raises, the loop ends and `failure` says why: whoever runs
+    the node ends it then.
     """
 
     def __init__(
@@ -105,9 +106,11 @@ class Loop:
         period_s: float,
         work: Callable[[float], None],
         clock: Callable[[], float] = time.monotonic,
+        late: bool = False,
     ) -> None:
         """Start at once."""
         self._period, self._work, self._clock = period_s, work, clock
+        self._next = math.floor if late else math.ceil
         self._stopping = threading.Event()
         self.failure = ''
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -122,7 +125,7 @@ class Loop:
         try:
             first, k = self._clock(), 0
             while not self._stopping.is_set():
-                k = max(k + 1, math.ceil((self._clock() - first) / self._period))
+                k = max(k + 1, self._next((self._clock() - first) / self._period))
                 moment = first + k * self._period
                 while (wait := moment - self._clock()) > 0 and not self._stopping.is_set():
                     time.sleep(min(wait, 0.05))  # then looks again: the clock may be simulated

@@ -2,11 +2,13 @@
 Drive the graph with a simulated FR3 for a while, and say how it went: `make soak MINUTES=30`.
 
 What is counted: motions sent, reflexes, stops that nobody provoked, the bridge's period, and what
-each process holds of memory, files and threads.
+each process holds of memory, files and threads. Beside each stop stands for how long the machine
+itself had woken nobody: see test/ros/faults/faultlab/witness.py.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 from pathlib import Path
 import sys
@@ -16,7 +18,9 @@ import time
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / 'ros' / 'faults'))
 
+from faultlab.witness import Witness, covered
 from franka_graph import TASK, Graph, lighter
 from franka_oracle import derivatives
 import franka_processes
@@ -25,6 +29,7 @@ _SAMPLE_S = 5.0
 _WARM_UP_S = 600.0
 _PAGE = os.sysconf('SC_PAGE_SIZE')
 _BAD = ('held', 'stopping', 'inactive')
+_BEFORE_S = 0.3  # a stop: what stood still then is its cause
 
 
 def usage(pid):
@@ -59,9 +64,17 @@ def growth(rows, minutes):
     return float(np.polyfit(late[:, 0] / 3600.0, late[:, 1], 1)[0])
 
 
-def summary(graph, minutes, watched):
+def stood_still(stalls, moment):
+    """Return for how long [ms] the machine woke nobody just before a moment (monotonic)."""
+    moment += time.time() - time.monotonic()
+    return round(1e3 * covered(stalls, moment - _BEFORE_S, moment), 1)
+
+
+def summary(graph, minutes, watched, stalls):
     """Return the figures."""
     rows, success, rearmed = watched
+    states = [(*s[1:], stood_still(stalls, s[0])) for s in graph.operator.states]
+    long = np.diff(stalls)[:, 0] * 1e3
     log, operator = graph.sim.log(), graph.operator
     period = np.diff(operator.stamps) * 1e3
     acceleration, jerk = derivatives(log)
@@ -77,15 +90,16 @@ def summary(graph, minutes, watched):
         },
         'reflexes': graph.sim.errors.read_text().count('aborting the motion'),
         'robot_errors': graph.sim.measure()['errors'],
-        'stops': [s for s in operator.states if s[1] in _BAD and s[2]],
-        'late_plans': sum(s[1] == 'stopping' and not s[2] for s in operator.states),
+        'stops': [s for s in states if s[0] in _BAD and s[1]],
+        'late_plans': [s[3] for s in states if s[0] == 'stopping' and not s[1]],
+        'machine_stood_still': {f'over_{k}_ms': int(np.sum(long > k)) for k in (5, 20, 50, 100)},
         'armed_again': rearmed,
         'bridge_period_ms': quantiles,
         'bridge_latency_ms': {k: graph.says(f'latency_ms_{k}') for k in ('p50', 'p99')},
         'command_success_rate': {'mean': float(np.mean(success)), 'least': min(success)},
         'processes': {
             name: {
-                'mb': [r[0][1], r[-1][1]],
+                'mb': [round(x[1], 1) for x in r[:: round(60.0 / _SAMPLE_S)]],
                 'mb_per_hour': growth(r, minutes),
                 'files': sorted({x[2] for x in r[1:]}),
                 'threads': sorted({x[3] for x in r[1:]}),
@@ -108,15 +122,18 @@ def main():
         sys.exit(f'error: {reason}')
     with tempfile.TemporaryDirectory() as made_folder:
         folder = Path(made_folder)
+        witness = Witness(multiprocessing.get_context('forkserver'))
         graph = Graph(folder, TASK if arguments.full else lighter(folder))
         try:
             graph.start_moving(300.0)  # on a busy machine it takes a while until all is warm
             time.sleep(_SAMPLE_S)
             graph.operator.stamps.clear()
             graph.operator.states.clear()
-            made = summary(graph, arguments.minutes, watch(graph, arguments.minutes))
+            watched = watch(graph, arguments.minutes)
+            made = summary(graph, arguments.minutes, watched, witness.stalls())
         finally:
             made_codes = graph.close()
+            witness.close()
         made['exit_codes'] = made_codes
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(made, indent=2)

@@ -1,6 +1,7 @@
 """Polled subscriptions handle what has arrived, and come back."""
 
 import dataclasses
+import threading
 import time
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from emppi_ros.nodes.polling import PolledSubscription
+from emppi_ros.nodes.polling import Loop, PolledSubscription
 
 DEPTH = 5
 
@@ -41,3 +42,31 @@ def test_what_comes_faster_than_it_is_handled_does_not_hold_up_the_rest(harness,
     assert 1 <= len(echo.heard) <= DEPTH
     getattr(subscription, way)()
     assert len(echo.heard) <= 2 * DEPTH
+
+
+class Clock:
+    """A clock that goes on by half a millisecond whenever somebody looks."""
+
+    now = 0.0
+
+    def __call__(self):
+        self.now += 5e-4
+        return self.now
+
+
+@pytest.mark.parametrize(('late', 'expected'), [(True, [1, 2, 3, 5, 6]), (False, [1, 3, 4, 7, 8])])
+def test_a_moment_that_has_passed_is_worked_for_late_or_not_at_all(late, expected):
+    clock, period = Clock(), 0.01
+    durations, moments, done = iter([1.2, 0.1, 2.4]), [], threading.Event()
+
+    def work(moment):
+        moments.append(moment)
+        clock.now += period * next(durations, 0.1)
+        if len(moments) == len(expected):
+            done.set()
+
+    loop = Loop('test', period, work, clock, late)
+    assert done.wait(30.0)
+    loop.stop()
+    counted = [round((moment - moments[0]) / period) + 1 for moment in moments]
+    assert counted[: len(expected)] == expected

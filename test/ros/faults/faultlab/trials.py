@@ -78,7 +78,7 @@ class Result:
     peaks_sent: tuple = ()  # the same with the moments at which messages were sent
     sent_late_ms: float = np.nan
     stood_still_ms: float = np.nan  # the machine itself, see witness.py
-    excuse_ms: float = np.nan  # in which the bridge got no processor, until the arm was at rest
+    excuse_ms: float = np.nan  # in which the bridge got no processor, until braking began
     reversal: float = 0.0
     said: str = ''
     disturbed: str = ''  # what else went wrong, on the machine: see `_disturbed`, STOOD_STILL_S
@@ -247,10 +247,10 @@ def _judge_times(fault, times, excuses, moments, result):
     """Fill in what came too late, but for the time in which nobody got a processor."""
     later = fault.onset_s - ONSET_S
     allowed = (('braking began', fault.onset_s), ('at rest', REST_S + later))
-    for (words, most), moment in zip(allowed, moments, strict=True):
+    excused = [covered(excuses, times.since, min(moment, times.end)) for moment in moments]
+    result.excuse_ms = 1e3 * excused[0]
+    for (words, most), moment, excuse in zip(allowed, moments, excused, strict=True):
         beyond = moment - times.since - most
-        excuse = covered(excuses, times.since, min(moment, times.end))
-        result.excuse_ms = 1e3 * excuse
         said = f"{words} {1e3 * beyond:.1f} ms too late, {1e3 * excuse:.1f} are the machine's"
         if not beyond <= LATEST_S + excuse:
             result.violations.append(said)
