@@ -30,17 +30,18 @@ TASK = 'fr3_follow'
 CENTRE, RADIUS, TURN_S = np.array([0.5, 0.1, 0.25]), 0.12, 12.0  # of the target's slow circle
 TRACKER_HZ = 20.0
 _EVERY = QoSProfile(depth=5000)  # none is lost while this process is kept waiting
-# a motion every cycle: robot, graph and operator share two threads
-_BRIDGE = {'fci_address': '127.0.0.1', 'realtime': 'ignore', 'rate_hz': 125.0}
+# robot, graph and operator share two threads
+_BRIDGE = {'fci_address': '127.0.0.1', 'realtime': 'ignore', 'rate_hz': 100.0}
 
 
 def prefer(pid):
     """
-    Let a process go before what else a busy machine does, if EMPPI_PREFER asks for it.
+    Let a process go before what else the machine does; robot and bridge come first anyway.
 
-    Nothing in the graph needs this on a machine of its own; robot and bridge come first anyway.
+    Nothing in the graph needs this on a machine of its own; here it plans, learns and simulates
+    the robot on one core.
     """
-    if os.environ.get('EMPPI_PREFER'):
+    with contextlib.suppress(OSError):  # not permitted
         os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
 
 
@@ -115,8 +116,7 @@ class Graph:
         domain = unused_domain()
         middleware.set_up()
         self.children = Children(self.specs.values(), environment(domain), folder)
-        for name in self.specs:
-            prefer(self.pid(name))
+        prefer(self.pid('planner'))
         self._context = rclpy.Context()
         self._context.init(domain_id=domain)
         self.operator = Operator(self._context)
@@ -132,7 +132,8 @@ class Graph:
     def start(self, name):
         """Start a node again."""
         self.children.start(self.specs[name])
-        prefer(self.pid(name))
+        if name == 'planner':
+            prefer(self.pid(name))
 
     def _spin(self):
         with contextlib.suppress(ExternalShutdownException):
