@@ -13,6 +13,7 @@ For M models with belief p(theta_m), K rollouts each and H steps::
 
 from collections.abc import Callable
 from dataclasses import dataclass
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -163,10 +164,18 @@ def plan(
     )
     improved = nominal + np.einsum('mkh,mkhu->hu', sample_weights, noise)
     if config.filter_window:
-        improved = savgol_filter(improved, config.filter_window, 3, axis=0)
+        improved = smoother(config.horizon, config.filter_window) @ improved
     improved = limits.clip(improved, applied)
     diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
     return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged)
+
+
+@functools.cache  # it is linear: fitted once, not at each update
+def smoother(horizon: int, window: int) -> Array:
+    """Return the matrix (H, H) that smooths a plan: cubic, by Savitzky and Golay (1964)."""
+    matrix: Array = savgol_filter(np.eye(horizon), window, 3, axis=0)
+    matrix.flags.writeable = False
+    return matrix
 
 
 def accumulate(costs: Costs, control_cost: Array) -> Array:
