@@ -103,6 +103,7 @@ def summary(graph, minutes, watched, stalls):
                 'mb_per_hour': growth(r, minutes),
                 'files': sorted({x[2] for x in r[1:]}),
                 'threads': sorted({x[3] for x in r[1:]}),
+                'last_words': graph.children.last_words(name).splitlines(),
             }
             for name, r in rows.items()
         },
