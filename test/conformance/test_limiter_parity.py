@@ -267,7 +267,7 @@ def test_the_checker_rejects_nothing_that_the_limiter_lets_through(monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    ('name', 'value'), [('JERK_FACTOR', 1.01), ('_enveloped', lambda *_: 9.0), ('_RAMPS', 0.0)]
+    ('name', 'value'), [('JERK_FACTOR', 1.1), ('_enveloped', lambda *_: 9.0), ('_RAMPS', 0.0)]
 )
 def test_a_limiter_that_is_too_loose_is_rejected(monkeypatch, name: str, value: object) -> None:
     """The teeth of the test above: too much jerk, no envelope, braking that begins too late."""
