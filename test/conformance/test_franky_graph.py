@@ -59,7 +59,7 @@ def test_it_follows_and_after_every_fault_it_rests_and_goes_on(graph):
 
     hogs = [subprocess.Popen([sys.executable, '-c', HOG]) for _ in range(4)]
     for hog in hogs:
-        prefer(hog.pid)
+        prefer(hog.pid)  # as the planner is, or they would take nothing from it
     try:
         time.sleep(10.0)
     finally:
