@@ -136,6 +136,7 @@ class Graph:
             prefer(self.pid(name))
 
     def _spin(self):
+        prefer(0)  # tracker and operator are computers of their own
         with contextlib.suppress(ExternalShutdownException):
             self._executor.spin()
 
