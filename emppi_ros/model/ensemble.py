@@ -52,7 +52,8 @@ class Ensemble:
         self._batch = Batch(model, models * rollouts, threads)
         self._timesteps = self._batch.expand('opt.timestep')
         self._theta = np.full((models, len(self.parameters)), np.nan)
-        self._buffers: dict[tuple[int, tuple[str, ...], int], dict[str, npt.NDArray]] = {}
+        self._buffers: dict[str, npt.NDArray] = {}  # of the last size only
+        self._size: tuple[int, tuple[str, ...]] = 0, ()
         data = mujoco.MjData(model)
         spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
         self._rest = np.empty(mujoco.mj_stateSize(model, spec))
@@ -103,9 +104,13 @@ class Ensemble:
             Its arrays are reused by the next call of the same size.
 
         """
-        shape = controls.shape
-        flat = controls.reshape(self.models * self.rollouts, *shape[2:])
-        return self._run(start, flat, tuple(record), self.rollouts)
+        flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
+        if self._size != (size := (flat.shape[1], tuple(record))):
+            self._size, self._buffers = size, {}
+        diverged = self._run(start, flat, self.rollouts, record)
+        shape = (self.models, self.rollouts)
+        fields = {k: v.reshape(*shape, *v.shape[1:]) for k, v in self._buffers.items()}
+        return Records(fields, diverged)
 
     def predict(self, start: State, controls: Array, substep_s: float) -> State:
         """
@@ -121,28 +126,26 @@ class Ensemble:
         flat = np.broadcast_to(controls, (self.models, *controls.shape))
         self._timesteps[:] = substep_s
         try:
-            fields, diverged = self._run(start, flat, ('qpos', 'qvel'), 1)
+            diverged = self._run(start, flat, 1)
         finally:
             self._timesteps[:] = self.model.opt.timestep
-        qpos, qvel = (np.where(diverged, np.nan, fields[n][:, 0, -1]) for n in State._fields)
-        return State(qpos, qvel)
+        ends = (self._batch.bind(name)[:: self.rollouts] for name in State._fields)
+        return State(*(np.where(diverged, np.nan, end) for end in ends))
 
     def _run(
-        self, start: State, controls: Array, record: tuple[str, ...], rollouts: int
-    ) -> Records:
-        """Run the first `rollouts` simulations of every model."""
-        n, steps = controls.shape[:2]
-        ids = None if rollouts == self.rollouts else np.arange(0, self._batch.nsim, self.rollouts)
-        rows = slice(None) if ids is None else ids
+        self, start: State, controls: Array, rollouts: int, record: Sequence[str] = ()
+    ) -> npt.NDArray[np.bool_]:
+        """Run the first `rollouts` simulations of every model; return who diverged."""
         batch = self._batch
+        ids = None if rollouts == self.rollouts else np.arange(0, batch.nsim, self.rollouts)
+        rows = slice(None) if ids is None else ids
         self._place(start, rollouts, rows)
-        buffers = self._buffers.setdefault((steps, record, n), {})
         with np.errstate(all='ignore'):
-            out = batch.rollout(steps, controls, record=record, ids=ids, out=buffers)
-        buffers.update(out)
-        shape = (self.models, rollouts)
-        diverged = (batch.warning[rows, :, 1] > 1).any(axis=1).reshape(shape)  # the counters
-        return Records({k: v.reshape(*shape, *v.shape[1:]) for k, v in out.items()}, diverged)
+            self._buffers |= batch.rollout(
+                controls.shape[1], controls, record=record, ids=ids, out=self._buffers
+            )
+        counters = batch.warning[rows, :, 1]
+        return (counters > 1).any(axis=1).reshape(self.models, rollouts)
 
     def place(self, start: State) -> None:
         """Put every simulation at rest into a state: (nq,) for all, or (M, nq) for each model."""

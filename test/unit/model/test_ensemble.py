@@ -1,6 +1,7 @@
 """The ensemble is a plain loop of mj_step for every model and rollout, only quicker."""
 
 from pathlib import Path
+import tracemalloc
 
 import mujoco
 import numpy as np
@@ -207,6 +208,23 @@ def test_a_prediction_that_diverges_is_nan_and_no_place_where_it_stopped(
         assert np.isnan(values[1]).all()
         assert np.isfinite(values[[0, 2]]).all()
     assert capfd.readouterr() == ('', '')
+
+
+def test_predictions_and_rollouts_of_ever_other_lengths_keep_no_memory(two_link):
+    """A live belief's intervals differ each time: an hour of them must not add up."""
+    ensemble = Ensemble(two_link, [], M, K)
+    controls = np.zeros((M, K, 200, two_link.nu))
+
+    tracemalloc.start()
+    try:
+        for n in [*range(1, 200), 1]:
+            ensemble.predict(_start(), controls[0, 0, :n], two_link.opt.timestep)
+            ensemble.rollout(_start(), controls[:, :, :n], ('qpos',))
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    one_longest = M * K * 199 * two_link.nq * 8
+    assert kept < one_longest  # all lengths would be a hundred times as much
 
 
 def test_a_state_that_is_nan_diverges_in_its_model_only(two_link, monkeypatch, tmp_path, capfd):
