@@ -8,6 +8,7 @@ to the acceleration and jerk that the bridge keeps to.
 """
 
 import importlib
+import sys
 import time
 from types import ModuleType
 from typing import Any
@@ -29,6 +30,10 @@ Array = npt.NDArray[np.float64]
 _JOINTS = 7
 _LAG_S = 0.008  # of franky behind a command that changes as fast as it may, half a period more
 _RECOVERIES, _WITHIN_S = 3, 600.0
+# Names of arguments that franky looks for among Python's interned strings whenever a motion is
+# sent. What nobody else holds is added and dropped each time, until that table of 4 MB must be
+# made anew: every few minutes, and not always in the same place.
+_HELD = [sys.intern(name) for name in ('cutoff_frequency', 'limit_rate')]
 
 
 class FrankyBackend(Backend):
