@@ -29,9 +29,10 @@ _PATIENCE_S = 3.0  # for a bridge that was just stopped
 _ROOM = 0.25  # rad from the middle: farther away it goes back
 _GENTLE = 0.05  # rad/s^2 beyond what the plans ask for is braking
 # rad/s against its own direction: a joint that comes to rest between two points, T = 1 to 1.25 ms
-# apart, at a jerk j of up to 1960 rad/s^3: the quintic between them passes rest by up to
-# 0.0048 j T^2, whose way is some 1e-9 rad
-REVERSED = 0.0048 * 1960.0 * 1.25e-3**2
+# apart, at a jerk j of up to 1960 rad/s^3. The quintic between them passes rest by up to
+# 0.0048 j T^2 if it only braked between them, by 0.0106 j T^2 if it turned its jerk round there
+# as well (the worst of all ways with up to four phases); it goes back some 1e-8 rad
+REVERSED = 0.0106 * 1960.0 * 1.25e-3**2
 # a stamp is taken some microseconds after the cycle's own time: see `tolerance`
 STAMPS_S = 5e-5
 
