@@ -11,7 +11,6 @@ import json
 import multiprocessing
 import os
 from pathlib import Path
-import signal
 import sys
 import tempfile
 import time
@@ -31,8 +30,6 @@ _WARM_UP_S = 600.0
 _PAGE = os.sysconf('SC_PAGE_SIZE')
 _BAD = ('held', 'stopping', 'inactive')
 _BEFORE_S = 0.3  # a stop: what stood still then is its cause
-_FILL_S = 12.0  # the slowest topics send 20 messages a second; the longest queue holds 200
-_HEAR_S = 5.0  # until all have heard of each other again: they say every 3 s that they live
 
 
 def usage(pid):
@@ -40,23 +37,6 @@ def usage(pid):
     base = Path('/proc') / str(pid)
     resident = int((base / 'statm').read_text().split()[1]) * _PAGE / 1e6
     return resident, len(list((base / 'fd').iterdir())), len(list((base / 'task').iterdir()))
-
-
-def fill_queues(graph):
-    """
-    Keep each listener waiting until its queues are full.
-
-    The middleware takes memory for the longest queue that there ever was, and keeps it: on a busy
-    machine that comes bit by bit, for as long as one cares to look, and passes for a leak.
-
-    Not both at once or in a row: who has not heard another one for 20 s forgets it, and is itself
-    remembered by it; Fast DDS does not bring these two together again.
-    """
-    for name in ('belief', 'planner'):
-        os.kill(graph.pid(name), signal.SIGSTOP)
-        time.sleep(_FILL_S)
-        os.kill(graph.pid(name), signal.SIGCONT)
-        time.sleep(_HEAR_S)
 
 
 def watch(graph, minutes):
@@ -102,9 +82,7 @@ def summary(graph, minutes, watched, stalls):
     """Return the figures."""
     rows, success, rearmed = watched
     log, operator = graph.sim.log(), graph.operator
-    states = [
-        (*s[1:], stood_still(stalls, s[0]), *robot_before(log, s[0])) for s in operator.states
-    ]
+    robot_said = graph.sim.errors.read_text()
     long = np.diff(stalls)[:, 0] * 1e3
     period = np.diff(operator.stamps) * 1e3
     acceleration, jerk = derivatives(log)
@@ -118,13 +96,21 @@ def summary(graph, minutes, watched, stalls):
             'acceleration': float(np.max(np.abs(acceleration))),
             'jerk': float(np.max(np.abs(jerk))),
         },
-        'reflexes': graph.sim.errors.read_text().count('aborting the motion'),
+        'reflexes': robot_said.count('aborting the motion'),
         'robot_errors': graph.sim.measure()['errors'],
-        'robot_said': [x for x in graph.sim.errors.read_text().splitlines() if 'INFO' not in x],
+        'robot_said': [x for x in robot_said.splitlines() if 'INFO' not in x],
         # state, fault, reason; ms that the machine stood still; the robot's longest cycle [ms],
         # and the commands that it missed
-        'stops': [s for s in states if s[0] in _BAD and s[1]],
-        'late_plans': [s[3] for s in states if s[0] == 'stopping' and not s[1]],
+        'stops': [
+            (state, fault, *rest, stood_still(stalls, moment), *robot_before(log, moment))
+            for moment, state, fault, *rest in operator.states
+            if state in _BAD and fault
+        ],
+        'late_plans': [
+            stood_still(stalls, moment)
+            for moment, state, fault, *_ in operator.states
+            if state == 'stopping' and not fault
+        ],
         'machine_stood_still': {f'over_{k}_ms': int(np.sum(long > k)) for k in (5, 20, 50, 100)},
         'armed_again': rearmed,
         'bridge_period_ms': quantiles,
@@ -160,8 +146,6 @@ def main():
         graph = Graph(folder, TASK if arguments.full else lighter(folder))
         try:
             graph.start_moving(300.0)  # on a busy machine it takes a while until all is warm
-            fill_queues(graph)  # without the planner the arm stops, and is armed again
-            graph.start_moving(300.0)
             time.sleep(_SAMPLE_S)
             graph.operator.stamps.clear()
             graph.operator.states.clear()

@@ -2,11 +2,11 @@
 The bridge's limiter against franka-sim's own checker of motion limits, at 1 kHz.
 
 A stream is 50 commands (50 ms) that begin with a new random target, in whatever state the last
-stream left the arm. `EMPPI_STREAMS=1000000` runs that many, in about an hour (with `--timeout 0`);
-`-s` shows the counts. Many arms run at once: the limiter's functions take them as one robot with
-7 N joints (all but the clamp act on each joint alone; that one is done per arm here), and the
-checker's differences are taken for all arms together. Two tests show that both are what they
-stand for, bit by bit.
+stream left the arm. `EMPPI_STREAMS=1000000` runs that many, for longer than a test otherwise may
+(`--timeout 0`); `-s` shows the counts. Many arms run at once: the limiter's functions take them
+as one robot with 7 N joints (all but the clamp act on each joint alone; that one is done per arm
+here), and the checker's differences are taken for all arms together. Two tests show that both
+are what they stand for, bit by bit.
 """
 
 import dataclasses

@@ -31,7 +31,7 @@ _GENTLE = 0.05  # rad/s^2 beyond what the plans ask for is braking
 # rad/s against its own direction: a joint that comes to rest between two points, T = 1 to 1.25 ms
 # apart, at a jerk j of up to 1960 rad/s^3. The quintic between them passes rest by up to
 # 0.0048 j T^2 if it only braked between them, by 0.0106 j T^2 if it turned its jerk round there
-# as well (the worst of all ways with up to four phases); it goes back some 1e-8 rad
+# as well (the worst of all ways with up to four phases: test_oracle.py); back by some 1e-8 rad
 REVERSED = 0.0106 * 1960.0 * 1.25e-3**2
 # a stamp is taken some microseconds after the cycle's own time: see `tolerance`
 STAMPS_S = 5e-5
