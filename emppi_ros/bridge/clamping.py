@@ -16,7 +16,9 @@ MARGIN = 0.02  # rad or m kept free before a joint's end stop
 JERK_FACTOR = 0.2  # share of the jerk limit that is used
 _KEPT = 0.98  # of both; points between which a controller interpolates add 1.2 % to the jerk
 _USUAL_RAMP_S = 5e-3  # from rest to full acceleration, as of Franka's arms
-_EPSILON = 1e-3  # rad/s below FR3's envelope, as libfranka does (kLimitEps)
+# rad/s below FR3's envelope, as libfranka does (kLimitEps), and more than commands that are summed
+# up from accelerations are rounded by: the last of a million cycles was above it by 4e-16
+_EPSILON = 1e-3 + 1e-9
 # From full acceleration to full braking takes 2 a / j. With the ramp at the end, and following a
 # bound that falls, braking comes 3.5 a / j later than with a step of acceleration, at most.
 _RAMPS = 3.5

@@ -110,6 +110,18 @@ def test_positions_converge_to_their_target_without_overshoot(a, b):
     np.testing.assert_allclose(positions[-1], target, rtol=0, atol=1e-6)
 
 
+def test_the_top_speed_of_an_fr3_is_below_franka_s_by_more_than_a_rounding():
+    """Commands sum up accelerations: one of a million streams ended 4e-16 above the bound."""
+    robot, dt = load_robot('fr3'), 0.001
+    middle = np.array(robot.home)
+    for start in np.random.default_rng(0).uniform(-0.5, 0.5, (10, 7)):
+        command = Command(start, np.zeros(7), np.zeros(7))
+        for _ in range(700):  # to full speed on the spot, where no end stop is near
+            command = shaping.shape(robot, command, np.full(7, 1e3), middle, dt)
+            assert np.all(command.value < np.array(robot.limits.velocity) - 1e-3)
+        assert command.value.max() == pytest.approx(2.619, abs=1e-6)  # it got there
+
+
 def test_a_velocity_target_within_limits_is_followed_exactly():
     targets = np.column_stack([0.3 * np.sin(np.arange(200) * DT), 0.2 * np.ones(200)])
     commands, _ = _drive(VELOCITY, targets)
