@@ -7,6 +7,7 @@ from setuptools import find_packages, setup
 
 NAME = 'emppi_ros'
 ROOT = Path(__file__).resolve().parent
+TASKS = ['gymnasium', 'gymnasium-robotics']  # models of the simulated tasks
 VERSION = re.search(r"__version__ = '(.+)'", (ROOT / NAME / '__init__.py').read_text())[1]
 
 
@@ -51,6 +52,7 @@ setup(
     extras_require={
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
+        'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
             'ros-kilted-common-interfaces',
@@ -64,6 +66,7 @@ setup(
             'pytest-timeout',
             'ruff',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
+            *TASKS,
         ],
     },
     # Executables are emppi_<node>, in lib/emppi_ros (`ros2 run emppi_ros emppi_planner`, and

@@ -1,11 +1,22 @@
 """Where configuration, launch files and models lie, in a checkout and in every kind of install."""
 
+import importlib.util
 from pathlib import Path
+from typing import NamedTuple
 
 from emppi_ros.errors import ConfigError, unknown
 
 PACKAGE = Path(__file__).resolve().parent
 ASSETS = PACKAGE / 'model' / 'assets'
+_SCHEME = 'package://'
+_EXTRAS = {'gymnasium': 'tasks', 'gymnasium_robotics': 'tasks'}  # that bring these packages
+
+
+class SceneFile(NamedTuple):
+    """An MJCF file, and the folder in which all that it refers to must lie (None: its own)."""
+
+    path: Path
+    root: Path | None = None
 
 
 def share() -> Path:
@@ -51,13 +62,32 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     return share() / 'config' / kind / f'{name}.yaml'
 
 
-def find_scene(name: str, beside: Path | None = None) -> Path:
-    """Return an MJCF file: looked for beside the task's YAML first, then among our assets."""
+def find_scene(name: str, beside: Path | None = None) -> SceneFile:
+    """
+    Return an MJCF file: looked for beside the task's YAML first, then among our assets.
+
+    `package://NAME/FILE.xml` is a file of an installed Python package, which is not imported.
+    """
     if '..' in Path(name).parts:
         raise ConfigError(f'scene {name!r}: give it beside the task, or as an absolute path')
+    if name.startswith(_SCHEME):
+        return _in_package(*name.removeprefix(_SCHEME).partition('/')[::2])
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
     for folder in folders:
         if _is_file(folder / name):
-            return folder / name
+            return SceneFile(folder / name)
     listed = sorted(path.name for folder in folders for path in folder.glob('*.xml'))
     raise ConfigError(unknown('scene', name, listed))
+
+
+def _in_package(package: str, name: str) -> SceneFile:
+    """Return a file of an installed Python package."""
+    found = importlib.util.find_spec(package) if package.isidentifier() else None
+    if found is None or not found.submodule_search_locations:
+        extra = _EXTRAS.get(package)
+        hint = f": pip install 'emppi_ros[{extra}]'" if extra else ''
+        raise ConfigError(f'Python package {package!r} is not installed{hint}')
+    root = Path(found.submodule_search_locations[0])
+    if not _is_file(root / name):
+        raise ConfigError(f'Python package {package!r} has no file {name!r}')
+    return SceneFile(root / name, root)

@@ -162,7 +162,8 @@ def _task(name: str, distance: dict[str, Any], parameters: dict[str, Any]) -> di
         'simulation': {
             'truth': {
                 key: {'distribution': 'uniform', 'lower': 0.5, 'upper': 3.0} for key in parameters
-            }
+            },
+            'wrong': dict.fromkeys(parameters, 9.0),
         },
     }
 
@@ -212,10 +213,14 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a task with scene and robot, and returns its path."""
 
     def write(
-        name: str, data: dict[str, Any] | None = None, robot: dict[str, Any] | None = None
+        name: str,
+        data: dict[str, Any] | None = None,
+        robot: dict[str, Any] | None = None,
+        bodies: str = '',
     ) -> Path:
         data = copy.deepcopy(TASKS[name] if data is None else data)
-        (tmp_path / f'{name}.xml').write_text(SCENES[name])
+        scene = SCENES[name].replace('</worldbody>', f'{bodies}</worldbody>')
+        (tmp_path / f'{name}.xml').write_text(scene)
         robot_path = tmp_path / f'{name}_robot.yaml'
         robot_path.write_text(dump(ROBOTS[name] if robot is None else robot))
         if data.get('robot') == f'{name}_robot.yaml':
@@ -230,7 +235,7 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def make_task(write_task: Callable[..., Path]) -> Callable[..., Task]:
     """Return a function that loads one of the small tasks."""
-    return lambda name, data=None, robot=None: load_task(str(write_task(name, data, robot)))
+    return lambda *arguments, **keys: load_task(str(write_task(*arguments, **keys)))
 
 
 @pytest.fixture

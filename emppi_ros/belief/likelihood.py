@@ -6,7 +6,9 @@ applied, to the time of the new measurement. What is compared, and how closely i
 expected to fit, is the task's `likelihood` in units of each quantity.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -27,13 +29,21 @@ class LikelihoodConfig:
     joint_velocity_sd: float | None = positive(None, doc='rad/s or m/s')
     object_position_sd_m: float | None = positive(None, doc='m, per axis')
     object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
+    dof: float | None = positive(
+        None, doc="degrees of freedom of Student's t in place of a Gaussian: outliers count less"
+    )
 
     def __post_init__(self) -> None:
         """Something must be compared."""
-        if all(getattr(self, name) is None for name in self.__dataclass_fields__):
-            raise ConfigError(
-                f'all of {", ".join(self.__dataclass_fields__)} are null: nothing to learn from'
-            )
+        sds = [name for name in self.__dataclass_fields__ if name != 'dof']
+        if all(getattr(self, name) is None for name in sds):
+            raise ConfigError(f'all of {", ".join(sds)} are null: nothing to learn from')
+
+    def log_density(self, deviations: Array) -> Array:
+        """Return the log density of deviations in units of their sd, up to a constant."""
+        if self.dof is None:
+            return -0.5 * deviations**2
+        return -0.5 * (self.dof + 1.0) * np.log1p(deviations**2 / self.dof)
 
 
 def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array:
@@ -48,18 +58,32 @@ def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array
     return out
 
 
-def log_likelihood(
-    config: LikelihoodConfig, model: mujoco.MjModel, predicted: State, measured: State
+class PoseError(NamedTuple):
+    """Predicted less measured pose of a body that hangs on a joint with one degree of freedom."""
+
+    dof: int
+    position: Array  # (M, 3) m
+    rotation: Array  # (M, 3) rad
+
+
+def log_likelihoods(
+    config: LikelihoodConfig,
+    model: mujoco.MjModel,
+    predicted: State,
+    measured: State,
+    jointed: Sequence[PoseError] = (),
 ) -> Array:
     """
-    Return log p(measured | theta_m) of each model, (M,), up to a common constant.
+    Return what each degree of freedom adds to log p(measured | theta_m), (M, nv).
 
-    A model whose prediction is not finite gets -inf.
+    Of bodies in `jointed` the pose is compared, not the joint, which nobody measures. All are
+    up to a common constant, and -inf for a model whose prediction is not finite.
     """
     position = residuals(model, predicted, measured)  # (M, nv)
     velocity = predicted.qvel - measured.qvel
     free = _free_dofs(model)
-    total = np.zeros(len(position))
+    free[[one.dof for one in jointed]] = -1
+    total = np.zeros_like(position)
     for dofs, values, sd in (
         (free == 0, position, config.joint_position_sd),
         (free == 0, velocity, config.joint_velocity_sd),
@@ -67,9 +91,28 @@ def log_likelihood(
         (free == 2, position, config.object_rotation_sd_rad),
     ):
         if sd is not None:
-            total -= 0.5 * np.sum((values[:, dofs] / sd) ** 2, axis=1)
+            total[:, dofs] += config.log_density(values[:, dofs] / sd)
+    for one in jointed:
+        for values, sd in (
+            (one.position, config.object_position_sd_m),
+            (one.rotation, config.object_rotation_sd_rad),
+        ):
+            if sd is not None:
+                total[:, one.dof] += config.log_density(values / sd).sum(axis=1)
     finite = np.isfinite(position).all(axis=1) & np.isfinite(velocity).all(axis=1)
-    return np.where(finite & np.isfinite(total), total, -np.inf)
+    finite &= np.isfinite(total).all(axis=1)
+    return np.where(finite[:, None], total, -np.inf)
+
+
+def log_likelihood(
+    config: LikelihoodConfig,
+    model: mujoco.MjModel,
+    predicted: State,
+    measured: State,
+    jointed: Sequence[PoseError] = (),
+) -> Array:
+    """Return log p(measured | theta_m) of each model, (M,): eq. 10, all its parts together."""
+    return log_likelihoods(config, model, predicted, measured, jointed).sum(axis=1)
 
 
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:

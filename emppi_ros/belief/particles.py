@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from emppi_ros import weights
 from emppi_ros.belief import resampling
 from emppi_ros.belief.prior import to_bounded, to_unbounded
-from emppi_ros.config import fraction, one_of, positive
+from emppi_ros.config import fraction, key, one_of, positive
 from emppi_ros.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 
@@ -46,6 +47,15 @@ class ResamplingConfig:
     shrinkage: float = fraction(
         0.98, doc='liu-west: how far jittered particles keep their place; 1 adds no jitter'
     )
+    tempering: float | None = fraction(
+        None, doc='an update counts only as far as it leaves this fraction of the sample size'
+    )
+    walk_sd: float = key(
+        0.0,
+        check=lambda v: v >= 0,
+        allowed='a number from 0',
+        doc='liu-west: noise added on top, in transformed (log) units, so that nothing is certain',
+    )
     noise_sd: float = positive(
         0.05, doc='gaussian: noise added around the mean, in transformed (log) units'
     )
@@ -70,23 +80,65 @@ def reweight(belief: Belief, log_likelihood: Array) -> Belief:
     return Belief(belief.theta, weights.normalize(belief.log_weights + log_likelihood))
 
 
+def temper(belief: Belief, log_likelihood: Array, least: float) -> Array:
+    """
+    Return the likelihood (M,) to a power in [0, 1] that leaves `least` effective particles.
+
+    In many dimensions one measurement may leave a single particle, and with it no spread from
+    which jitter could find better ones. What a power takes off is lost, and later measurements
+    make up for it. Particles that diverged are out at any power.
+    """
+    out = log_likelihood == -np.inf
+    if out.all() or np.isnan(log_likelihood).any():
+        return log_likelihood
+    kept = np.where(out, 0.0, log_likelihood)
+
+    def raised(power: float) -> Array:
+        return np.where(out, -np.inf, power * kept)
+
+    def excess(power: float) -> float:
+        return weights.effective_sample_size(belief.log_weights + raised(power)) - least
+
+    if excess(1.0) >= 0.0:
+        return log_likelihood
+    return raised(brentq(excess, 0.0, 1.0, xtol=1e-3)) if excess(0.0) > 0.0 else raised(0.0)
+
+
+def update(config: ResamplingConfig, belief: Belief, log_likelihood: Array) -> Belief:
+    """Return the belief after an observation, tempered as the settings say."""
+    if config.tempering is not None:
+        least = config.tempering * weights.effective_sample_size(belief.log_weights)
+        log_likelihood = temper(belief, log_likelihood, least)
+    return reweight(belief, log_likelihood)
+
+
 def resample(
     config: ResamplingConfig,
     parameters: Sequence[Parameter],
     belief: Belief,
     rng: np.random.Generator,
 ) -> tuple[Belief, Indices | None]:
+    """Return a belief with enough effective particles, and each one's parent if it was drawn."""
+    ess = weights.effective_sample_size(belief.log_weights)
+    if ess >= config.ess_fraction * len(belief.log_weights):
+        return belief, None
+    return draw(config, parameters, belief, rng)
+
+
+def draw(
+    config: ResamplingConfig,
+    parameters: Sequence[Parameter],
+    belief: Belief,
+    rng: np.random.Generator,
+) -> tuple[Belief, Indices]:
     """
-    Return a belief with enough effective particles, and each one's parent if it was resampled.
+    Return a belief of equal weights, and each particle's parent.
 
     `liu-west` draws particles by systematic resampling, then shrinks them towards the mean
     and adds noise so that mean and covariance stay as they were (Liu and West 2001). The
     paper's `gaussian` draws all particles anew around the mean.
     """
     count = len(belief.log_weights)
-    ess = weights.effective_sample_size(belief.log_weights)
-    if ess >= config.ess_fraction * count:
-        return belief, None
     z = to_unbounded(parameters, belief.theta)
     centre = weights.mean(belief.log_weights, z)
     chosen = resampling.systematic(np.exp(belief.log_weights), count, rng.random())
@@ -96,6 +148,8 @@ def resample(
     spread = _square_root(weights.covariance(belief.log_weights, z))
     jitter = np.sqrt(1.0 - config.shrinkage**2) * rng.standard_normal(z.shape) @ spread.T
     z = config.shrinkage * z[chosen] + (1.0 - config.shrinkage) * centre + jitter
+    if config.walk_sd:
+        z += config.walk_sd * rng.standard_normal(z.shape)
     return uniform(to_bounded(parameters, z)), chosen
 
 

@@ -19,16 +19,19 @@ _DRAWS = 10_000  # a truncated prior that yields nothing in so many draws has no
 class Prior:
     """Distribution of one parameter; what falls outside of the parameter's bounds is redrawn."""
 
-    distribution: str = one_of('normal', 'lognormal', 'uniform')
+    distribution: str = one_of('normal', 'lognormal', 'uniform', 'fixed')
     mean: float | None = None  # normal: mean; lognormal: median
     sd: float | None = None  # normal: standard deviation; lognormal: of the logarithm
     lower: float | None = None  # uniform
     upper: float | None = None
+    value: float | None = None  # fixed: always this
 
     def __post_init__(self) -> None:
         """Check that the keys are those of the distribution."""
-        needs = ('lower', 'upper') if self.distribution == 'uniform' else ('mean', 'sd')
-        for name in ('mean', 'sd', 'lower', 'upper'):
+        needs = {'uniform': ('lower', 'upper'), 'fixed': ('value',)}.get(
+            self.distribution, ('mean', 'sd')
+        )
+        for name in ('mean', 'sd', 'lower', 'upper', 'value'):
             given = getattr(self, name) is not None
             if given != (name in needs):
                 raise ConfigError(
@@ -58,6 +61,8 @@ class Prior:
         )
 
     def _draw(self, count: int, rng: np.random.Generator) -> Array:
+        if self.distribution == 'fixed':
+            return np.full(count, self.value)
         if self.distribution == 'uniform':
             return rng.uniform(self.lower, self.upper, count)  # type: ignore[arg-type]
         draws = rng.standard_normal(count) * self.sd
@@ -79,6 +84,17 @@ def sample(
         for parameter, prior in zip(parameters, priors, strict=True)
     ]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
+
+
+def mean(parameters: Sequence[Parameter], priors: Sequence[Prior]) -> Array:
+    """Return the mean (P,) of priors within their parameters' bounds, from many draws."""
+    return sample(parameters, priors, _DRAWS, np.random.default_rng(0)).mean(axis=0)
+
+
+def bounds(parameters: Sequence[Parameter], priors: Sequence[Prior], tail: float) -> Array:
+    """Return quantiles (2, P) that leave out a tail at either end, from many draws."""
+    draws = sample(parameters, priors, _DRAWS, np.random.default_rng(0))
+    return np.quantile(draws, [tail, 1.0 - tail], axis=0)
 
 
 def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:

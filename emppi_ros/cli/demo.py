@@ -42,6 +42,11 @@ def add_commands(commands: Any) -> None:
 def demo(options: argparse.Namespace) -> None:
     """Run the graph, print its summary, write the report."""
     task = load_task(options.task)
+    if not task.file.real_time:
+        raise ConfigError(
+            f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
+            f'`emppi run {options.task}` runs it in simulated time'
+        )
     try:
         graph = importlib.import_module('emppi_ros.nodes.demo')
     except ModuleNotFoundError as error:

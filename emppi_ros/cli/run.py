@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.cli import output, reporting
-from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop
+from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.loop.controllers import CONTROLLERS
 from emppi_ros.loop.summary import summarize
 from emppi_ros.report import recording
 from emppi_ros.tasks.task import load_task
@@ -25,8 +26,9 @@ def add_commands(commands: Any) -> None:
         '--controller',
         choices=CONTROLLERS,
         default='emppi',
-        help='emppi learns; no-update plans with the prior all along; mppi-nominal plans with the '
-        "scene's own values, mppi-true with the hidden ones (emppi)",
+        help='emppi learns; no-update plans with the prior all along; the others plan with one '
+        "model: mppi-true the hidden one, mppi-mean the prior's mean, mppi-wrong the task's wrong "
+        "one, mppi-nominal the scene's own values (emppi)",
     )
     parser.add_argument(
         '--truth',

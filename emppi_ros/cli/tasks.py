@@ -63,7 +63,7 @@ def check_task(options: argparse.Namespace) -> None:
             p.name: {'field': p.field, 'of': p.of, 'lower': p.lower, 'upper': p.upper}
             for p in task.parameters
         },
-        'objects': {name: item.settings.body for name, item in task.objects.items()},
+        'objects': {name: settings.body for name, settings in task.tracked.items()},
         'planner': {
             'models': planner.models,
             'rollouts': planner.rollouts,
@@ -85,7 +85,8 @@ def start_cost(task: Task) -> dict[str, float]:
     data = mujoco.MjData(task.model)
     data.qpos[:], data.qvel[:] = task.start()
     mujoco.mj_forward(task.model, data)
-    values = task.cost.values({name: getattr(data, name) for name in task.cost.record})
+    cost = task.stages[0].cost
+    values = cost.values({name: getattr(data, name) for name in cost.record})
     for name, value in values.items():
         if not np.isfinite(value):
             raise ConfigError(f'{task.where}: cost: {name}: is {value} where the task begins')

@@ -15,26 +15,19 @@ from emppi_ros.belief import particles
 from emppi_ros.bridge import machine, shaping, watchdog
 from emppi_ros.bridge.machine import Machine
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
-from emppi_ros.errors import (
-    AllDivergedError,
-    ConfigError,
-    DegenerateWeightsError,
-    StaleInputError,
-    unknown,
-)
+from emppi_ros.errors import AllDivergedError, StaleInputError
+from emppi_ros.loop.controllers import single_model
 from emppi_ros.loop.filter import Filter
+from emppi_ros.loop.judge import Judge
 from emppi_ros.loop.planner import Planner
 from emppi_ros.loop.trace import Frame, Trace
-from emppi_ros.model.ensemble import State
-from emppi_ros.model.parameters import nominal_values
 from emppi_ros.sim.robot import PoseReading, SimulatedRobot, draw_truth
-from emppi_ros.state.estimator import Estimator, with_pose
+from emppi_ros.state.estimator import Estimator, Moment
 from emppi_ros.state.series import Series
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _NEVER_S, _ANY = 1e9, 10**9
-CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'no-update')
 
 
 class ClosedLoop:
@@ -48,16 +41,11 @@ class ClosedLoop:
         truth: Mapping[str, float] | None = None,
     ) -> None:
         """Draw hidden true parameters from the seed (or take them by name)."""
-        if controller not in CONTROLLERS:
-            raise ConfigError(unknown('controller', controller, CONTROLLERS))
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
         self.filter = Filter(task, np.random.default_rng([seed, 2]))
-        fixed = {'mppi-true': self.trace.truth}
-        if controller == 'mppi-nominal':
-            fixed['mppi-nominal'] = nominal_values(task.parameters, task.model)
-        theta = fixed.get(controller)
+        theta = single_model(task, controller, self.trace.truth)
         self.planner = Planner(
             task, np.random.default_rng([seed, 3]), None if theta is None else 1
         )
@@ -65,14 +53,13 @@ class ClosedLoop:
             self.filter.belief if theta is None else particles.uniform(theta[None])
         )
         self.estimator = Estimator(task)
+        self._stage = self.planner.stage
         self._learned_at = -np.inf
-        # nobody is here to arm it again
-        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)
-        start = shaping.at_rest(task.robot, self._commanded(self.robot.read_joints().position))
-        self._bridge = Bridge(start, machine.arm(Machine()))
+        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)  # nobody arms again
         self._applied = Series('applied commands', reach_s=np.inf)
-        self._applied.append(-1.0, self._bridge.command.value)
-        self.robot.command(self._bridge.command.value)
+        self._judged = Judge(task, self.trace, np.random.default_rng([seed, 4]))
+        self._begin()
+        self._aim()
 
     def run(
         self,
@@ -91,13 +78,12 @@ class ClosedLoop:
             'plan': max(1, round(period / dt)),
             'frame': max(1, round(0.02 / dt)),
         }
-        below_since: float | None = None
         for step in range(steps):
             now = self.robot.time
             if step % every['joints'] == 0:
                 reading = self.robot.read_joints()
                 self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
-                if not task.objects:
+                if not task.tracked:
                     self._observe_joints(reading.stamp)
             for pose in self.robot.read_poses():
                 self._observe(pose)
@@ -107,27 +93,45 @@ class ClosedLoop:
                 self._move(now, every['bridge'] * dt)
             self.robot.step()
             if (step + 1) % every['frame'] == 0:
-                error = task.error(self.robot.model, self.robot.data)
-                data = self.robot.data
-                self.trace.frames.append(
-                    Frame(self.robot.time, data.qpos.copy(), data.qvel.copy(), error)
-                )
-                below_since = self._judge(error, below_since)
+                self._judge()
                 if progress is not None:
                     progress(self.robot.time)
-                if self.trace.success and stop_at_success:
+                if self.trace.success and stop_at_success and not task.file.targets:
                     break
         return self.trace
 
-    def _judge(self, error: float, below_since: float | None) -> float | None:
-        """Return since when the error is below its bound; note success."""
-        success = self.task.file.success
-        if not error < success.below:
-            return None
-        since = self.robot.time if below_since is None else below_since
-        if self.robot.time - since >= success.hold_s and self.trace.success_time is None:
-            self.trace.success_time = self.robot.time
-        return since
+    def _judge(self) -> None:
+        """Look whether the task is done; if another target is due, let all know of it."""
+        robot = self.robot
+        error = self.task.error(robot.model, robot.data)
+        qpos, qvel = robot.data.qpos.copy(), robot.data.qvel.copy()
+        self.trace.frames.append(Frame(robot.time, qpos, qvel, error))
+        lost = self.task.is_lost(robot.data)
+        if not self._judged.judge(error, lost, robot.time):
+            return
+        self._aim()
+        if lost:
+            robot.put_back()
+            self.estimator.clear()
+            self.filter.restart()
+            self._begin()
+
+    def _aim(self) -> None:
+        """Show the next target to the robot's world and to the planner's."""
+        if self.task.target is not None:
+            quaternion = self._judged.next_target()
+            self.robot.aim(self.task.target, quaternion)
+            self.planner.ensemble.aim(self.task.target, quaternion)
+
+    def _begin(self) -> None:
+        """Stand still where the robot is, and plan from there."""
+        self.planner.forget()
+        start = shaping.at_rest(
+            self.task.robot, self._commanded(self.robot.read_joints().position)
+        )
+        self._bridge = Bridge(start, machine.arm(Machine()))
+        self._applied.append(self.robot.time - 1e-6, self._bridge.command.value)
+        self.robot.command(self._bridge.command.value)
 
     def _plan(self, start: float) -> None:
         """Plan from the newest state, for one period later."""
@@ -138,14 +142,24 @@ class ClosedLoop:
             return  # nothing measured yet: the robot stays at rest
         began = time.perf_counter()
         try:
-            plan, info = self.planner.cycle(state, stamp, start, self._commands)
+            seen = self.estimator.tracks(stamp)
+            plan, info = self.planner.cycle(state, stamp, start, self._commands, seen)
         except AllDivergedError:
             self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
             self.planner.forget()
             return  # without a new plan the bridge brakes
         self.trace.plan_s.append(time.perf_counter() - began)
+        self._grasp()
         self.trace.diverged += info.diverged
         self._bridge = watchdog.receive(self._bridge, plan)
+
+    def _grasp(self) -> None:
+        """Let the robot, and those who predict it, grasp as the planner's stage does."""
+        if self.planner.stage is not self._stage:
+            self._stage = self.planner.stage
+            self.robot.hold(self._stage.grasp)
+            self.filter.hold(self._stage.grasp)
+            self.trace.stages.append((self.robot.time, self._stage.name))
 
     def _commands(self, times: Array) -> Array:
         """Return what is in force at `times`: applied commands, then the plan under way."""
@@ -171,26 +185,20 @@ class ClosedLoop:
         pose = self.estimator.add_pose(reading.name, reading.stamp, reading.pose)
         if pose is None or not self._learns:
             return
-        estimated = self.estimator.state(reading.stamp)
-        measured = with_pose(estimated, self.task.objects[reading.name], pose)
-        self._learn(reading.stamp, measured, estimated)
+        self._learn(reading.stamp, self.estimator.moment(reading.stamp, reading.name, pose))
 
     def _observe_joints(self, stamp: float) -> None:
         """Learn from joints alone, where the task tracks nothing else."""
         if not self._learns or stamp - self._learned_at < self.task.belief.interval_s - 1e-9:
             return
-        state = self.estimator.state(stamp)
-        self._learn(stamp, state, state)
+        self._learn(stamp, self.estimator.moment(stamp))
 
-    def _learn(self, stamp: float, measured: State, estimated: State) -> None:
+    def _learn(self, stamp: float, moment: Moment) -> None:
         """Update the belief, and let the planner plan with it."""
         self._learned_at = stamp
-        try:
-            update = self.filter.observe(stamp, measured, estimated, self._applied.hold)
-        except DegenerateWeightsError:  # no particle explains it: the belief stays as it was
-            self.trace.degenerate += 1
-            return
+        update = self.filter.observe(stamp, moment, self._applied.hold)
         if update is not None:
+            self.trace.degenerate += update.reinjected
             self.trace.ess.append(update.ess)
             self.trace.beliefs.append((stamp, self.filter.belief))
             self.planner.believe(self.filter.belief)

@@ -1,5 +1,6 @@
 """One belief cycle of a task: predict with every particle, compare, reweight, resample."""
 
+from collections.abc import Mapping, Sequence
 import math
 from typing import NamedTuple
 
@@ -8,10 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros import weights
-from emppi_ros.belief import likelihood, particles, prior
-from emppi_ros.belief.particles import Belief
+from emppi_ros.belief import blocks, likelihood, particles, prior
+from emppi_ros.belief.likelihood import PoseError
+from emppi_ros.belief.particles import Belief, Indices
+from emppi_ros.errors import DegenerateWeightsError
 from emppi_ros.loop.planner import Commands
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.state import articulation
+from emppi_ros.state.estimator import Moment
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -23,6 +29,7 @@ class Update(NamedTuple):
 
     ess: float  # effective sample size before resampling
     resampled: bool
+    reinjected: bool  # no particle explained it: half of them are from the prior again
 
 
 class Filter:
@@ -50,9 +57,11 @@ class Filter:
         """Keep the belief, but start from the next measurement, as after something was moved."""
         self._last = None
 
-    def observe(
-        self, stamp: float, measured: State, estimated: State, commands: Commands
-    ) -> Update | None:
+    def hold(self, equalities: Sequence[int]) -> None:
+        """Predict with these equality constraints in force: a stage's grasp."""
+        self._ensemble.hold(equalities)
+
+    def observe(self, stamp: float, moment: Moment, commands: Commands) -> Update | None:
         """
         Update the belief with what was measured at `stamp`; the first call only starts.
 
@@ -60,10 +69,9 @@ class Filter:
         ----------
         stamp : float
             Time of the measurement.
-        measured : State
-            What sensors said at that time.
-        estimated : State
-            The best estimate at that time, from which the next prediction starts.
+        moment : Moment
+            What sensors said at that time, and the best estimate, from which the next
+            prediction starts.
         commands : callable
             Times (n,) to the commands that were really applied (n, joints).
 
@@ -73,37 +81,73 @@ class Filter:
             None if there was nothing to compare with: the first call, or after a gap.
 
         """
-        last, self._last = self._last, (stamp, estimated)
+        self._ensemble.write(self.belief.theta)
+        last = self._last
+        self._last = (
+            stamp,
+            articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen),
+        )
         if last is None or not 0.0 < stamp - last[0] <= _LONGEST_S:
             return None
         if not self._task.parameters:
             return None
         predicted = self._predict(last, stamp, commands)
-        log_likelihood = likelihood.log_likelihood(
-            self._config.likelihood, self._task.model, predicted, measured
+        evidence = likelihood.log_likelihoods(
+            self._config.likelihood,
+            self._task.model,
+            predicted,
+            moment.measured,
+            self._pose_errors(predicted, moment.seen),
         )
-        belief = particles.reweight(self.belief, log_likelihood)
-        ess = weights.effective_sample_size(belief.log_weights)
-        self.belief, parents = particles.resample(
-            self._config.resampling, self._task.parameters, belief, self._rng
-        )
-        corrected = self._correct(predicted, measured, estimated, stamp - last[0])
+        try:
+            ess, parents = self._update(evidence)
+        except DegenerateWeightsError:
+            self._reinject()
+            self._last = (stamp, moment.estimated)
+            return Update(0.0, True, True)
+        corrected = self._correct(predicted, moment, stamp - last[0])
         if parents is not None:
             corrected = State(corrected.qpos[parents], corrected.qvel[parents])
         self._last = (stamp, corrected)
-        return Update(ess, parents is not None)
+        return Update(ess, parents is not None, False)
+
+    def _update(self, evidence: Array) -> tuple[float, Indices | None]:
+        """Take what each degree of freedom says (M, nv); return sample size and parents."""
+        settings, parameters = self._config.resampling, self._task.parameters
+        if self._task.blocks:
+            theta, ess = blocks.update(
+                settings, parameters, self._task.blocks, self.belief.theta, evidence, self._rng
+            )
+            self.belief = particles.uniform(theta)
+            return ess, np.arange(len(theta))  # each goes on from where it was
+        belief = particles.update(settings, self.belief, evidence.sum(axis=1))
+        ess = weights.effective_sample_size(belief.log_weights)
+        self.belief, parents = particles.resample(settings, parameters, belief, self._rng)
+        return ess, parents
+
+    def _reinject(self) -> None:
+        """Draw every other particle from the prior again; one wrong measurement costs but half."""
+        theta = self.belief.theta.copy()
+        task, rows = self._task, slice(None, None, 2)
+        theta[rows] = prior.sample(task.parameters, task.priors, len(theta[rows]), self._rng)
+        self.belief = particles.uniform(theta)
 
     def _predict(self, last: tuple[float, State], stamp: float, commands: Commands) -> State:
         """Return what each particle predicts for `stamp`, (M, nq) and (M, nv)."""
         interval = stamp - last[0]
         count = math.ceil(interval / self._config.substep_s - 1e-6)
         times = last[0] + (np.arange(count) + 0.5) * interval / count
-        self._ensemble.write(self.belief.theta)
         return self._ensemble.predict(last[1], commands(times)[:, self._order], interval / count)
 
-    def _correct(
-        self, predicted: State, measured: State, estimated: State, interval: float
-    ) -> State:
+    def _pose_errors(self, predicted: State, seen: Mapping[str, Track]) -> list[PoseError]:
+        errors = []
+        for name, item in self._task.jointed.items():
+            joints = articulation.of_models(self._ensemble, item)
+            q = predicted.qpos[:, item.qpos]
+            errors.append(PoseError(item.qvel, *articulation.residuals(joints, q, seen[name])))
+        return errors
+
+    def _correct(self, predicted: State, moment: Moment, interval: float) -> State:
         """
         Return where each particle goes on from: joints as measured, its object near its own.
 
@@ -112,13 +156,14 @@ class Filter:
         where its own physics brought it and moves it to the measured pose by `object_gain`
         (the steady state of a Kalman filter per particle); a gain of 1 is the paper's.
         """
-        qpos = np.tile(estimated.qpos, (len(predicted.qpos), 1))
-        qvel = np.tile(estimated.qvel, (len(predicted.qpos), 1))
+        count = len(predicted.qpos)
+        fitted = articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen)
+        qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
         gain = self._config.object_gain
         if gain == 1.0:
             return State(qpos, qvel)
         velocity_gain = gain**2 / (2.0 - gain) / interval  # Benedict and Bordner 1962
-        innovation = -likelihood.residuals(self._task.model, predicted, measured)
+        innovation = -likelihood.residuals(self._task.model, predicted, moment.measured)
         for item in self._task.objects.values():
             place, motion = slice(item.qpos, item.qpos + 7), slice(item.qvel, item.qvel + 6)
             qvel[:, motion] = predicted.qvel[:, motion] + velocity_gain * innovation[:, motion]
@@ -127,6 +172,10 @@ class Filter:
             step[:, motion] = gain * innovation[:, motion]
             for row, move in zip(qpos, step, strict=True):
                 mujoco.mj_integratePos(self._task.model, row, move, 1.0)
+        for hung in self._task.jointed.values():
+            change = qpos[:, hung.qpos] - predicted.qpos[:, hung.qpos]
+            qpos[:, hung.qpos] = predicted.qpos[:, hung.qpos] + gain * change
+            qvel[:, hung.qvel] = predicted.qvel[:, hung.qvel] + velocity_gain * change
         diverged = ~(np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1))
-        qpos[diverged], qvel[diverged] = estimated
+        qpos[diverged], qvel[diverged] = moment.estimated
         return State(qpos, qvel)

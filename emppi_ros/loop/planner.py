@@ -1,6 +1,6 @@
 """One planning cycle of a task: predict, shift, roll out, weigh."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import math
 
@@ -13,7 +13,12 @@ from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.control import interpolation, mppi
 from emppi_ros.control.mppi import Costs, PlanInfo
+from emppi_ros.loop.staging import Staging
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.state import articulation
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Cost
+from emppi_ros.tasks.stages import BoundStage
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -39,6 +44,8 @@ class Planner:
         self._controls: Array | None = None
         self._applied = np.zeros(len(task.robot.commanded))
         self._start = -math.inf
+        self._staging = Staging(task)
+        self.stage: BoundStage = self._staging.stage
 
     def believe(self, belief: Belief) -> None:
         """Plan with a belief's particles from now on."""
@@ -55,23 +62,31 @@ class Planner:
         config = self.settings
         steps = config.horizon * config.substeps + 1
         controls = np.zeros((config.models, config.rollouts, steps, self.task.model.nu))
-        self.ensemble.rollout(self.task.start(), controls, self.task.cost.record)
+        self.ensemble.rollout(self.task.start(), controls, self.stage.cost.record)
 
     def cycle(
-        self, state: State, stamp: float, start: float, commands: Commands
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        seen: Mapping[str, Track] | None = None,
     ) -> tuple[Plan, PlanInfo]:
         """
         Return a plan that begins at `start`, from the state measured at `stamp`.
 
         `commands` answers for the commands in force between the two: those applied already,
-        then those of the plan before this one.
+        then those of the plan before this one. `seen` holds the motions of jointed objects,
+        which are another state in each model.
         """
         config = self.settings
         substep = config.step_s / config.substeps
         count = max(0, math.ceil((start - stamp) / substep - 1e-6))
         times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
         replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._applied)))
-        begin = self.ensemble.predict(state, replayed, (start - stamp) / max(count, 1))
+        cost = self._enter_stage(state, stamp)
+        spread = articulation.spread(self.task, self.ensemble, state, seen or {})
+        begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
 
@@ -82,8 +97,8 @@ class Planner:
                 config.substeps,
                 config.interpolation,
             )
-            records = self.ensemble.rollout(begin, fine, self.task.cost.record)
-            return self.task.cost.evaluate(records, begin, config.substeps)
+            records = self.ensemble.rollout(begin, fine, cost.record)
+            return cost.evaluate(records, begin, config.substeps)
 
         controls, info = mppi.plan(
             config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
@@ -93,6 +108,13 @@ class Planner:
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
         )
         return plan, info
+
+    def _enter_stage(self, state: State, stamp: float) -> Cost:
+        """Return the cost of the stage that a measured state belongs to; grasp as it does."""
+        before, self.stage = self.stage, self._staging.advance(state, stamp)
+        if self.stage is not before:
+            self.ensemble.hold(self.stage.grasp)
+        return self.stage.cost
 
     def _nominal(self, start: float, applied: Array) -> Array:
         """Return the last plan as it goes on at `start`, or one that stays at rest."""

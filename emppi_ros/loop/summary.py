@@ -4,6 +4,7 @@ import numpy as np
 
 from emppi_ros import weights
 from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.loop.trace import Trace
 
 
 def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
@@ -20,12 +21,17 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         'success': trace.success,
         'time_s': round(trace.success_time or loop.robot.time, 3),
         'steps': len(trace.plan_s),
+        'real_time': task.file.real_time,
+        **_attempts(trace),
         'final_error': trace.frames[-1].error,
         'parameters': {
             parameter.name: {
                 'mean': float(mean[i]),
                 'sd': float(sd[i]),
                 'true': float(trace.truth[i]),
+                'out_of_prior': bool(
+                    not task.prior_range[0, i] <= mean[i] <= task.prior_range[1, i]
+                ),
             }
             for i, parameter in enumerate(task.parameters)
         },
@@ -34,4 +40,17 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             'p99': float(np.percentile(plan_ms, 99)),
         },
         'diverged': trace.diverged,
+    }
+
+
+def _attempts(trace: Trace) -> dict[str, object]:
+    """Return how many targets were tried, reached and lost, where they follow one another."""
+    if not trace.attempts:
+        return {}
+    return {
+        'attempts': {
+            'all': len(trace.attempts),
+            'reached': sum(one.reached for one in trace.attempts),
+            'lost': sum(one.lost for one in trace.attempts),
+        }
     }

@@ -21,6 +21,15 @@ class Frame(NamedTuple):
     error: float
 
 
+class Attempt(NamedTuple):
+    """One of a row of targets."""
+
+    began: float
+    ended: float
+    reached: bool
+    lost: bool
+
+
 @dataclass
 class Trace:
     """What happened in a run."""
@@ -30,6 +39,8 @@ class Trace:
     beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
     plan_s: list[float] = dataclasses.field(default_factory=list)
     ess: list[float] = dataclasses.field(default_factory=list)
+    stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # entered when
+    attempts: list[Attempt] = dataclasses.field(default_factory=list)  # where targets follow
     diverged: int = 0  # rollouts
     degenerate: int = 0  # belief updates that no particle could explain
     success_time: float | None = None

@@ -54,10 +54,8 @@ class Ensemble:
         self._theta = np.full((models, len(self.parameters)), np.nan)
         self._buffers: dict[str, npt.NDArray] = {}  # of the last size only
         self._size: tuple[int, tuple[str, ...]] = 0, ()
-        data = mujoco.MjData(model)
-        spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
-        self._rest = np.empty(mujoco.mj_stateSize(model, spec))
-        mujoco.mj_getState(model, data, self._rest, spec)
+        self._world = mujoco.MjData(model)  # what no rollout changes: targets, grasps
+        self._take_world()
 
     @property
     def batch(self) -> Batch:
@@ -68,6 +66,30 @@ class Ensemble:
     def theta(self) -> Array:
         """The parameters (M, P) last written."""
         return self._theta.copy()
+
+    def joint(self, index: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Return each model's axis and place of a joint (M, 3), and whether it is a hinge (M,)."""
+        rows = slice(None, None, self.rollouts)
+        axis, place, kind = (
+            self._batch.expand(f)[rows, index] for f in ('jnt_axis', 'jnt_pos', 'jnt_type')
+        )
+        return axis, place, kind == mujoco.mjtJoint.mjJNT_HINGE.value
+
+    def hold(self, equalities: Sequence[int]) -> None:
+        """Make these equality constraints hold from now on, and the others as the scene says."""
+        self._world.eq_active[:] = self.model.eq_active0
+        self._world.eq_active[list(equalities)] = 1
+        self._take_world()
+
+    def aim(self, mocap: int, quaternion: Array) -> None:
+        """Turn a mocap body, such as a target, to a quaternion (4,)."""
+        self._world.mocap_quat[mocap] = quaternion
+        self._take_world()
+
+    def _take_world(self) -> None:
+        spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        self._rest = np.empty(mujoco.mj_stateSize(self.model, spec))
+        mujoco.mj_getState(self.model, self._world, self._rest, spec)
 
     def write(self, theta: Array) -> None:
         """Give model m the parameters theta[m]; only models that change are re-derived."""

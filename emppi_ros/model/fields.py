@@ -97,6 +97,9 @@ FIELDS: dict[str, Field] = {
     'geom_friction': Field('geom', 3, -1e-12, _row('geom_friction')),  # sliding, torsion, rolling
     'jnt_type': Field('joint', 1, -1e-12, _joint_type),  # 0 slide, 1 hinge
     'jnt_axis': Field('joint', 3, -math.inf, _row('jnt_axis')),  # direction, body frame
+    # the same, and the type with it: a slide along x, where that is its largest element, else a
+    # hinge about it (Abraham et al. 2020, V-B)
+    'jnt_articulation': Field('joint', 3, -math.inf, _row('jnt_axis')),
     'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos')),  # m, body frame
     'jnt_stiffness': Field('joint', 1, -1e-12, _row('jnt_stiffness')),  # N/m or N m/rad
     'dof_damping': Field('joint', 1, -1e-12, _dofs('dof_damping')),  # N s/m or N m s/rad

@@ -22,6 +22,7 @@ from emppi_ros.model.fields import FIELDS, Expand
 
 Array = npt.NDArray[np.float64]
 _SHORTEST = 1e-6  # of an axis: a direction cannot be read from less
+_HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Parameter:
     lower: float = -math.inf
     upper: float = math.inf
     unit: str = ''
+    choices: tuple[tuple[float, ...], ...] = ()  # of axes: a value in [i, i + 1) means axis i
 
     def __post_init__(self) -> None:
         """Check the place against the registry."""
@@ -52,6 +54,20 @@ class Parameter:
                 f'lower: {self.field} is physical only above {max(field.floor, 0.0):g}; '
                 f'found {self.lower:g} (give `lower`)'
             )
+        if self.choices:
+            self._check_choices()
+
+    def _check_choices(self) -> None:
+        if self.field != 'jnt_axis':
+            raise ConfigError(f'choices: {self.field} has none; jnt_axis has')
+        for axis in self.choices:
+            if len(axis) != 3 or math.hypot(*axis) < _SHORTEST:
+                raise ConfigError(f'choices: {list(axis)} is no direction: expected three numbers')
+        if (self.lower, self.upper) != (0.0, float(len(self.choices))):
+            raise ConfigError(
+                f'lower, upper: found {self.lower:g}, {self.upper:g}; {len(self.choices)} choices '
+                f'need 0, {len(self.choices)}'
+            )
 
 
 def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
@@ -62,13 +78,16 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
             scene.find(model, FIELDS[parameter.field].kind, parameter.of)
         except SceneError as error:
             raise SceneError(f'parameters: {parameter.name}: of: {error}') from None
-        place = (parameter.field, parameter.of, parameter.element)
-        if place in places:
-            raise ConfigError(
-                f'parameters {places[place]!r} and {parameter.name!r} both write '
-                f'{parameter.field} of {parameter.of!r}, element {parameter.element}'
-            )
-        places[place] = parameter.name
+        # an axis is one place, however it is said
+        field = 'jnt_axis' if parameter.field == 'jnt_articulation' else parameter.field
+        for element in range(3) if parameter.choices else [parameter.element]:
+            place = (field, parameter.of, element)
+            if place in places:
+                raise ConfigError(
+                    f'parameters {places[place]!r} and {parameter.name!r} both write '
+                    f'{field} of {parameter.of!r}, element {element}'
+                )
+            places[place] = parameter.name
 
 
 def write(
@@ -95,8 +114,12 @@ def write(
         field = FIELDS[parameter.field]
         index = scene.find(nominal, field.kind, parameter.of)
         field.write(expand, nominal, index, parameter.element, theta[:, column])
+    articulated = {p.of for p in parameters if p.field == 'jnt_articulation'}
     for index, axis in axes.items():
         expand('jnt_axis')[:, index] = axis
+        if scene.names(nominal, 'joint')[index] in articulated:
+            slides = np.argmax(np.abs(axis), axis=1) == 0
+            expand('jnt_type')[:, index] = np.where(slides, _SLIDE, _HINGE)
 
 
 def _unit_axes(
@@ -105,10 +128,14 @@ def _unit_axes(
     """Return the axes (n, 3) of joints with such parameters; other elements are nominal."""
     axes: dict[int, Array] = {}
     for column, parameter in enumerate(parameters):
-        if parameter.field == 'jnt_axis':
-            index = scene.find(nominal, 'joint', parameter.of)
-            rows = np.tile(nominal.jnt_axis[index], (len(theta), 1))
-            axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
+        if parameter.field not in ('jnt_axis', 'jnt_articulation'):
+            continue
+        index = scene.find(nominal, 'joint', parameter.of)
+        if parameter.choices:
+            axes[index] = np.array(parameter.choices)[_choice(parameter, theta[:, column])]
+            continue
+        rows = np.tile(nominal.jnt_axis[index], (len(theta), 1))
+        axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
     for index, axis in axes.items():
         length = np.linalg.norm(axis, axis=-1, keepdims=True)
         if np.any(length < _SHORTEST):
@@ -118,12 +145,22 @@ def _unit_axes(
     return axes
 
 
+def _choice(parameter: Parameter, values: Array) -> npt.NDArray[np.intp]:
+    """Return which of a parameter's choices its values mean."""
+    return np.minimum(values.astype(np.intp), len(parameter.choices) - 1)
+
+
 def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Array:
     """Return the values (P,) that a compiled model has itself."""
     values = []
     for parameter in parameters:
         index = scene.find(model, FIELDS[parameter.field].kind, parameter.of)
-        if parameter.field == 'body_inertia':
+        if parameter.choices:
+            nearest = np.array(parameter.choices) @ model.jnt_axis[index]
+            values.append(np.argmax(nearest) + 0.5)
+        elif parameter.field == 'jnt_articulation':
+            values.append(model.jnt_axis[index][parameter.element])
+        elif parameter.field == 'body_inertia':
             values.append(model.body_inertia[index].max())
         elif parameter.field == 'actuator_gain':
             values.append(model.actuator_gainprm[index, 0])

@@ -1,5 +1,6 @@
 """Loading an MJCF scene and finding what a task names in it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import mujoco
@@ -16,6 +17,7 @@ KINDS = {
     'actuator': mujoco.mjtObj.mjOBJ_ACTUATOR,
     'keyframe': mujoco.mjtObj.mjOBJ_KEY,
     'camera': mujoco.mjtObj.mjOBJ_CAMERA,
+    'equality': mujoco.mjtObj.mjOBJ_EQUALITY,
 }
 MOST = 5000  # bodies, geoms, degrees of freedom: far beyond what can be planned in time
 _COUNTS = {
@@ -24,22 +26,37 @@ _COUNTS = {
     'actuator': 'nu',
     'keyframe': 'nkey',
     'camera': 'ncam',
+    'equality': 'neq',
 }
 
 
-def load_scene(path: Path, visual: bool = False, root: Path | None = None) -> mujoco.MjModel:
+def load_scene(
+    path: Path,
+    visual: bool = False,
+    root: Path | None = None,
+    without: Sequence[str] = (),
+    targets: Sequence[str] = (),
+) -> mujoco.MjModel:
     """
     Return the compiled model, with automatic resets off: a diverged rollout must show.
 
     Geoms that are only looked at are left out unless it is for pictures (`visual`): they cost
     a tenth of every physics step. Bodies, joints and states are the same in both. All files
-    must lie in the scene's own folder, or in `root` (see `confinement`).
+    must lie in the scene's own folder, or in `root` (see `confinement`). Bodies named in
+    `without` are left out, with all that is in them; those in `targets` lose their joints and
+    become mocap bodies, which are where they are put.
     """
     confinement.check(path, root)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
+        for name in without:
+            spec.delete(_body(spec, name))
+        for name in targets:
+            _make_mocap(spec, _body(spec, name))
         spec.compiler.discardvisual = not visual
         model = spec.compile()
+    except SceneError as error:
+        raise SceneError(f'{path}: {error}') from None
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
         raise SceneError(f'{path}: {error}') from None
     if max(model.nbody, model.ngeom, model.nv) > MOST:
@@ -54,6 +71,19 @@ def load_scene(path: Path, visual: bool = False, root: Path | None = None) -> mu
         )
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     return model
+
+
+def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
+    body = spec.body(name)
+    if body is None or name == 'world':
+        raise SceneError(unknown('body', name, [one.name for one in spec.bodies[1:] if one.name]))
+    return body
+
+
+def _make_mocap(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
+    for joint in list(body.joints):
+        spec.delete(joint)
+    body.mocap = True
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:
@@ -74,3 +104,11 @@ def is_scalar(model: mujoco.MjModel, joint: int) -> bool:
     """Return whether a joint is a hinge or a slide: one position, one velocity."""
     hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
     return int(model.jnt_type[joint]) in (hinge, slide)
+
+
+def find_scalar(model: mujoco.MjModel, name: str) -> int:
+    """Return the id of a hinge or slide; SceneError if it is another kind of joint."""
+    index = find(model, 'joint', name)
+    if not is_scalar(model, index):
+        raise SceneError(f'joint {name!r} is no hinge or slide: it has no single position')
+    return index

@@ -7,6 +7,7 @@ it believes it says again every quarter of a second, even if it learned nothing.
 """
 
 from collections import deque
+from collections.abc import Sequence
 import sys
 import threading
 import time
@@ -23,11 +24,11 @@ from emppi_ros.loop.filter import Filter
 from emppi_ros.model.ensemble import State
 from emppi_ros.nodes import cloud, process, qos
 from emppi_ros.nodes.diagnostics import OK, WARN, Report
-from emppi_ros.nodes.following import FollowingNode
+from emppi_ros.nodes.following import FollowingNode, StageTopic
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.parameters import Seeded, declare_all
 from emppi_ros.nodes.polling import Loop
-from emppi_ros.state.estimator import with_pose
+from emppi_ros.state.estimator import Moment
 from emppi_ros.state.tracking import Pose
 
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
@@ -58,11 +59,12 @@ class BeliefNode(FollowingNode):
         self._filter = Filter(self.task, np.random.default_rng([self._seed, 2]))
         self._waiting: deque[_Waiting] = deque()
         self._learned_at, self._last = -np.inf, None
-        self._updates = self._resampled = self._jumps = self._skipped = 0
+        self._updates = self._resampled = self._reinjected = self._jumps = self._skipped = 0
         self._ess = self._ess_min = float(len(self._filter.belief.theta))
         self._error = ''
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._inputs = Inputs(self, self.task, self._take_pose)
+        self._stage = StageTopic(self, self.task, self._hold)
 
     def start(self) -> None:
         """Learn from now on."""
@@ -74,6 +76,7 @@ class BeliefNode(FollowingNode):
     def teardown(self) -> None:
         """Forget the task."""
         self._inputs.close()
+        self._stage.close()
         self.destroy_publisher(self._publisher)
         super().teardown()
 
@@ -89,6 +92,8 @@ class BeliefNode(FollowingNode):
             'ess_min': self._ess_min,
             'entropy_nats': weights.entropy(belief.log_weights),
             'resampled': self._resampled,
+            'reinjected': self._reinjected,
+            'out_of_prior': ', '.join(self._outside(mean)),
             'restarts_after_jumps': self._jumps,
             'skipped': self._skipped,
             **{f'age_s {k}': v for k, v in self._inputs.ages(now).items()},
@@ -100,6 +105,16 @@ class BeliefNode(FollowingNode):
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
 
+    def _outside(self, mean: np.ndarray) -> list[str]:
+        """Return the parameters whose mean the prior holds for next to impossible."""
+        low, high = self.task.prior_range
+        outside = (mean < low) | (mean > high)
+        return [p.name for p, out in zip(self.task.parameters, outside, strict=True) if out]
+
+    def _hold(self, equalities: Sequence[int]) -> None:
+        with self._lock:
+            self._filter.hold(equalities)
+
     def _take_pose(self, name: str, stamp: float, pose: Pose) -> None:
         self._waiting.append(_Waiting(stamp, name, pose))
 
@@ -109,7 +124,7 @@ class BeliefNode(FollowingNode):
             self._inputs.poll()
             stamp = self._inputs.estimator.joints_stamp
             due = self._learned_at + self.task.belief.interval_s - 1e-9
-            if not self.task.objects and stamp >= due and not self._waiting:
+            if not self.task.tracked and stamp >= due and not self._waiting:
                 self._waiting.append(_Waiting(stamp, '', None))
             self._catch_up()
             if time.monotonic() > self._published_at + _REPEAT_S:
@@ -130,31 +145,30 @@ class BeliefNode(FollowingNode):
 
     def _learn(self, moment: _Waiting) -> None:
         try:
-            if moment.pose is None:
-                measured = estimated = self._inputs.estimator.state(moment.stamp)
-            else:
-                pose = self._inputs.estimator.add_pose(moment.name, moment.stamp, moment.pose)
+            estimator, pose = self._inputs.estimator, None
+            if moment.pose is not None:
+                pose = estimator.add_pose(moment.name, moment.stamp, moment.pose)
                 if pose is None:
                     return
-                estimated = self._inputs.estimator.state(moment.stamp)
-                measured = with_pose(estimated, self.task.objects[moment.name], pose)
+            seen = estimator.moment(moment.stamp, moment.name, pose)
             self._learned_at = moment.stamp
-            self._observe(moment.stamp, measured, estimated)
+            self._observe(moment.stamp, seen)
         except EmppiError as error:  # the belief stays as it was
             self._error = str(error)
             if self._updates:  # at first, poses are older than the first joint state
                 self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
 
-    def _observe(self, stamp: float, measured: State, estimated: State) -> None:
-        last, self._last = self._last, (stamp, estimated)
-        if last is not None and self._jumped(stamp - last[0], last[1], estimated):
+    def _observe(self, stamp: float, moment: Moment) -> None:
+        last, self._last = self._last, (stamp, moment.estimated)
+        if last is not None and self._jumped(stamp - last[0], last[1], moment.estimated):
             self._jumps += 1
             self._filter.restart()
-        update = self._filter.observe(stamp, measured, estimated, self._inputs.applied.hold)
+        update = self._filter.observe(stamp, moment, self._inputs.applied.hold)
         self._error = ''
         if update is not None:
             self._updates += 1
             self._resampled += update.resampled
+            self._reinjected += update.reinjected
             self._ess, self._ess_min = update.ess, min(update.ess, self._ess_min)
             self._publish(stamp)
 

@@ -1,6 +1,6 @@
 """The topic `emppi/task`: the one truth about the running task, which every node follows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -12,6 +12,7 @@ from emppi_ros.nodes.managed import ManagedNode
 from emppi_ros.tasks.task import Task, parse_task
 
 TOPIC = 'emppi/task'
+STAGE = 'emppi/stage'  # its name; latched, by the planner
 
 
 class TaskTopic:
@@ -54,6 +55,24 @@ class TaskTopic:
             self._on_task()
         elif self.changed:
             self._node.get_logger().warning(self.changed)
+
+
+class StageTopic:
+    """Follows the stage that the planner is in; `hold` takes the constraints of its grasp."""
+
+    def __init__(self, node: Node, task: Task, hold: Callable[[Sequence[int]], None]) -> None:
+        """Subscribe."""
+        self._node, self._hold = node, hold
+        self._stages = {stage.name: stage for stage in task.stages}
+        self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _receive(self, message: String) -> None:
+        if message.data in self._stages:  # else it is another task's
+            self._hold(self._stages[message.data].grasp)
 
 
 class FollowingNode(ManagedNode):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from emppi_ros.errors import EmppiError
+from emppi_ros.errors import EmppiError, StaleInputError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.polling import PolledSubscription
 from emppi_ros.state.estimator import Estimator
@@ -46,7 +46,7 @@ class Inputs:
         topic = task.robot.topics.joint_states
         take = [(JointState, topic, self.take_joints, qos.SENSOR)]
         take.append((JointState, APPLIED, self.take_applied, qos.DEFAULT))
-        for name in task.objects:
+        for name in task.tracked:
             receive = functools.partial(self.take_pose, name)
             take.append((PoseStamped, f'tracking/{name}', receive, qos.SENSOR))
         self._topics = [name for _, name, _, _ in take]
@@ -78,6 +78,13 @@ class Inputs:
     def ages(self, now: float) -> dict[str, float]:
         """Return the age [s] of the newest message of every topic; infinite if there is none."""
         return {name: now - self.stamps.get(name, -np.inf) for name in self._topics}
+
+    def check_ages(self, now: float, limit: float) -> None:
+        """Raise StaleInputError if the newest message of any topic is older than a limit [s]."""
+        old = {k: age for k, age in self.ages(now).items() if age > limit}
+        if old:
+            words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
+            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
 
     def take_joints(self, message: JointState) -> float:
         """Take a joint state."""

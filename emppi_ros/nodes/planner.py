@@ -26,7 +26,7 @@ from emppi_ros.errors import EmppiError, StaleInputError
 from emppi_ros.loop.planner import Planner
 from emppi_ros.nodes import cloud, convert, process, qos
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
-from emppi_ros.nodes.following import TOPIC
+from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.managed import ManagedNode
 from emppi_ros.nodes.parameters import Seeded, declare_all
@@ -85,6 +85,8 @@ class PlannerNode(ManagedNode):
             PointCloud2, BELIEF, self._take_belief, qos.LATCHED
         )
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
+        self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
+        self._tell_stage()
         self._text_publisher.publish(String(data=text))
 
     def start(self) -> None:
@@ -104,6 +106,7 @@ class PlannerNode(ManagedNode):
         self.inputs.close()
         self.destroy_subscription(self._belief_subscription)
         self.destroy_publisher(self._publisher)
+        self.destroy_publisher(self._stage_publisher)
 
     def report(self) -> Report:
         """Return how planning goes."""
@@ -118,6 +121,7 @@ class PlannerNode(ManagedNode):
             'plan_ms_recent': self._times.take_recent_ms(),
             'rate_hz': (len(starts) - 1) / span,
             'diverged_rollouts': self._diverged,
+            'stage': self._planner.stage.name,
             'age_s emppi/belief': time.monotonic() - self._belief_at,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
@@ -140,15 +144,22 @@ class PlannerNode(ManagedNode):
                 'is the belief node running?'
             )
         self.inputs.poll()
-        self._check_ages(moment)
+        self.inputs.check_ages(moment, self._parameters.input_timeout_s)
         stamp = self.inputs.estimator.stamp
         state = self.inputs.estimator.state(stamp)
         self._planner.believe(belief)
         start = moment + self._period
-        plan, info = self._planner.cycle(state, stamp, start, self._commands)
+        seen = self.inputs.estimator.tracks(stamp)
+        before = self._planner.stage
+        plan, info = self._planner.cycle(state, stamp, start, self._commands, seen)
+        if self._planner.stage is not before:
+            self._tell_stage()
         self._plans.append(plan)
         self._diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
+
+    def _tell_stage(self) -> None:
+        self._stage_publisher.publish(String(data=self._planner.stage.name))
 
     def _cycle(self, moment: float) -> None:
         start = moment + self._period
@@ -187,14 +198,6 @@ class PlannerNode(ManagedNode):
             if under_way:
                 rows[i] = under_way[-1].at(times[i])
         return rows
-
-    def _check_ages(self, now: float) -> None:
-        """Raise if anything measured is too old to plan from."""
-        limit = self._parameters.input_timeout_s
-        old = {k: age for k, age in self.inputs.ages(now).items() if age > limit}
-        if old:
-            words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
-            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
 
     def _take_belief(self, message: PointCloud2) -> None:
         try:

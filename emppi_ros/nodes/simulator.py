@@ -22,7 +22,7 @@ from emppi_ros.errors import EmppiError, ParameterError
 from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.following import TOPIC, TaskTopic
+from emppi_ros.nodes.following import TOPIC, StageTopic, TaskTopic
 from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 from emppi_ros.sim.follower import Follower
@@ -87,7 +87,7 @@ class SimulatorNode(Node):
         self._joints = self.create_publisher(JointState, topic, qos.SENSOR)
         self._poses = {
             name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
-            for name in task.objects
+            for name in task.tracked
         }
         ways = [(Float64MultiArray, command_topic(task.robot), self._command)]
         if task.robot.command == 'velocity' and 'trajectory' in task.robot.topics.commands:
@@ -98,8 +98,14 @@ class SimulatorNode(Node):
         settings = task.simulation
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
+        self._stage = StageTopic(self, task, self._hold)
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
+
+    def _hold(self, equalities: Sequence[int]) -> None:
+        """Grasp as the planner's stage does: what a gripper would do."""
+        with self._lock:
+            self._robot.hold(equalities)
 
     def _rebase(self) -> None:
         """Let simulated time 0 be now."""

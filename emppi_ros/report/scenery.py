@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.model import scene
-from emppi_ros.tasks.task import BoundObject, Task
+from emppi_ros.tasks.binding import BoundObject
+from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _COLORS = ('#2a6fb0', '#d9822b', '#3a9d5d', '#8e5aa8')

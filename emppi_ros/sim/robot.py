@@ -1,7 +1,7 @@
 """The simulated robot: its own physics at 1 kHz, hidden true parameters, sensors that err."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import mujoco
@@ -83,10 +83,26 @@ class SimulatedRobot:
         """True position of the commanded joints (joints,)."""
         return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
 
+    def put_back(self) -> None:
+        """Put robot and objects back to where they began, at rest; time goes on."""
+        self.data.qpos[:], self.data.qvel[:] = self._task.start()
+        self.data.qacc_warmstart[:] = 0.0
+        mujoco.mj_forward(self.model, self.data)
+        self._pending.clear()
+
+    def aim(self, mocap: int, quaternion: Array) -> None:
+        """Turn a mocap body, such as a target, to a quaternion (4,)."""
+        self.data.mocap_quat[mocap] = quaternion
+
+    def hold(self, equalities: Sequence[int]) -> None:
+        """Make these equality constraints hold: a stage's grasp."""
+        self.data.eq_active[:] = self.model.eq_active0
+        self.data.eq_active[list(equalities)] = 1
+
     def step(self) -> None:
         """Advance by one physics step; the tracker looks when its time has come."""
         if self._due(self._settings.tracking_rate_hz):
-            self._pending.extend(self._look(name) for name in self._task.objects)
+            self._pending.extend(self._look(name) for name in self._task.tracked)
         mujoco.mj_step(self.model, self.data)
         self._steps += 1
 
@@ -116,10 +132,18 @@ class SimulatedRobot:
         )
 
     def _look(self, name: str) -> PoseReading:
-        item, s = self._task.objects[name], self._settings
-        qpos = self.data.qpos[item.qpos : item.qpos + 7]
-        w, x, y, z = qpos[3:]
+        s = self._settings
+        place, (w, x, y, z) = self._pose(name)
         error = Rotation.from_rotvec(s.rotation_noise_sd_rad * self._rng.standard_normal(3))
         x, y, z, w = (error * Rotation.from_quat([x, y, z, w])).as_quat()
-        position = qpos[:3] + s.position_noise_sd_m * self._rng.standard_normal(3)
+        position = place + s.position_noise_sd_m * self._rng.standard_normal(3)
         return PoseReading(self.time, name, Pose(position, np.array([w, x, y, z])))
+
+    def _pose(self, name: str) -> tuple[Array, Array]:
+        """Return the true position and quaternion (wxyz) of a tracked object."""
+        if name in self._task.jointed:
+            mujoco.mj_kinematics(self.model, self.data)  # a step leaves poses where it began
+            body = self._task.jointed[name].body
+            return self.data.xpos[body].copy(), self.data.xquat[body].copy()
+        item = self._task.objects[name]
+        return np.split(self.data.qpos[item.qpos : item.qpos + 7], [3])

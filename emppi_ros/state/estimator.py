@@ -1,18 +1,31 @@
 """The state of robot and objects at one moment, put together from what was measured."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import PoseError, StaleInputError, unknown
 from emppi_ros.model.ensemble import State
-from emppi_ros.state import tracking
+from emppi_ros.state import articulation, tracking
 from emppi_ros.state.series import Series
 from emppi_ros.state.tracking import Pose, Track
-from emppi_ros.tasks.task import BoundObject, Task
+from emppi_ros.tasks.binding import BoundObject
+from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+
+
+_GAP_S = 0.5  # positions are not carried over a longer one
+
+
+class Moment(NamedTuple):
+    """What a belief learns from at one time: what sensors said, and the best estimate."""
+
+    measured: State
+    estimated: State
+    seen: dict[str, Track]  # of jointed objects, as measured
 
 
 class Estimator:
@@ -29,7 +42,7 @@ class Estimator:
     def stamp(self) -> float:
         """The latest time for which everything was measured, -inf before that."""
         stamps = [track.stamp for track in self._tracks.values()]
-        if len(stamps) < len(self._task.objects):
+        if len(stamps) < len(self._task.tracked):
             return -math.inf
         return min([self._joints.last_stamp, *stamps])
 
@@ -40,13 +53,18 @@ class Estimator:
 
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
         """Take a joint reading, in the order of the robot's joints; False if it is an old one."""
+        gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
+        if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
+            before, speed = np.split(self._joints.last, 2)
+            carried = before + 0.5 * (speed + velocity) * (stamp - last)
+            position = carried + gain * (position - carried)
         return self._joints.append(stamp, np.concatenate([position, velocity]))
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
         """Take a tracked pose; return it as measured, or None if it is an old one."""
-        if name not in self._task.objects:
-            raise PoseError(unknown('object', name, self._task.objects))
-        settings = self._task.objects[name].settings
+        if name not in self._task.tracked:
+            raise PoseError(unknown('object', name, self._task.tracked))
+        settings = self._task.tracked[name]
         pose = tracking.checked(pose, name)
         if settings.motion == 'planar':
             pose = tracking.project(pose, self._rest[name])
@@ -68,19 +86,38 @@ class Estimator:
     def state(self, stamp: float) -> State:
         """Return the estimated state at a time close to the last measurements."""
         task = self._task
-        missing = [name for name in task.objects if name not in self._tracks]
-        if missing:
-            raise StaleInputError(f'no pose received yet of: {", ".join(missing)}')
+        seen = self.tracks(stamp)
         start = task.start()
         joints = self._joints.interpolate(stamp)
         count = len(task.robot.joints)
         start.qpos[task.map.qpos], start.qvel[task.map.qvel] = joints[:count], joints[count:]
         for name, item in task.objects.items():
-            track = tracking.predict(item.settings, self._tracks[name], stamp)
-            qpos, qvel = tracking.state(track)
+            qpos, qvel = tracking.state(seen[name])
             start.qpos[item.qpos : item.qpos + 7] = qpos
             start.qvel[item.qvel : item.qvel + 6] = qvel
+        for name, hung in task.jointed.items():
+            joint = articulation.nominal(task.model, hung)
+            (q,), (speed,) = articulation.fit(hung, joint, seen[name])
+            start.qpos[hung.qpos], start.qvel[hung.qvel] = q, speed
         return start
+
+    def moment(self, stamp: float, name: str = '', pose: Pose | None = None) -> Moment:
+        """Return measurement and estimate at a time at which an object's pose was measured."""
+        estimated, seen = self.state(stamp), self.tracks(stamp)
+        measured = estimated
+        if name in self._task.objects and pose is not None:
+            measured = with_pose(estimated, self._task.objects[name], pose)
+        if name in self._task.jointed and pose is not None:
+            seen[name] = tracking.at_pose(seen[name], pose)
+        return Moment(measured, estimated, {n: seen[n] for n in self._task.jointed})
+
+    def tracks(self, stamp: float) -> dict[str, Track]:
+        """Return the estimated motion of every tracked object at a time."""
+        settings = self._task.tracked
+        missing = [name for name in settings if name not in self._tracks]
+        if missing:
+            raise StaleInputError(f'no pose received yet of: {", ".join(missing)}')
+        return {n: tracking.predict(settings[n], self._tracks[n], stamp) for n in settings}
 
 
 def with_pose(state: State, item: BoundObject, pose: Pose) -> State:

@@ -111,6 +111,11 @@ def update(settings: TrackedObject, track: Track, stamp: float, pose: Pose) -> T
     )
 
 
+def at_pose(track: Track, pose: Pose) -> Track:
+    """Return a motion that is where something was measured, as fast as it was estimated."""
+    return track._replace(position=pose.position, rotation=_rotation(pose))
+
+
 def state(track: Track) -> tuple[Array, Array]:
     """Return the free joint's qpos (7,) and qvel (6,), whose rotation rate is body-fixed."""
     quaternion = _wxyz(track.rotation)

@@ -16,8 +16,9 @@ from emppi_ros.config import key
 from emppi_ros.control.mppi import Costs
 from emppi_ros.errors import ConfigError, SceneError, unknown
 from emppi_ros.model.ensemble import Records, State
+from emppi_ros.tasks.bound import Bound
 from emppi_ros.tasks.norms import NORMS
-from emppi_ros.tasks.residuals import RESIDUALS, Bound
+from emppi_ros.tasks.residuals import RESIDUALS
 
 Array = npt.NDArray[np.float64]
 _SETTINGS = ('residual', 'norm', 'weight', 'terminal_weight')

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.belief.blocks import BlockEntry
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.particles import ResamplingConfig
 from emppi_ros.belief.prior import Prior
 from emppi_ros.config import between, fraction, key, one_of, positive
 from emppi_ros.control.mppi import PlannerConfig
+from emppi_ros.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 
 
@@ -25,12 +27,16 @@ class ParameterEntry:
     lower: float | None = None
     upper: float | None = None
     unit: str = ''
+    choices: tuple[tuple[float, ...], ...] = key((), doc='jnt_axis: the axes that it may be')
 
     def parameter(self, name: str) -> Parameter:
         """Return the registry's view of it."""
-        lower = -np.inf if self.lower is None else self.lower
-        upper = np.inf if self.upper is None else self.upper
-        return Parameter(name, self.field, self.of, self.element, lower, upper, self.unit)
+        low, high = (0.0, float(len(self.choices))) if self.choices else (-np.inf, np.inf)
+        lower = low if self.lower is None else self.lower
+        upper = high if self.upper is None else self.upper
+        return Parameter(
+            name, self.field, self.of, self.element, lower, upper, self.unit, self.choices
+        )
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,10 @@ class TrackedObject:
     motion: str = one_of(
         'free',
         'planar',
+        'jointed',
         default='free',
-        doc='planar: slides on its support, keeps height and tilt',
+        doc='planar: slides on its support, keeps height and tilt; jointed: hangs on one joint, '
+        'such as a door',
     )
     position_sd_m: float = positive(0.002, doc="the tracker's noise")
     rotation_sd_rad: float = positive(0.0175, doc="the tracker's noise")
@@ -51,12 +59,43 @@ class TrackedObject:
 
 
 @dataclass(frozen=True)
-class Success:
-    """When the task is done: a residual's length stays below a bound."""
+class Condition:
+    """A residual's length stays below a bound, for a while."""
 
     residual: Mapping[str, Any]
     below: float = positive()
     hold_s: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a task with a cost of its own, until a condition holds."""
+
+    name: str
+    cost: Mapping[str, Any] = key(doc='name -> weighted residual')
+    until: Condition | None = None
+    grasp: tuple[str, ...] = key((), doc='equality constraints of the scene that hold in it')
+    back_above: float | None = positive(
+        None, doc='back to the stage before when what that one waited for is lost: its residual'
+    )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """When something is lost: a residual's length is above a bound."""
+
+    residual: Mapping[str, Any]
+    above: float = positive()
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Orientations, drawn at random, that are to be reached one after the other."""
+
+    body: str = key(doc='that shows them: it is made a mocap body')
+    attempt_s: float = positive(doc='time for each')
+    turn_rad: float = between(0.0, np.pi, np.pi, doc='the farthest from the one before')
+    lost: Loss | None = key(None, doc='then all begins anew')
 
 
 @dataclass(frozen=True)
@@ -66,6 +105,7 @@ class BeliefConfig:
     particles: int = between(1, 100_000, doc='number of particles')
     likelihood: LikelihoodConfig = key()
     resampling: ResamplingConfig = ResamplingConfig()
+    blocks: tuple[BlockEntry, ...] = key((), doc='parameters weighed apart, by what shows them')
     substep_s: float = between(
         1e-5,
         1.0,
@@ -88,6 +128,7 @@ class Simulation:
     """What the simulator needs beyond the task: hidden truth and sensors."""
 
     truth: Mapping[str, Any]
+    wrong: Mapping[str, float] = key({}, doc="a wrong model's values; others: the prior's mean")
     timestep_s: float = between(1e-5, 1.0, 0.001)
     joint_position_noise_sd: float = key(1e-4, check=lambda v: v >= 0, allowed='from 0')
     joint_velocity_noise_sd: float = key(1e-3, check=lambda v: v >= 0, allowed='from 0')
@@ -103,14 +144,37 @@ class TaskFile:
     """The keys of a task's YAML file."""
 
     name: str
-    scene: str = key(doc='MJCF file, beside this file or among the package assets')
+    scene: str = key(doc='MJCF file: beside this file, among our assets, or package://NAME/FILE')
     robot: str = key(doc='name in config/robots, or a path')
-    cost: Mapping[str, Any] = key(doc='name -> weighted residual')
-    success: Success = key()
+    success: Condition = key()
     planner: PlannerConfig = key()
     belief: BeliefConfig = key()
     simulation: Simulation = key()
+    cost: Mapping[str, Any] = key({}, doc='name -> weighted residual')
+    stages: tuple[Stage, ...] = key((), doc='in place of a cost: one after the other')
+    targets: Targets | None = key(None, doc='to be reached one after the other')
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
     description: str = ''
+    scene_without: tuple[str, ...] = key((), doc='bodies of the scene to leave out')
+    joint_position_gain: float = fraction(
+        1.0, doc='how far a measured joint position counts; the rest is the integrated velocity'
+    )
+    real_time: bool = key(True, doc='false: cannot be planned in real time on two cores')
     duration_s: float = between(0.01, 1e6, 15.0, doc='time allowed')
+
+    def __post_init__(self) -> None:
+        """Either one cost, or stages that end."""
+        if bool(self.cost) == bool(self.stages):
+            raise ConfigError('expected either cost or stages')
+        for i, stage in enumerate(self.stages):
+            last = i == len(self.stages) - 1
+            if last != (stage.until is None):
+                raise ConfigError(
+                    f'stages: {stage.name}: until: '
+                    + ('the last stage has none' if last else 'missing, so the next never begins')
+                )
+            if i == 0 and stage.back_above is not None:
+                raise ConfigError(f'stages: {stage.name}: back_above: the first has none before')
+        if len({stage.name for stage in self.stages}) < len(self.stages):
+            raise ConfigError('stages: two have the same name')

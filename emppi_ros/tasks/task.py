@@ -1,7 +1,8 @@
 """A task, as its YAML file says it, bound to its scene and robot."""
 
+import functools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -9,26 +10,27 @@ import numpy.typing as npt
 import yaml
 
 from emppi_ros import config, paths
+from emppi_ros.belief import prior
 from emppi_ros.belief.prior import Prior
 from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
-from emppi_ros.tasks.cost import Cost, bind_residual
+from emppi_ros.tasks.binding import (
+    BoundObject,
+    JointedObject,
+    bind_blocks,
+    bind_free,
+    bind_jointed,
+    located,
+)
+from emppi_ros.tasks.bound import Bound, length
+from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.file import ParameterEntry, TaskFile, TrackedObject
-from emppi_ros.tasks.norms import l2
-from emppi_ros.tasks.residuals import Bound
 from emppi_ros.tasks.robot import Robot, RobotMap, bind, load_robot
+from emppi_ros.tasks.stages import bind_stages
 
 Array = npt.NDArray[np.float64]
-
-
-class BoundObject(NamedTuple):
-    """A tracked object and its free joint's place in the model."""
-
-    settings: TrackedObject
-    qpos: int  # of the first of 7
-    qvel: int  # of the first of 6
 
 
 class Task:
@@ -39,32 +41,63 @@ class Task:
         self.file, self.where = file, where
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = _located('robot', load_robot, file.robot, folder)
-        self._scene = _located('scene', paths.find_scene, file.scene, folder)
-        self.model = scene.load_scene(self._scene)
+        self.robot: Robot = located('robot', load_robot, file.robot, folder)
+        self._scene = located('scene', paths.find_scene, file.scene, folder)
+        self.model = self._load_scene(visual=False)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
-        self.map: RobotMap = _located('robot', bind, self.robot, self.model)
+        self.map: RobotMap = located('robot', bind, self.robot, self.model)
         entries = {
             name: config.build(ParameterEntry, data, f'parameters: {name}')
             for name, data in file.parameters.items()
         }
         self.parameters = tuple(
-            _located(f'parameters: {name}', entry.parameter, name)
+            located(f'parameters: {name}', entry.parameter, name)
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
         registry.check(self.parameters, self.model)
-        self.objects = {
-            name: _bind_object(
-                self.model, name, config.build(TrackedObject, data, f'objects: {name}')
-            )
-            for name, data in file.objects.items()
-        }
-        self.cost = Cost(self.model, file.cost, 'cost')
+        self.objects: dict[str, BoundObject] = {}
+        self.jointed: dict[str, JointedObject] = {}
+        for name, data in file.objects.items():
+            settings = config.build(TrackedObject, data, f'objects: {name}')
+            if settings.motion == 'jointed':
+                self.jointed[name] = bind_jointed(self.model, name, settings)
+            else:
+                self.objects[name] = bind_free(self.model, name, settings)
+        self.stages = bind_stages(self.model, file)
         self.success: Bound = bind_residual(self.model, file.success.residual, 'success: residual')
+        self.lost: Bound | None = None
+        if file.targets and file.targets.lost:
+            self.lost = bind_residual(
+                self.model, file.targets.lost.residual, 'targets: lost: residual'
+            )
+        self.blocks = bind_blocks(
+            self.model,
+            self.belief.blocks,
+            [p.name for p in self.parameters],
+            {**self.objects, **self.jointed},
+        )
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
+
+    @property
+    def tracked(self) -> dict[str, TrackedObject]:
+        """The objects whose poses a tracker reports, of every kind."""
+        return {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
+
+    @property
+    def target(self) -> int | None:
+        """The mocap body that shows the target, if targets follow one another."""
+        if self.file.targets is None:
+            return None
+        body = scene.find(self.model, 'body', self.file.targets.body)
+        return int(self.model.body_mocapid[body])
+
+    @functools.cached_property
+    def prior_range(self) -> Array:
+        """What the priors hold for possible, (2, P): all but one in a thousand at either end."""
+        return prior.bounds(self.parameters, self.priors, 0.001)
 
     @property
     def commanded_rows(self) -> list[int]:
@@ -73,7 +106,7 @@ class Task:
 
     def visual_model(self) -> mujoco.MjModel:
         """Return the model with all that is only looked at, for pictures; states fit both."""
-        return scene.load_scene(self._scene, visual=True)
+        return self._load_scene(visual=True)
 
     def start(self) -> State:
         """Return where the task begins: the scene's poses, the robot at home."""
@@ -83,17 +116,31 @@ class Task:
 
     def error(self, model: mujoco.MjModel, data: mujoco.MjData) -> float:
         """Return the length of the success residual in a simulation's current state."""
-        return float(l2(self.success.evaluate({f: getattr(data, f) for f in self.success.fields})))
+        return length(self.success, data)
+
+    def is_lost(self, data: mujoco.MjData) -> bool:
+        """Return whether a simulation has lost what its targets are for."""
+        if self.lost is None:
+            return False
+        return length(self.lost, data) > self.file.targets.lost.above  # type: ignore[union-attr]
+
+    def _load_scene(self, visual: bool) -> mujoco.MjModel:
+        path, root = self._scene
+        targets = [self.file.targets.body] if self.file.targets else []
+        without = self.file.scene_without
+        return located('scene', scene.load_scene, path, visual, root, without, targets)
 
     def _bind_truth(self) -> tuple[Prior, ...]:
         """Return the distribution of each hidden true value."""
         truth = self.file.simulation.truth
         names = [parameter.name for parameter in self.parameters]
-        for name in truth:
-            if name not in names:
-                raise ConfigError(
-                    f'simulation: truth: not in parameters: {unknown("parameter", name, names)}'
-                )
+        for where in ('truth', 'wrong'):
+            for name in getattr(self.file.simulation, where):
+                if name not in names:
+                    raise ConfigError(
+                        f'simulation: {where}: not in parameters: '
+                        f'{unknown("parameter", name, names)}'
+                    )
         for name in names:
             if name not in truth:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
@@ -104,27 +151,13 @@ class Task:
         measured = set(self.map.qvel)
         for item in self.objects.values():
             measured |= set(range(item.qvel, item.qvel + 6))
+        measured |= {item.qvel for item in self.jointed.values()}
         for dof in set(range(self.model.nv)) - measured:
             joint = scene.names(self.model, 'joint')[self.model.dof_jntid[dof]]
             raise SceneError(
                 f'joint {joint!r} of the scene is measured by nobody: it is neither one of robot '
-                f"{self.robot.name!r}'s joints nor the free joint of one of objects"
+                f"{self.robot.name!r}'s joints nor that of one of objects or targets"
             )
-
-
-def _bind_object(model: mujoco.MjModel, name: str, settings: TrackedObject) -> BoundObject:
-    body = _located(f'objects: {name}: body', scene.find, model, 'body', settings.body)
-    joint = model.body_jntadr[body]
-    if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
-        raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
-    return BoundObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
-
-
-def _located(where: str, function: Any, *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except (ConfigError, SceneError) as error:
-        raise type(error)(f'{where}: {error}') from None
 
 
 def load_task(name: str) -> Task:
@@ -149,8 +182,8 @@ def task_text(name: str, robot: str = '') -> str:
     data = config.load(path)
     file = config.build(TaskFile, data, str(path))
     changed = {}
-    scene_file = paths.find_scene(file.scene, path.parent)
-    if not scene_file.is_relative_to(paths.ASSETS):
+    scene_file, root = paths.find_scene(file.scene, path.parent)
+    if root is None and not scene_file.is_relative_to(paths.ASSETS):
         changed['scene'] = str(scene_file.resolve())
     if robot or file.robot.endswith(('.yaml', '.yml')):
         found = paths.find_config('robots', robot or file.robot, None if robot else path.parent)

@@ -11,6 +11,7 @@ from emppi_ros.belief.particles import ResamplingConfig
 from emppi_ros.loop.filter import Filter
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.state.estimator import Moment
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.
 CART = """
@@ -120,7 +121,8 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     command = np.array([4.0]) if name == 'slider' else np.array([0.6])
     for i in range(40):
         stamp = 0.02 * i
-        done = update.observe(stamp, state, state, lambda t: np.tile(command, (len(t), 1)))
+        moment = Moment(state, state, {})
+        done = update.observe(stamp, moment, lambda t: np.tile(command, (len(t), 1)))
         assert (done is None) == (i == 0)
         after = world.predict(state, np.tile(command, (10, 1)), 0.002)
         state = State(after.qpos[0], after.qvel[0])
@@ -138,7 +140,7 @@ def test_a_filter_without_news_keeps_its_prior(make_task):
     before = update.belief
     still = State(np.zeros(1), np.zeros(1))
     for i in range(10):  # at rest without force, every mass predicts the same
-        update.observe(0.02 * i, still, still, lambda t: np.zeros((len(t), 1)))
+        update.observe(0.02 * i, Moment(still, still, {}), lambda t: np.zeros((len(t), 1)))
     np.testing.assert_allclose(
         update.belief.log_weights,
         before.log_weights,
@@ -151,14 +153,15 @@ def test_a_filter_without_news_keeps_its_prior(make_task):
 def test_a_gap_in_measurements_starts_anew_and_a_reset_draws_again(make_task):
     task = make_task('slider')
     update = Filter(task, np.random.default_rng(0))
-    still, moving = State(np.zeros(1), np.zeros(1)), State(np.zeros(1), np.ones(1))
+    states = State(np.zeros(1), np.zeros(1)), State(np.zeros(1), np.ones(1))
+    still, moving = (Moment(state, state, {}) for state in states)
     push = lambda t: np.full((len(t), 1), 5.0)  # noqa: E731
-    assert update.observe(0.0, still, still, push) is None
-    assert update.observe(0.9, moving, moving, push) is None  # a gap of 0.9 s says nothing
-    assert update.observe(0.9, moving, moving, push) is None  # nor does the same moment
-    assert update.observe(0.92, moving, moving, push) is not None
+    assert update.observe(0.0, still, push) is None
+    assert update.observe(0.9, moving, push) is None  # a gap of 0.9 s says nothing
+    assert update.observe(0.9, moving, push) is None  # nor does the same moment
+    assert update.observe(0.92, moving, push) is not None
     first = update.belief
     update.reset()
     assert not np.array_equal(update.belief.theta, first.theta)
     assert np.ptp(update.belief.log_weights) == 0.0
-    assert update.observe(0.94, moving, moving, push) is None
+    assert update.observe(0.94, moving, push) is None

@@ -45,9 +45,9 @@ def test_a_path_to_nothing_is_an_error(tmp_path):
 
 
 def test_a_scene_is_found_beside_its_task_before_our_own(tmp_path):
-    assert paths.find_scene('panda_push.xml', tmp_path).parent == paths.ASSETS
+    assert paths.find_scene('panda_push.xml', tmp_path).path.parent == paths.ASSETS
     (tmp_path / 'panda_push.xml').touch()
-    assert paths.find_scene('panda_push.xml', tmp_path).parent == tmp_path
+    assert paths.find_scene('panda_push.xml', tmp_path).path.parent == tmp_path
     with pytest.raises(ConfigError, match="unknown scene 'x.xml'.*cartpole.xml"):
         paths.find_scene('x.xml', tmp_path)
 
@@ -67,7 +67,31 @@ def test_a_scene_is_not_looked_for_in_the_folder_above(tmp_path):
     (tmp_path / 'tasks').mkdir()
     with pytest.raises(ConfigError, match=r"scene '../scene.xml': give it beside the task"):
         paths.find_scene('../scene.xml', tmp_path / 'tasks')
-    assert paths.find_scene(str(tmp_path / 'scene.xml')) == tmp_path / 'scene.xml'
+    assert paths.find_scene(str(tmp_path / 'scene.xml')).path == tmp_path / 'scene.xml'
+
+
+def test_a_scene_may_lie_in_a_python_package(tmp_path, monkeypatch):
+    package = tmp_path / 'some_models'
+    package.mkdir()
+    (package / '__init__.py').write_text('raise RuntimeError("never imported")')
+    (package / 'arm.xml').write_text('<mujoco/>')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert paths.find_scene('package://some_models/arm.xml') == (package / 'arm.xml', package)
+    for name, match in (
+        ('package://some_models/leg.xml', "'some_models' has no file 'leg.xml'"),
+        ('package://some_models', "'some_models' has no file ''"),
+        ('package://no_models/arm.xml', "'no_models' is not installed$"),
+        ('package://os.path/arm.xml', "'os.path' is not installed"),
+        ('package://some_models/../arm.xml', 'give it beside the task'),
+    ):
+        with pytest.raises(ConfigError, match=match):
+            paths.find_scene(name)
+
+
+def test_a_package_that_comes_with_an_extra_is_named_with_it(monkeypatch):
+    monkeypatch.setattr(paths.importlib.util, 'find_spec', lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'emppi_ros\[tasks\]'"):
+        paths.find_scene('package://gymnasium_robotics/hand.xml')
 
 
 def test_names_longer_than_a_files_may_be_are_unknown(tmp_path):

@@ -8,7 +8,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 import scipy.stats
 
-from emppi_ros.belief.likelihood import LikelihoodConfig, log_likelihood, residuals
+from emppi_ros.belief.likelihood import (
+    LikelihoodConfig,
+    PoseError,
+    log_likelihood,
+    log_likelihoods,
+    residuals,
+)
 from emppi_ros.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
@@ -102,3 +108,38 @@ def test_a_prediction_that_is_not_finite_is_impossible_and_touches_no_other(
 def test_a_likelihood_that_compares_nothing_is_an_error():
     with pytest.raises(ConfigError, match='joint_position_sd, .*nothing to learn from'):
         LikelihoodConfig()
+
+
+def test_students_t_is_its_density_and_a_gaussian_in_the_limit(rng):
+    x = rng.normal(0.0, 5.0, 50)
+    for dof in (1.0, 3.5):
+        ours = LikelihoodConfig(joint_velocity_sd=1.0, dof=dof).log_density(x)
+        expected = scipy.stats.t(dof).logpdf(x)
+        # logarithms of order 10, rounded a few times
+        np.testing.assert_allclose(ours - ours[0], expected - expected[0], rtol=0, atol=1e-13)
+    near = LikelihoodConfig(joint_velocity_sd=1.0, dof=1e9).log_density(x)
+    # the next term of the logarithm is x^4 / 4 dof, and x^2 / 2 dof: 1e-4 of numbers up to 200
+    np.testing.assert_allclose(near, -0.5 * x**2, rtol=0, atol=1e-4)
+
+
+def test_what_degrees_of_freedom_say_adds_up(block, rng):
+    predicted, measured = _random(block, rng, M), _random(block, rng)
+    parts = log_likelihoods(ALL, block, predicted, measured)
+    assert parts.shape == (M, block.nv)
+    moved = State(predicted.qpos.copy(), predicted.qvel.copy())
+    moved.qpos[:, 2] += 0.01  # the block's y: the second of its dofs, the third of all
+    changed = log_likelihoods(ALL, block, moved, measured) - parts
+    assert np.all(changed[:, 2] != 0.0) and np.all(np.delete(changed, 2, axis=1) == 0.0)
+
+
+def test_a_jointed_body_is_judged_by_its_pose_and_not_by_its_joint(two_link, rng):
+    predicted, measured = _random(two_link, rng, M), _random(two_link, rng)
+    error = PoseError(1, rng.normal(0.0, 0.01, (M, 3)), rng.normal(0.0, 0.02, (M, 3)))
+    config = LikelihoodConfig(joint_position_sd=0.02, object_position_sd_m=0.004)
+    parts = log_likelihoods(config, two_link, predicted, measured, [error])
+    expected = -0.5 * np.sum((error.position / 0.004) ** 2, axis=1)
+    np.testing.assert_allclose(
+        parts[:, 1], expected
+    )  # the elbow's own position counts for nothing
+    alone = log_likelihoods(config, two_link, predicted, measured)
+    assert np.array_equal(parts[:, 0], alone[:, 0])

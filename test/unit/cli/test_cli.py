@@ -56,8 +56,8 @@ def test_run_prints_the_keys_that_are_promised(capsys: pytest.CaptureFixture) ->
     assert main([*RUN, '--seed', '3', '--truth', 'pole_mass=0.3']) == 0
     found = last_json(capsys.readouterr().out)
     assert list(found) == [
-        'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'final_error', 'parameters',
-        'plan_ms', 'diverged',
+        'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'real_time',
+        'final_error', 'parameters', 'plan_ms', 'diverged',
     ]  # fmt: skip
     assert found['seed'] == 3
     assert found['parameters']['pole_mass']['true'] == 0.3
@@ -132,6 +132,14 @@ def test_ctrl_c_ends_with_status_130(
     monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', interrupted)
     assert main(RUN) == 130
     assert 'Traceback' not in capsys.readouterr().err
+
+
+def test_a_task_that_is_too_slow_for_real_time_says_where_it_runs(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    assert main(['demo', 'halfcheetah_backflip']) == 2
+    assert 'cannot be planned in real time' in (said := capsys.readouterr().err)
+    assert '`emppi run halfcheetah_backflip` runs it in simulated time' in said
 
 
 @pytest.mark.parametrize('command', [[], ['tasks'], ['check'], ['run'], ['demo'], ['bench']])

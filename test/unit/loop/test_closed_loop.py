@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.errors import ConfigError, ParameterError
-from emppi_ros.loop.closed_loop import CONTROLLERS, ClosedLoop
+from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.loop.controllers import CONTROLLERS
 from emppi_ros.loop.summary import summarize
 from emppi_ros.tasks.task import load_task
 
@@ -43,6 +44,11 @@ def test_every_controller_runs_every_kind_of_robot(make_task, name, controller):
     assert bool(loop.trace.beliefs) == (controller == 'emppi')
     if controller == 'mppi-true':
         assert loop.planner.ensemble.theta.tolist() == [loop.trace.truth.tolist()]
+    if controller == 'mppi-wrong':
+        assert loop.planner.ensemble.theta.tolist() == [[9.0]]
+    if controller == 'mppi-mean':  # of a lognormal prior: median 1, sd 0.5 of the logarithm
+        # 10 000 draws of sd 0.6: five standard errors
+        assert loop.planner.ensemble.theta[0, 0] == pytest.approx(np.exp(0.125), abs=0.03)
 
 
 def test_a_summary_is_json_with_every_key(make_task):
@@ -60,7 +66,7 @@ def test_a_summary_is_json_with_every_key(make_task):
         'plan_ms',
         'diverged',
     }
-    assert set(summary['parameters']['mass']) == {'mean', 'sd', 'true'}
+    assert set(summary['parameters']['mass']) == {'mean', 'sd', 'true', 'out_of_prior'}
     assert summary['parameters']['mass']['true'] == 0.8
     assert summary['time_s'] == 0.5 and summary['success'] is False
 

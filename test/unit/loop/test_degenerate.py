@@ -1,4 +1,4 @@
-"""A belief update that no particle explains ends neither the run nor the belief."""
+"""A measurement that no particle explains ends neither the run nor the belief."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,23 @@ from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
 
 
-def test_a_run_goes_on_when_no_particle_explains_a_measurement(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize('name', ['cartpole_swingup', 'shadow_dice'])
+def test_half_of_the_particles_are_drawn_from_the_prior_again(
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    loop = ClosedLoop(load_task('cartpole_swingup'), 0)
-    before = loop.filter.belief
-    monkeypatch.setattr(
-        likelihood, 'log_likelihood', lambda *_: np.full(len(before.theta), -np.inf)
-    )
-    trace = loop.run(0.2)
-    assert trace.degenerate > 0
-    assert loop.filter.belief is before
-    assert loop.robot.time == pytest.approx(0.2)
+    loop = ClosedLoop(load_task(name), 0)
+    before = loop.filter.belief.theta
+    calls = []
+
+    def nobody(_config, model, *_):
+        calls.append(1)
+        return np.full((len(before), model.nv), -np.inf)
+
+    monkeypatch.setattr(likelihood, 'log_likelihoods', nobody)
+    trace = loop.run(0.1)
+    assert trace.degenerate == len(calls) > 1
+    after = loop.filter.belief
+    assert np.all(after.theta[1::2] == before[1::2])
+    assert not np.any(after.theta[::2] == before[::2])
+    assert np.ptp(after.log_weights) == 0.0
+    assert loop.robot.time == pytest.approx(0.1)

@@ -24,7 +24,7 @@ ROUNDING = 1e-12  # of seven products of numbers up to 1: a few 1e-16 each
 
 
 def arm(name: str) -> mujoco.MjModel:
-    return scene.load_scene(paths.find_scene(name))
+    return scene.load_scene(paths.find_scene(name).path)
 
 
 def hand(model: mujoco.MjModel, prefix: str, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

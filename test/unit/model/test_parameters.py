@@ -83,6 +83,14 @@ CASES = {
         [('jnt_type', 'j', 0, 0.2), ('jnt_axis', 'j', 2, 1.0)],
         {'type': 'slide', 'axis': '0 1 1'},
     ),
+    'jnt_articulation that slides': (
+        [('jnt_articulation', 'j', 0, 2.0)],
+        {'type': 'slide', 'axis': '2 1 0'},
+    ),
+    'jnt_articulation that turns': (
+        [('jnt_articulation', 'j', 0, 0.4), ('jnt_articulation', 'j', 2, -2.0)],
+        {'axis': '0.4 1 -2'},
+    ),
     'jnt_pos': ([('jnt_pos', 'j', 0, 0.2), ('jnt_pos', 'j', 2, -0.1)], {'pos': '0.2 0 -0.1'}),
     'jnt_stiffness': ([('jnt_stiffness', 'j', 0, 30.0)], {'stiffness': 30}),
     'dof_damping': ([('dof_damping', 'j', 0, 3.0)], {'damping': 3}),
@@ -97,7 +105,7 @@ def _compile(**changes):
 
 
 def _parameter(name, field, of, element=0):
-    if field in ('body_ipos', 'jnt_axis', 'jnt_pos'):
+    if field in ('body_ipos', 'jnt_axis', 'jnt_articulation', 'jnt_pos'):
         return Parameter(name, field, of, element, -9.0, 9.0)
     return Parameter(name, field, of, element, 1e-4 if FIELDS[field].floor == 0.0 else 0.0, 99.0)
 
@@ -225,6 +233,30 @@ def test_writing_nominal_values_changes_no_rollout():
     assert np.array_equal(_simulate(same), _simulate(model))
 
 
+def test_an_axis_may_be_one_of_a_few():
+    choices = ((-1.0, 0.0, 0.0), (0.0, 0.0, 2.0))
+    parameter = Parameter('axis', 'jnt_axis', 'j', 0, 0.0, 2.0, '', choices)
+    for value, axis in ((0.0, '-1 0 0'), (0.99, '-1 0 0'), (1.0, '0 0 1'), (2.0, '0 0 1')):
+        changed = with_parameters(_compile(), [parameter], np.array([value]))
+        assert np.array_equal(_simulate(changed), _simulate(_compile(axis=axis)))
+        # what a model has is the choice that it was given
+        assert int(nominal_values([parameter], changed)[0]) == int(value >= 1.0)
+
+
+@pytest.mark.parametrize(
+    ('field', 'upper', 'choices', 'match'),
+    [
+        ('jnt_pos', 1.0, ((1.0, 0.0, 0.0),), 'choices: jnt_pos has none; jnt_axis has'),
+        ('jnt_axis', 1.0, ((1.0, 0.0),), r'choices: \[1.0, 0.0\] is no direction'),
+        ('jnt_axis', 1.0, ((0.0, 0.0, 0.0),), 'is no direction'),
+        ('jnt_axis', 3.0, ((1.0, 0.0, 0.0),), 'found 0, 3; 1 choices need 0, 1'),
+    ],
+)
+def test_choices_that_make_no_sense_are_errors(field, upper, choices, match):
+    with pytest.raises(ConfigError, match=match):
+        Parameter('axis', field, 'j', 0, 0.0, upper, '', choices)
+
+
 @pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf, 0.0, 5.1])
 def test_values_beyond_bounds_or_not_finite_are_errors_that_name_the_parameter(value):
     parameter = Parameter('mass of a', 'body_mass', 'a', 0, 0.1, 5.0, 'kg')
@@ -249,6 +281,13 @@ def test_two_parameters_of_one_place_are_an_error_that_names_both():
     two = [Parameter(name, 'dof_damping', 'j', lower=0.0) for name in ('first', 'second')]
     with pytest.raises(ConfigError, match="'first' and 'second' both write dof_damping of 'j'"):
         check(two, _compile())
+
+
+def test_an_axis_said_in_two_ways_is_an_error_that_names_both():
+    whole = Parameter('whole', 'jnt_axis', 'j', 0, 0.0, 1.0, '', ((1.0, 0.0, 0.0),))
+    part = Parameter('part', 'jnt_articulation', 'j', 2, -1.0, 1.0)
+    with pytest.raises(ConfigError, match="'whole' and 'part' both write jnt_axis of 'j', elem"):
+        check([whole, part], _compile())
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,18 @@ def test_actuators_with_hidden_state_are_an_error(tmp_path):
         scene.load_scene(path)
 
 
+def test_a_scene_may_be_loaded_without_some_bodies():
+    path = paths.find_scene('panda_push.xml').path
+    model = scene.load_scene(path, without=['block'])
+    assert 'block' not in scene.names(model, 'body') and model.nq == 7
+    with pytest.raises(SceneError, match="panda_push.xml: unknown body 'blok'.*'block'"):
+        scene.load_scene(path, without=['blok'])
+    with pytest.raises(SceneError, match="unknown body 'world'"):
+        scene.load_scene(path, without=['world'])
+
+
 @pytest.mark.parametrize('name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml'])
 def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
-    model = scene.load_scene(paths.find_scene(name))
+    model = scene.load_scene(paths.find_scene(name).path)
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     assert capfd.readouterr() == ('', '')

@@ -53,6 +53,10 @@ BLOCK_CASES = {
         {'of': 'body:block', 'axis': 'y', 'to': [0, 3, 4]},
         lambda d: d.body('block').xmat.reshape(3, 3)[:, 1] - [0.0, 0.6, 0.8],
     ),
+    'tilt along one axis': (
+        {'residual': 'tilt', 'of': 'body:block', 'axis': 'x', 'to': [1, 0, 0], 'axes': 'z'},
+        lambda d: d.body('block').xmat.reshape(3, 3)[2:, 0],
+    ),
     'control': ({}, lambda d: d.ctrl),
 }
 ARM_CASES = {
@@ -63,6 +67,10 @@ ARM_CASES = {
     'joint_angle': (
         {'joint': 'elbow', 'target': 0.7},
         lambda d: [2.0 * np.sin(0.5 * (d.joint('elbow').qpos[0] - 0.7))],
+    ),
+    'opening': (
+        {'joint': 'elbow', 'least': 0.3},
+        lambda d: [max(0.0, 0.3 - abs(d.joint('elbow').qpos[0]))],
     ),
     'joint_velocity': ({'joints': ['elbow']}, lambda d: d.joint('elbow').qvel),
     'sensor': ({'sensor': 'tip_position'}, lambda d: d.site('tip').xpos),
@@ -75,7 +83,20 @@ ARM_CASES = {
 
 def test_every_residual_is_tested():
     named = {data.get('residual', name) for name, (data, _) in (BLOCK_CASES | ARM_CASES).items()}
-    assert named == set(RESIDUALS)
+    assert named | {'rotation'} == set(RESIDUALS)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_a_rotation_is_what_mujoco_turns_by(block, seed):
+    state = _state(block, seed)
+    found = _value(block, state, {'residual': 'rotation', 'of': 'goal', 'to': 'body:block'})
+    first, second = np.empty(4), np.empty(4)
+    mujoco.mju_mat2Quat(first, state.site('goal').xmat)
+    mujoco.mju_mat2Quat(second, state.body('block').xmat)
+    expected = np.empty(3)
+    mujoco.mju_subQuat(expected, second, first)
+    # through quaternions there and matrices here: some ten roundings of numbers of order 1
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -169,3 +190,16 @@ def test_a_place_is_a_site_before_a_body_before_a_geom_unless_it_says(block):
 def test_a_wrong_residual_is_an_error_that_names_place_and_choice(block, residual, kind, match):
     with pytest.raises(kind, match=match):
         bind_residual(block, residual, 'here')
+
+
+def test_names_may_have_colons_themselves():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body name="hand:palm"><geom name="site:a" size="1"/></body>'
+        '</worldbody></mujoco>'
+    )
+    for name in ('hand:palm', 'body:hand:palm', 'geom:site:a'):
+        assert bind_residual(model, {'residual': 'height', 'of': name}, 'here')
+    with pytest.raises(ConfigError, match="unknown kind of place 'hand'"):
+        bind_residual(model, {'residual': 'height', 'of': 'hand:thumb'}, 'here')
+    with pytest.raises(SceneError, match="unknown site 'a'"):  # a kind comes first
+        bind_residual(model, {'residual': 'height', 'of': 'site:a'}, 'here')

@@ -19,6 +19,8 @@ from emppi_ros.tasks.file import TaskFile
 from emppi_ros.tasks.task import Task, load_task, parse_task
 
 TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')
+# true masses that the paper's prior leaves out
+OUTSIDE = {'halfcheetah_backflip': {'ffoot_mass'}}
 VALUES = (None, 'x', -1, 0, math.nan, math.inf, [], {}, True, '1e400')
 
 
@@ -137,9 +139,12 @@ def test_hidden_truth_is_possible_and_the_prior_knows_it(name):
     rng = np.random.default_rng(0)
     truth = prior.sample(task.parameters, task.truth, 200, rng)
     belief = prior.sample(task.parameters, task.priors, 200, rng)
-    # a prior that leaves out the truth cannot be updated to it; 1.1 allows for the extremes
-    assert np.all(belief.min(axis=0) < truth.min(axis=0) * 1.1)
-    assert np.all(belief.max(axis=0) > truth.max(axis=0) / 1.1)
+    # a prior that leaves out the truth makes it hard to learn; 1.1 allows for the extremes
+    inside = (belief.min(axis=0) < truth.min(axis=0) * 1.1) & (
+        belief.max(axis=0) > truth.max(axis=0) / 1.1
+    )
+    outside = {p.name for p, good in zip(task.parameters, inside, strict=True) if not good}
+    assert outside == OUTSIDE.get(name, set())
 
 
 @pytest.mark.parametrize('name', ROBOTS)
@@ -149,7 +154,7 @@ def test_every_shipped_robot_loads_with_its_home_within_limits(name):
     for joint, low, high in zip(
         robot.commanded, robot.limits.position.lower, robot.limits.position.upper, strict=True
     ):
-        assert low < home[joint] < high
+        assert low <= home[joint] <= high
 
 
 def test_a_task_starts_with_the_robot_at_home_and_objects_where_the_scene_has_them(make_task):

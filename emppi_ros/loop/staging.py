@@ -1,0 +1,48 @@
+"""Which stage of its task a run is in, judged by what was measured."""
+
+import math
+
+import mujoco
+
+from emppi_ros.model.ensemble import State
+from emppi_ros.tasks.bound import Bound, length
+from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.task import Task
+
+
+class Staging:
+    """Begins with a task's first stage; goes on, and back, as the stages' conditions say."""
+
+    def __init__(self, task: Task) -> None:
+        """Begin."""
+        self._task, self._data = task, mujoco.MjData(task.model)
+        self._index, self._since = 0, math.inf
+
+    @property
+    def stage(self) -> BoundStage:
+        """The stage that it is in."""
+        return self._task.stages[self._index]
+
+    def advance(self, state: State, stamp: float) -> BoundStage:
+        """Return the stage that goes with a state (nq,) measured at `stamp`."""
+        if len(self._task.stages) == 1:
+            return self.stage
+        self._data.qpos[:], self._data.qvel[:] = state
+        mujoco.mj_forward(self._task.model, self._data)
+        until, back_above = self.stage.settings.until, self.stage.settings.back_above
+        if back_above is not None:
+            before = self._task.stages[self._index - 1]
+            if self._error(before.until) > back_above:
+                self._index, self._since = self._index - 1, math.inf
+                return self.stage
+        if until is not None:
+            near = self._error(self.stage.until) < until.below
+            self._since = min(self._since, stamp) if near else math.inf
+            if stamp - self._since >= until.hold_s - 1e-9:
+                self._index, self._since = self._index + 1, math.inf
+        return self.stage
+
+    def _error(self, residual: Bound | None) -> float:
+        if residual is None:
+            return 0.0
+        return length(residual, self._data)
