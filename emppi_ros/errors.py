@@ -50,6 +50,14 @@ class StaleInputError(EmppiError):
     """A measurement that is needed is missing or too old."""
 
 
+class BenchError(EmppiError):
+    """A benchmark cannot go on: its rows cannot be read or kept, or who computed them is gone."""
+
+
+class ClusterError(BenchError):
+    """A cluster does not answer, is too small, or went away."""
+
+
 class DegenerateWeightsError(EmppiError):
     """No sample carries weight (all minus infinity), or a weight is NaN."""
 

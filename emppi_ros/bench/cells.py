@@ -1,0 +1,153 @@
+"""What the benchmark runs: one cell a run, described so wholly that anyone can compute it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+import hashlib
+from typing import Any, NamedTuple
+
+import yaml
+
+from emppi_ros import config
+from emppi_ros.errors import ConfigError, unknown
+from emppi_ros.loop.closed_loop import CONTROLLERS as KNOWN
+from emppi_ros.tasks.task import Task, parse_task, task_text
+
+TASKS = (
+    'halfcheetah_backflip',
+    'shadow_dice',
+    'adroit_door',
+    'panda_drawer',
+    'panda_cabinet',
+    'panda_push',
+    'panda_reconfigure',
+    'cartpole_swingup',
+)
+LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
+CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
+SUCCESS, ABLATION, CALIBRATION = STUDIES = ('success', 'ablation', 'calibration')
+
+SEEDS, PANDA_SEEDS = 10, 20
+STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
+ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
+CALIBRATION_RUNS = 120  # a share of 0.9 has then a standard error of 0.027
+QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run; `models` and `rollouts` other than 0 replace the task's."""
+
+    study: str
+    task: str
+    controller: str
+    seed: int
+    text: str = field(repr=False)  # the task's YAML, changes and all
+    models: int = 0
+    rollouts: int = 0
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """What tells this cell from all others."""
+        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the task's YAML: a row with another one was made by other settings."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        """Return the cell in words, for messages."""
+        size = f' with {self.models} x {self.rollouts}' if self.models else ''
+        return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
+
+
+class Request(NamedTuple):
+    """What was asked for on the command line."""
+
+    tasks: Sequence[str] = TASKS
+    controllers: Sequence[str] = tuple(name for name in CONTROLLERS if name in KNOWN)
+    studies: Sequence[str] = STUDIES
+    seeds: int | None = None  # None: each task's own number
+    quick: bool = False
+
+
+def make_cells(request: Request) -> list[Cell]:
+    """
+    Return all cells of a request, seed by seed, so that half a benchmark compares too.
+
+    Every task is loaded once: one that cannot be is an error before anything runs.
+    """
+    for name in request.controllers:
+        if name not in CONTROLLERS or name not in KNOWN:
+            allowed = [known for known in CONTROLLERS if known in KNOWN]
+            raise ConfigError(f'--controllers: {unknown("controller", name, allowed)}')
+    for name in request.studies:
+        if name not in STUDIES:
+            raise ConfigError(f'--studies: {unknown("study", name, STUDIES)}')
+    cells: list[Cell] = []
+    for name in request.tasks:
+        text = task_text(name)
+        task = parse_task(text, name)
+        if request.quick:
+            text = changed(text, {'duration_s': min(QUICK_S, task.file.duration_s)})
+        if SUCCESS in request.studies:
+            cells += _success(request, task, text)
+        if task.name == STUDIED:
+            cells += _studies(request, task, text)
+    return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
+
+
+def seeds_of(request: Request, task: str) -> range:
+    """Return the seeds of a task's runs."""
+    if request.seeds is not None:
+        return range(request.seeds)
+    if request.quick:
+        return range(QUICK_SEEDS)
+    return range(PANDA_SEEDS if task.startswith('panda_') else SEEDS)
+
+
+def _success(request: Request, task: Task, text: str) -> list[Cell]:
+    if WRONG in request.controllers and not getattr(task.simulation, 'wrong', None):
+        raise ConfigError(
+            f'{task.name}: controller {WRONG!r} needs a wrong model in the task file '
+            '(simulation: wrong: {name: value})'
+        )
+    return [
+        Cell(SUCCESS, task.name, controller, seed, text)
+        for seed in seeds_of(request, task.name)
+        for controller in request.controllers
+    ]
+
+
+def _studies(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of the ablation over M and K, and of the calibration."""
+    cells = []
+    if ABLATION in request.studies:
+        seeds = min(len(seeds_of(request, task.name)), ABLATION_SEEDS)
+        for models in ABLATION_MODELS:
+            for rollouts in ABLATION_ROLLOUTS:
+                size = {'models': models, 'rollouts': rollouts}
+                smaller = changed(text, {'planner': size})
+                cells += [
+                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size)
+                    for seed in range(seeds)
+                ]
+    if CALIBRATION in request.studies:
+        runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
+        cells += [Cell(CALIBRATION, task.name, 'filter', seed, text) for seed in range(runs)]
+    return cells
+
+
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """Return a task's YAML with some keys changed; mappings in it are merged."""
+    data = _merged(config.parse(text, 'task'), changes)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with the changes in it, at every depth."""
+    merged = dict(data)
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(data.get(name), Mapping)
+        merged[name] = _merged(data[name], value) if nested else value
+    return merged

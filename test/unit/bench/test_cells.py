@@ -1,0 +1,75 @@
+"""What is run: cells, their seeds, and the text that describes each wholly."""
+
+import pytest
+
+from emppi_ros.bench import cells
+from emppi_ros.bench.cells import Request, changed, make_cells
+from emppi_ros.errors import ConfigError
+from emppi_ros.tasks.task import parse_task, task_text
+
+TASK = ('cartpole_swingup',)
+PAIR = ('emppi', 'mppi-true')
+
+
+def test_every_cell_is_there_once_and_half_of_them_compare_too():
+    found = make_cells(Request(('cartpole_swingup', 'panda_push'), PAIR, (cells.SUCCESS,), 3))
+    assert len({cell.key for cell in found}) == len(found) == 2 * 2 * 3
+    assert [cell.seed for cell in found] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_the_panda_has_twenty_seeds_and_others_ten():
+    counts = {name: len(cells.seeds_of(Request(), name)) for name in cells.TASKS}
+    assert all(n == (20 if name.startswith('panda') else 10) for name, n in counts.items())
+    assert set(cells.seeds_of(Request(seeds=7), 'panda_push')) == set(range(7))
+
+
+@pytest.mark.parametrize(
+    ('request_', 'words'),
+    [
+        (Request(('cartpol',), PAIR), ["'cartpol'", "did you mean 'cartpole_swingup'"]),
+        (Request(TASK, ('pid',)), ['--controllers', "'pid'", 'mppi-true']),
+        (Request(TASK, ('mppi-nominal',)), ['--controllers', 'emppi']),
+        (Request(TASK, PAIR, ('sucess',)), ['--studies', "did you mean 'success'"]),
+    ],
+)
+def test_what_is_unknown_is_an_error_that_says_what_is_known(request_, words):
+    with pytest.raises(ConfigError) as error:
+        make_cells(request_)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_wrong_model_that_the_task_does_not_name_is_an_error(monkeypatch, small):
+    monkeypatch.setattr(cells, 'KNOWN', cells.CONTROLLERS)
+    with pytest.raises(ConfigError, match='slider.*mppi-wrong.*simulation: wrong'):
+        make_cells(Request((str(small),), ('mppi-wrong',)))
+
+
+def test_changes_are_merged_and_nothing_else_changes():
+    text = task_text('cartpole_swingup')
+    before, after = parse_task(text), parse_task(changed(text, {'planner': {'models': 2}}))
+    assert after.planner.models == 2 and after.planner.rollouts == before.planner.rollouts
+    assert after.parameters == before.parameters and after.belief == before.belief
+    twice = changed(changed(text, {'duration_s': 1.0}), {'duration_s': 2.0})
+    assert twice == changed(text, {'duration_s': 2.0})
+
+
+def test_the_digest_tells_settings_apart_and_nothing_else():
+    full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1)) for _ in range(2))
+    quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1, quick=True))
+    assert [c.key for c in full] == [c.key for c in quick]
+    assert [c.digest for c in full] == [c.digest for c in again]
+    assert {c.digest for c in full}.isdisjoint({c.digest for c in quick})
+
+
+def test_the_studies_of_the_cart_pole_come_with_it_alone():
+    found = make_cells(Request(TASK, PAIR, seeds=2))
+    ablated = [c for c in found if c.study == cells.ABLATION]
+    sizes = {(m, k) for m in cells.ABLATION_MODELS for k in cells.ABLATION_ROLLOUTS}
+    assert {(c.models, c.rollouts) for c in ablated} == sizes and len(ablated) == 2 * len(sizes)
+    for cell in ablated:
+        planner = parse_task(cell.text).planner
+        assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
+    assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
+    other = make_cells(Request(('panda_push',), PAIR, seeds=2))
+    assert {c.study for c in other} == {cells.SUCCESS}
