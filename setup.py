@@ -50,6 +50,9 @@ setup(
         'tqdm',
     ],
     extras_require={
+        # `emppi bench paper` on all cores, and on a Dask cluster
+        'bench': ['joblib>=1.4'],
+        'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
         'tasks': TASKS,
@@ -61,7 +64,10 @@ setup(
         ],
         'test': [
             'colcon-common-extensions',
+            'dask',
+            'distributed',
             'hypothesis',
+            'joblib>=1.4',
             'pytest',
             'pytest-timeout',
             'ruff',
