@@ -1,0 +1,70 @@
+"""What the paper claims, held against the numbers; the bounds are chosen before any run."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emppi_ros.bench.cells import LEARNER, ORACLE, WRONG
+from emppi_ros.bench.summary import Summary
+
+FIRST_RUN = 0.9  # of first runs succeed
+NEAR_ORACLE = 0.10  # of all runs: so many fewer may succeed than with the true parameters
+LEFT_OVER = 0.05  # of the squared parameter error: it falls by 95 %
+CALIBRATED = (0.80, 0.97)  # of the true values lie in 90 % intervals
+_ROUNDING = 1e-9  # 18/20 is within 0.1 of 20/20
+
+
+class Verdict(NamedTuple):
+    """A claim about a task, whether it holds, and the numbers."""
+
+    task: str
+    claim: str
+    holds: bool
+    numbers: str
+
+    @property
+    def words(self) -> str:
+        """Whether it holds, in words."""
+        return 'holds' if self.holds else 'does not hold'
+
+
+def judge(summary: Summary) -> list[Verdict]:
+    """Return a verdict on each claim for each task; what was not run is not judged."""
+    verdicts = []
+    for task, shares in summary.success.items():
+        ours, oracle, wrong = (shares.get(name) for name in (LEARNER, ORACLE, WRONG))
+        if ours is None:
+            continue
+        holds = ours.rate >= FIRST_RUN
+        verdicts.append(Verdict(task, 'succeeds from the first run', holds, f'{ours}'))
+        if oracle is not None:
+            holds = ours.rate >= oracle.rate - NEAR_ORACLE - _ROUNDING
+            numbers = f'{ours}; with the true parameters {oracle}'
+            verdicts.append(Verdict(task, 'succeeds like the oracle', holds, numbers))
+        if wrong is not None and wrong.rate < FIRST_RUN:
+            numbers = f'{ours}; with the wrong model {wrong}'
+            holds = ours.rate > wrong.rate
+            verdicts.append(Verdict(task, 'succeeds where a wrong model fails', holds, numbers))
+        fall = summary.fall.get(task)
+        if fall is not None and np.isfinite(fall.ratio):
+            numbers = (
+                f'squared error {fall.start:.3g} to {fall.end:.3g} at the median, '
+                f'{_percent(fall.ratio)} % left; it fell in {fall.fallen}'
+            )
+            holds = fall.ratio <= LEFT_OVER
+            verdicts.append(Verdict(task, 'its estimates converge', holds, numbers))
+    return verdicts
+
+
+def judge_calibration(summary: Summary) -> list[Verdict]:
+    """Return for each parameter whether its 90 % intervals mean what they say."""
+    low, high = CALIBRATED
+    return [
+        Verdict(name, '90 % intervals are calibrated', low <= share.rate <= high, f'{share}')
+        for name, share in summary.calibration.items()
+    ]
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, small ones with two digits that count."""
+    return f'{100.0 * share:.0f}' if 100.0 * share >= 10 else f'{100.0 * share:.2g}'

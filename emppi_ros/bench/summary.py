@@ -1,0 +1,165 @@
+"""From rows to the numbers that are reported."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from emppi_ros.bench import statistics
+from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, ORACLE, SUCCESS
+from emppi_ros.bench.rows import Attempt, Row
+from emppi_ros.bench.statistics import Mean, Share
+
+K = TypeVar('K', bound=Hashable)
+
+
+class Fall(NamedTuple):
+    """How the squared parameter error of several runs fell: medians, and how many fell."""
+
+    start: float
+    end: float
+    fallen: Share
+
+    @property
+    def ratio(self) -> float:
+        """What is left of it; nan where there was nothing to learn."""
+        return self.end / self.start if self.start > 0.0 else np.nan
+
+
+class Summary(NamedTuple):
+    """All numbers of a benchmark; what was not run is empty."""
+
+    success: Mapping[str, Mapping[str, Share]]  # task -> controller
+    attempts: Mapping[str, Mapping[str, Share]]  # that reached their target, of all runs
+    time_s: Mapping[str, Mapping[str, float]]  # median; a failure counts with all its time
+    regret_s: Mapping[str, Mapping[str, Mean]]  # task -> controller but the oracle
+    fall: Mapping[str, Fall]  # task
+    plan_ms: Mapping[str, Mapping[str, float]]  # median of medians
+    calibration: Mapping[str, Share]  # parameter
+    ablation: Mapping[tuple[int, int], Share]  # (M, K)
+
+
+def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+    """Return rows by a key, in the order in which each key is met first."""
+    groups: dict[K, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return dict(groups)
+
+
+def by_task(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
+    """Return the rows of the study of success, by task and controller."""
+    chosen = [row for row in rows if row.study == SUCCESS]
+    return {
+        task: group(of_task, lambda row: row.controller)
+        for task, of_task in group(chosen, lambda row: row.task).items()
+    }
+
+
+def summarize(rows: Sequence[Row]) -> Summary:
+    """Return all numbers that the rows give."""
+    runs = by_task(rows)
+    calibrated = [row for row in rows if row.study == CALIBRATION]
+    sizes = group(
+        (row for row in rows if row.study == ABLATION), lambda row: (row.models, row.rollouts)
+    )
+    return Summary(
+        success=_each(runs, lambda found: statistics.share([row.success for row in found])),
+        attempts=_each(
+            {
+                task: {name: found for name, found in controllers.items() if _attempts(found)}
+                for task, controllers in runs.items()
+                if any(_attempts(found) for found in controllers.values())
+            },
+            lambda found: statistics.share([one.reached for one in _attempts(found)]),
+        ),
+        time_s=_each(runs, lambda found: float(np.median([row.time_s for row in found]))),
+        regret_s={
+            task: {
+                name: regret(found, controllers[ORACLE])
+                for name, found in controllers.items()
+                if name != ORACLE
+            }
+            for task, controllers in runs.items()
+            if ORACLE in controllers
+        },
+        fall={
+            task: fall(controllers[LEARNER])
+            for task, controllers in runs.items()
+            if LEARNER in controllers and controllers[LEARNER][0].parameters
+        },
+        plan_ms=_each(runs, plan_ms),
+        calibration=coverage(calibrated),
+        ablation={
+            size: statistics.share([row.success for row in found]) for size, found in sizes.items()
+        },
+    )
+
+
+def _attempts(rows: Sequence[Row]) -> list[Attempt]:
+    return [attempt for row in rows for attempt in row.attempts]
+
+
+def _each(
+    runs: Mapping[str, Mapping[str, list[Row]]], measure: Callable[[list[Row]], Any]
+) -> dict[str, dict[str, Any]]:
+    return {
+        task: {name: measure(found) for name, found in controllers.items()}
+        for task, controllers in runs.items()
+    }
+
+
+def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean:
+    """Return how much longer runs take than the oracle's of the same seed; failures take all."""
+    best = {row.seed: row.time_s for row in oracle}
+    return statistics.mean([row.time_s - best[row.seed] for row in rows])
+
+
+def fall(rows: Sequence[Row]) -> Fall:
+    """Return how the squared error of the parameters fell over the runs."""
+    pairs = np.array([(row.course.squared_error[0], row.squared_error) for row in rows])
+    start, end = np.median(pairs, axis=0)
+    return Fall(float(start), float(end), statistics.share([bool(b < a) for a, b in pairs]))
+
+
+def coverage(rows: Sequence[Row]) -> dict[str, Share]:
+    """Return for each parameter how often its 90 % interval held the true value."""
+    names = rows[0].parameters if rows else {}
+    return {
+        name: statistics.share([row.parameters[name].inside for row in rows]) for name in names
+    }
+
+
+def plan_ms(rows: Sequence[Row]) -> float:
+    """Return the median time of a plan; nan where there was none."""
+    found = [row.plan_ms for row in rows if row.plan_ms is not None]
+    return float(np.median(found)) if found else np.nan
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Return the summary in plain mappings."""
+
+    def words(value: Share | Mean | Fall | float) -> Any:
+        if isinstance(value, Share):
+            return {**value._asdict(), 'rate': value.rate}
+        if isinstance(value, Fall):
+            return {**value._asdict(), 'fallen': words(value.fallen), 'ratio': value.ratio}
+        return value._asdict() if isinstance(value, Mean) else value
+
+    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms')
+    return {
+        **{
+            name: {
+                task: {controller: words(value) for controller, value in found.items()}
+                for task, found in getattr(summary, name).items()
+            }
+            for name in tables
+        },
+        'squared_error': {task: words(value) for task, value in summary.fall.items()},
+        'calibration': {name: words(value) for name, value in summary.calibration.items()},
+        'ablation': [
+            {'models': models, 'rollouts': rollouts, **words(value)}
+            for (models, rollouts), value in summary.ablation.items()
+        ],
+    }
