@@ -1,0 +1,107 @@
+"""The report says where its numbers come from, and shows every plot that there are rows for."""
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+
+from emppi_ros.bench import cells, machine, plots, results
+from emppi_ros.bench.results import Origin
+from emppi_ros.bench.rows import Attempt, Course, Estimate
+from emppi_ros.bench.summary import summarize
+
+ORIGIN = Origin('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'processor': 'abacus'})
+
+
+@pytest.fixture
+def rows(make_row):
+    """Return rows of every study, as random as real ones."""
+    rng = np.random.default_rng(0)
+    tried = (Attempt(1.0, True, False), Attempt(2.5, False, True))
+    found = []
+    for task, scale in (('first_task', 1.0), ('second_task', 20.0)):
+        for seed in range(4):
+            for name in cells.CONTROLLERS:
+                times = tuple(np.linspace(0.0, rng.uniform(3.0, 9.0), 30))
+                errors = tuple(np.exp(-np.array(times)) * rng.uniform(1.0, 3.0, 30))
+                found.append(
+                    make_row(
+                        task=task,
+                        seed=seed,
+                        controller=name,
+                        time_s=rng.uniform(1.0, 10.0),
+                        success=bool(rng.random() < 0.7),
+                        errors=errors,
+                        plan_ms=scale,
+                        course=Course(times, errors, {'mass': errors}),
+                        attempts=tried if task == 'second_task' else (),
+                    )  # fmt: skip
+                )
+    sizes = [(m, k) for m in cells.ABLATION_MODELS for k in cells.ABLATION_ROLLOUTS]
+    for m, k in sizes:
+        hit = bool(rng.random() < 0.5)
+        found.append(
+            make_row(study=cells.ABLATION, models=m, rollouts=k, success=hit, task=cells.STUDIED)
+        )
+    for seed in range(10):
+        mass = Estimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
+        found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
+    return found
+
+
+def test_every_plot_is_written_and_shown(rows, tmp_path):
+    summary = summarize(rows)
+    pictures = plots.write_all(rows, summary, tmp_path)
+    assert {path.stem for path in pictures} == {
+        'success', 'plan_time', 'regret', 'squared_error', 'estimates_first_task',
+        'estimates_second_task', 'goals', 'ablation', 'calibration',
+    }  # fmt: skip
+    text = results.write(tmp_path, rows, summary, ORIGIN, pictures).read_text()
+    for path in pictures:
+        picture = imageio.imread(path)
+        assert min(picture.shape[:2]) > 150 and picture[..., :3].std() > 5.0  # not blank
+        assert f']({path.name})' in text
+
+
+def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
+    summary = summarize(rows)
+    text = results.write(tmp_path, rows, summary, ORIGIN, []).read_text()
+    for words in (
+        *ORIGIN[:2],
+        'abacus',
+        'M = 16',
+        'K = 4',
+        'Calibration',
+        'its estimates converge',
+    ):
+        assert words in text
+    for shares in summary.success.values():
+        for share in shares.values():
+            assert f'| {share} |' in text
+    assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
+
+
+def test_a_quick_run_and_rows_of_several_machines_say_so(make_row, tmp_path):
+    rows = [make_row(), make_row(seed=1, made_by='another')]
+    quick = ORIGIN._replace(quick=True)
+    text = results.write(tmp_path, rows, summarize(rows), quick, []).read_text()
+    assert 'no evidence' in text and '- 1 by another' in text
+
+
+def test_nothing_is_drawn_without_rows(tmp_path):
+    assert plots.write_all([], summarize([]), tmp_path) == []
+    assert results.write(tmp_path, [], summarize([]), ORIGIN, []).is_file()
+
+
+def test_one_run_of_one_controller_is_enough_for_a_report(make_row, tmp_path):
+    rows = [make_row(course=Course((0.0,), (0.0,), {'mass': (1.0,)}), errors=(0.0,))]
+    pictures = plots.write_all(rows, summarize(rows), tmp_path)
+    assert {path.stem for path in pictures} == {
+        'success', 'plan_time', 'squared_error', 'estimates_slider',
+    }  # fmt: skip
+
+
+def test_the_machine_is_described():
+    found = machine.describe()
+    assert {'processor', 'cores', 'memory', 'Python', 'MuJoCo', 'NumPy', 'commit'} <= set(found)
+    assert all(isinstance(value, str) and value for value in found.values())
+    assert machine.label().startswith('emppi_ros ')
