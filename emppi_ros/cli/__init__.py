@@ -33,7 +33,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; errors are a line on stderr."""
-    options = make_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = make_parser().parse_args(words)
+    options.words = words  # as they were given, for reports
     try:
         options.execute(options)
         sys.stdout.flush()

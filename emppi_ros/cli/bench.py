@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.cli import output
+from emppi_ros.cli import output, paper
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.planner import Commands, Planner
@@ -26,14 +26,24 @@ from emppi_ros.tasks.task import Task, load_task
 
 
 def add_commands(commands: Any) -> None:
-    """Add the command to the parser."""
+    """Add the command, with its two kinds, to the parser."""
     parser = commands.add_parser(
         'bench',
-        help='measure the planner against bare physics',
+        help='measure the planner against bare physics, or the method against its paper',
+        description='Measure the planner against bare physics, or the method against its paper.',
+    )
+    kinds = parser.add_subparsers(title='kinds', metavar='KIND', required=True)
+    _add_planner(kinds)
+    paper.add_command(kinds)
+
+
+def _add_planner(kinds: Any) -> None:
+    parser = kinds.add_parser(
+        'planner',
+        help='what a planning cycle costs above the physics that it needs',
         description=__doc__.replace('`', '').strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('what', choices=['planner'], help='what to measure')
     parser.add_argument('--task', default='panda_push', help='a task (panda_push)')
     parser.add_argument('--pairs', type=output.whole, default=150, help='cycles to time (150)')
     parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')

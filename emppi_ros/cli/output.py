@@ -87,6 +87,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def count(text: str) -> int:
+    """Return a whole number from 1 from the command line, such as a number of runs."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
+    return int(text)
+
+
 def assignments(texts: list[str]) -> dict[str, float]:
     """Return name -> number from texts such as `block_mass=0.3`."""
     values: dict[str, float] = {}
