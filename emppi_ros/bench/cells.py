@@ -9,7 +9,7 @@ import yaml
 
 from emppi_ros import config
 from emppi_ros.errors import ConfigError, unknown
-from emppi_ros.loop.closed_loop import CONTROLLERS as KNOWN
+from emppi_ros.loop.controllers import CONTROLLERS as KNOWN
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 TASKS = (

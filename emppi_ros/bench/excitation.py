@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from emppi_ros.belief import prior
 from emppi_ros.belief.particles import Belief
-from emppi_ros.errors import DegenerateWeightsError
 from emppi_ros.loop.filter import Filter
 from emppi_ros.loop.trace import Trace
 from emppi_ros.sim.robot import SimulatedRobot
@@ -45,12 +44,10 @@ def excite(task: Task, seed: int) -> tuple[Trace, Belief]:
             reading = robot.read_joints()
             estimator.add_joints(reading.stamp, reading.position, reading.velocity)
         if step % every['update'] == 0:
-            state = estimator.state(now)
-            try:
-                if belief.observe(now, state, state, applied.hold) is not None:
-                    trace.beliefs.append((now, belief.belief))
-            except DegenerateWeightsError:  # the belief stays as it was
-                trace.degenerate += 1
+            update = belief.observe(now, estimator.moment(now), applied.hold)
+            if update is not None:
+                trace.degenerate += update.reinjected
+                trace.beliefs.append((now, belief.belief))
         if step % every['command'] == 0:
             command = plan[step // every['command']]
             robot.command(command)
