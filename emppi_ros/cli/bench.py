@@ -9,7 +9,7 @@ prediction to the plan's start steps physics too, and still counts as overhead.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import copy
 import time
 from typing import Any
@@ -22,6 +22,7 @@ from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.planner import Commands, Planner
 from emppi_ros.model.ensemble import State
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task, load_task
 
 
@@ -94,26 +95,31 @@ class TimedPlanner(Planner):
         self._random, self._progress = rng, progress
 
     def cycle(
-        self, state: State, stamp: float, start: float, commands: Commands
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        seen: Mapping[str, Track] | None = None,
     ) -> tuple[Plan, PlanInfo]:
         """Plan once to learn the rollouts, then time the same cycle and the floor, in turns."""
         noise = self._random.bit_generator.state
-        seen: list[tuple[State, np.ndarray]] = []
+        rolled: list[tuple[State, np.ndarray]] = []
         roll = self.ensemble.rollout
 
         def spy(begin: State, controls: np.ndarray, record: tuple[str, ...]) -> Any:
-            seen.append((begin, controls))
+            rolled.append((begin, controls))
             return roll(begin, controls, record)
 
         self.ensemble.rollout = spy  # type: ignore[method-assign]
-        Planner.cycle(copy.copy(self), state, stamp, start, commands)
+        Planner.cycle(copy.copy(self), state, stamp, start, commands, seen)
         self.ensemble.rollout = roll  # type: ignore[method-assign]
         self._random.bit_generator.state = noise
-        begin, controls = seen[0]
+        begin, controls = rolled[0]
         floor_first = len(self.pairs) % 2 == 0
         floor = self._floor(begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().cycle(state, stamp, start, commands)
+        result = super().cycle(state, stamp, start, commands, seen)
         plan = time.perf_counter() - began
         floor = floor if floor_first else self._floor(begin, controls)
         self.pairs.append((plan, floor))

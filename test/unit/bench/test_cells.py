@@ -39,10 +39,9 @@ def test_what_is_unknown_is_an_error_that_says_what_is_known(request_, words):
         assert word in str(error.value)
 
 
-def test_a_wrong_model_that_the_task_does_not_name_is_an_error(monkeypatch, small):
-    monkeypatch.setattr(cells, 'KNOWN', cells.CONTROLLERS)
-    with pytest.raises(ConfigError, match='slider.*mppi-wrong.*simulation: wrong'):
-        make_cells(Request((str(small),), ('mppi-wrong',)))
+def test_a_wrong_model_that_the_task_does_not_name_is_an_error():
+    with pytest.raises(ConfigError, match='fr3_follow.*mppi-wrong.*simulation: wrong'):
+        make_cells(Request(('fr3_follow',), ('mppi-wrong',)))
 
 
 def test_changes_are_merged_and_nothing_else_changes():
