@@ -45,7 +45,7 @@ class ResamplingConfig:
         0.5, doc='resample when the effective sample size is below this fraction of the particles'
     )
     shrinkage: float = fraction(
-        0.98, doc='liu-west: how far jittered particles keep their place; 1 adds no jitter'
+        0.95, doc='liu-west: how far jittered particles keep their place; 1 adds no jitter'
     )
     tempering: float | None = fraction(
         None, doc='an update counts only as far as it leaves this fraction of the sample size'
