@@ -1,4 +1,4 @@
-"""How fast an FR3 may go where it is: as fast as it can still brake below the envelope, no less."""
+"""How fast an FR3 may go where it is: as fast as it can still brake below the envelope."""
 
 import numpy as np
 import pytest
