@@ -148,6 +148,10 @@ class Recorder:
             'deadline_misses': self._since_start('deadline_misses')
             / max(self._since_start('cycles'), 1.0),
             'bridge_period_ms': _quantiles(record.bridge_period_ms),
+            'bridge_latency_ms': {  # from a joint state's stamp to the command, as it says itself
+                name: float(self.diagnostics.get('bridge', {}).get(f'latency_ms_{name}', 'nan'))
+                for name in ('p50', 'p99')
+            },
             'belief_updates': len(rows['beliefs']),
             'ess_min': float(self.diagnostics.get('belief', {}).get('ess_min', 'nan')),
             'parameters': {},
