@@ -8,6 +8,9 @@ For M models with belief p(theta_m), K rollouts each and H steps::
     w_t = exp(-(S_t - beta) / lambda) p(theta) / normalizer                eq. 9
     u_t <- u_t + sum_mk w_t du_t                              line 17
 
+With a measure of risk over models (`risk.py`) the same K rows of noise go to every model, the
+weights are a softmax over K of each one's risk, and all the rest is the same.
+
 >>> updated, info = plan(config, nominal, applied, limits, log_belief, evaluate, rng)
 """
 
@@ -21,7 +24,8 @@ import numpy.typing as npt
 from scipy.signal import savgol_filter
 
 from emppi_ros import weights
-from emppi_ros.config import between, key, one_of, positive
+from emppi_ros.config import between, fraction, key, one_of, positive
+from emppi_ros.control import risk as risks
 from emppi_ros.control.limits import ControlLimits
 from emppi_ros.errors import AllDivergedError, ConfigError
 
@@ -39,9 +43,9 @@ class Costs(NamedTuple):
 class PlanInfo(NamedTuple):
     """What a cycle saw, for diagnostics and display."""
 
-    controls: Array  # (M, K, H, nu) every candidate
+    controls: Array  # (M, K, H, nu) every candidate; with a risk measure, alike in all models
     costs: Array  # (M, K) cost of each whole rollout, +inf if it diverged
-    weights: Array  # (M, K, H), each step sums to 1
+    weights: Array  # (M, K, H), each step sums to 1; with a risk measure, a plan's by belief
     diverged: int  # number of rollouts
 
 
@@ -69,6 +73,12 @@ class PlannerConfig:
         default='per_step',
         doc='cost-to-go of each step, or of the whole',
     )
+    risk: str = one_of(
+        'none', *risks.MEASURES, default='none', doc='of a plan over models; none: eq. 9'
+    )
+    risk_level: float | None = fraction(
+        None, doc=f'share of the belief that cvar takes as its worst ({risks.LEVEL:g})'
+    )
     interpolation: str = one_of(
         'hold', 'linear', default='linear', doc='of the controls between plan steps'
     )
@@ -92,6 +102,8 @@ class PlannerConfig:
             raise ConfigError(
                 f'filter_window: {self.filter_window} steps exceed the horizon of {self.horizon}'
             )
+        if self.risk_level is not None and self.risk != 'cvar':
+            raise ConfigError(f'risk_level: only with risk: cvar, found risk: {self.risk}')
 
     def variance(self, nu: int) -> Array:
         """Return the noise variance of each control (nu,)."""
@@ -141,33 +153,42 @@ def plan(
     Raises
     ------
     AllDivergedError
-        If no rollout of a model with any weight stayed finite.
+        If no rollout of a model with any weight stayed finite, or with a risk measure: if
+        each plan diverged in one.
 
     """
     nu = nominal.shape[1]
     variance = config.variance(nu)
-    shape = (config.models, config.rollouts, config.horizon, nu)
+    draws = config.models if config.risk == 'none' else 1  # else all models share their noise
+    shape = (draws, config.rollouts, config.horizon, nu)
     noise = rng.standard_normal(shape) * np.sqrt(variance)
-    controls = limits.clip(nominal + noise, applied)  # (M, K, H, nu)
+    controls = limits.clip(nominal + noise, applied)
     noise = controls - nominal
+    controls = np.broadcast_to(controls, (config.models, *shape[1:]))  # (M, K, H, nu)
     costs = evaluate(controls)
     control_cost = config.temperature * np.einsum('mkhu,hu->mkh', noise, nominal / variance)
     cost_to_go = accumulate(costs, control_cost)  # (M, K, H)
     if config.weighting == 'trajectory':
         cost_to_go = np.broadcast_to(cost_to_go[..., :1], cost_to_go.shape)
-    if not np.any(np.isfinite(cost_to_go[..., 0]) & np.isfinite(log_belief)[:, None]):
-        raise AllDivergedError(
-            f'all {config.models * config.rollouts} rollouts diverged: no plan can be trusted'
-        )
-    sample_weights = weights.softmin(
-        cost_to_go, config.temperature, log_belief[:, None, None], axis=(0, 1)
-    )
+    if config.risk == 'none':
+        sample_weights = weigh(config.temperature, cost_to_go, log_belief)
+    else:
+        measure = risks.choose(config.risk, config.risk_level)
+        sample_weights = risks.weigh(measure, config.temperature, cost_to_go, log_belief)
     improved = nominal + np.einsum('mkh,mkhu->hu', sample_weights, noise)
     if config.filter_window:
         improved = smoother(config.horizon, config.filter_window) @ improved
     improved = limits.clip(improved, applied)
     diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
     return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged)
+
+
+def weigh(temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
+    """Return the weights of all samples (M, K, H), eq. 9; each step sums to 1."""
+    if not np.any(np.isfinite(cost_to_go[..., 0]) & np.isfinite(log_belief)[:, None]):
+        count = cost_to_go[..., 0].size
+        raise AllDivergedError(f'all {count} rollouts diverged: no plan can be trusted')
+    return weights.softmin(cost_to_go, temperature, log_belief[:, None, None], axis=(0, 1))
 
 
 @functools.cache  # it is linear: fitted once, not at each update

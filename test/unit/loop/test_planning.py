@@ -120,6 +120,40 @@ def test_a_one_hot_belief_plans_as_if_other_models_were_not_there(make_task):
     assert np.array_equal(*plans)
 
 
+@pytest.mark.parametrize('risk', ['mean', 'cvar', 'worst'])
+def test_with_a_risk_measure_all_models_roll_out_the_same_plans(make_task, task_data, risk):
+    data = task_data('slider')
+    data['planner'].update(risk=risk, noise_variance=[9.0])  # forces that tell models apart
+    task = make_task('slider', data)
+    values = []
+    for theta in (((0.5,), (1.0,), (2.0,)), ((2.0,), (0.5,), (1.0,))):  # in any order
+        plan, info = _planner(task, theta=theta).cycle(task.start(), 0.0, PERIOD, _still(1))
+        values.append(plan.values)
+        assert info.controls.shape == (3, 4, 6, 1) and info.weights.shape == (3, 4, 6)
+        assert np.all(info.controls == info.controls[0])
+        assert not np.array_equal(info.costs[0], info.costs[1])
+    # sums over three models in another order, of costs of order 1 over a temperature of 0.02
+    np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize('risk', ['none', 'mean', 'worst'])
+def test_a_model_that_cannot_be_predicted_leaves_no_plan_to_a_risk_measure(
+    make_task, task_data, monkeypatch, risk
+):
+    data = task_data('slider')
+    data['planner']['risk'] = risk
+    task = make_task('slider', data)
+    planner = _planner(task)
+    blown = State(np.array([[0.0], [np.nan], [0.0]]), np.zeros((3, 1)))
+    monkeypatch.setattr(planner.ensemble, 'predict', lambda *_: blown)
+    if risk == 'none':  # the paper goes on with the others
+        _, info = planner.cycle(task.start(), 0.0, PERIOD, _still(1))
+        assert info.diverged == 4
+        return
+    with pytest.raises(AllDivergedError, match='each of 4 plans diverged in a model'):
+        planner.cycle(task.start(), 0.0, PERIOD, _still(1))
+
+
 def test_a_state_that_diverges_everywhere_is_an_error(make_task, capfd):
     task = make_task('block')
     start = task.start()
