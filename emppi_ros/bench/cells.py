@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from emppi_ros import config
+from emppi_ros.control.risk import MEASURES
 from emppi_ros.errors import ConfigError, unknown
 from emppi_ros.loop.controllers import CONTROLLERS as KNOWN
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -24,11 +25,13 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, ABLATION, CALIBRATION = STUDIES = ('success', 'ablation', 'calibration')
+SUCCESS, ABLATION, CALIBRATION, RISK = STUDIES = ('success', 'ablation', 'calibration', 'risk')
 
 SEEDS, PANDA_SEEDS = 10, 20
 STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
 ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
+RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
+RISK_MEASURES, RISK_SIZE = ('none', *MEASURES), {'models': 8, 'rollouts': 8}
 CALIBRATION_RUNS = 120  # a share of 0.9 has then a standard error of 0.027
 QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
@@ -94,6 +97,8 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _success(request, task, text)
         if task.name == STUDIED:
             cells += _studies(request, task, text)
+        if RISK in request.studies and task.name in RISK_TASKS:
+            cells += _risk(request, task, text)
     return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
 
 
@@ -136,6 +141,19 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
         runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
         cells += [Cell(CALIBRATION, task.name, 'filter', seed, text) for seed in range(runs)]
     return cells
+
+
+def _risk(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of EMPPI with each measure of risk, named in place of the controller."""
+    seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
+    texts = {
+        name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in RISK_MEASURES
+    }
+    return [
+        Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
+        for seed in seeds
+        for name, weighed in texts.items()
+    ]
 
 
 def changed(text: str, changes: Mapping[str, Any]) -> str:

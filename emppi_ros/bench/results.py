@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emppi_ros.bench import claims
-from emppi_ros.bench.cells import CONTROLLERS
+from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE
 from emppi_ros.bench.claims import Verdict
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.statistics import Share
-from emppi_ros.bench.summary import Summary
+from emppi_ros.bench.summary import Outcome, Summary
 
 NAME = 'results.md'
 CAPTIONS = {
@@ -70,6 +70,8 @@ def write(
         ]
     if summary.ablation:
         parts += ['## Ablation', 'Success of EMPPI on the cart-pole.', _ablation(summary)]
+    if summary.risk:
+        parts += ['## Risk', *_risk(summary.risk)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
     path = folder / NAME
     path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
@@ -137,6 +139,23 @@ def _ablation(summary: Summary) -> str:
     return _table(
         ['', *(f'K = {k}' for k in rollouts)],
         [[f'M = {m}', *(summary.ablation.get((m, k), '-') for k in rollouts)] for m in models],
+    )
+
+
+def _risk(found: Mapping[str, Mapping[str, Outcome]]) -> Iterable[str]:
+    size = f'{RISK_SIZE["models"]} models x {RISK_SIZE["rollouts"]} rollouts'
+    yield (
+        f'EMPPI whose plans are weighed by a measure of risk over models, {size} for all: runs '
+        'that succeed, with 95 % Wilson intervals, and time to success in seconds, at the median, '
+        "all the time counted where there is none. `none` is the paper's update."
+    )
+    names = [name for name in RISK_MEASURES if any(name in one for one in found.values())]
+    yield _table(
+        ['task', *names],
+        [
+            [task, *(f'{o.success}; {o.time_s:.2f}' if (o := one.get(n)) else '-' for n in names)]
+            for task, one in found.items()
+        ],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from emppi_ros.bench import statistics
-from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, ORACLE, SUCCESS
+from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, ORACLE, RISK, SUCCESS
 from emppi_ros.bench.rows import Attempt, Row
 from emppi_ros.bench.statistics import Mean, Share
 
@@ -27,6 +27,13 @@ class Fall(NamedTuple):
         return self.end / self.start if self.start > 0.0 else np.nan
 
 
+class Outcome(NamedTuple):
+    """How often runs succeed, and how soon."""
+
+    success: Share
+    time_s: float  # median; a failure counts with all its time
+
+
 class Summary(NamedTuple):
     """All numbers of a benchmark; what was not run is empty."""
 
@@ -38,6 +45,7 @@ class Summary(NamedTuple):
     plan_ms: Mapping[str, Mapping[str, float]]  # median of medians
     calibration: Mapping[str, Share]  # parameter
     ablation: Mapping[tuple[int, int], Share]  # (M, K)
+    risk: Mapping[str, Mapping[str, Outcome]]  # task -> measure
 
 
 def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
@@ -48,9 +56,9 @@ def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
     return dict(groups)
 
 
-def by_task(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
-    """Return the rows of the study of success, by task and controller."""
-    chosen = [row for row in rows if row.study == SUCCESS]
+def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, list[Row]]]:
+    """Return the rows of a study (that of success), by task and controller."""
+    chosen = [row for row in rows if row.study == study]
     return {
         task: group(of_task, lambda row: row.controller)
         for task, of_task in group(chosen, lambda row: row.task).items()
@@ -94,6 +102,7 @@ def summarize(rows: Sequence[Row]) -> Summary:
         ablation={
             size: statistics.share([row.success for row in found]) for size, found in sizes.items()
         },
+        risk=_each(by_task(rows, RISK), outcome),
     )
 
 
@@ -108,6 +117,14 @@ def _each(
         task: {name: measure(found) for name, found in controllers.items()}
         for task, controllers in runs.items()
     }
+
+
+def outcome(rows: Sequence[Row]) -> Outcome:
+    """Return how often these runs succeed, and how soon."""
+    return Outcome(
+        statistics.share([row.success for row in rows]),
+        float(np.median([row.time_s for row in rows])),
+    )
 
 
 def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean:
@@ -162,4 +179,10 @@ def as_json(summary: Summary) -> dict[str, Any]:
             {'models': models, 'rollouts': rollouts, **words(value)}
             for (models, rollouts), value in summary.ablation.items()
         ],
+        'risk': {
+            task: {
+                name: {**words(one.success), 'time_s': one.time_s} for name, one in found.items()
+            }
+            for task, found in summary.risk.items()
+        },
     }

@@ -24,7 +24,7 @@ Each run is a row in DIR/rows.jsonl as soon as it is finished. The same command 
 DIR goes on where it was stopped, and computes anew what another version of a task file made
 (after a change of the code or of a scene, give another DIR). Then come tables (CSV), plots,
 and DIR/results.md. With {cells.STUDIED} come an ablation over models and rollouts, and
-the calibration of the filter.
+the calibration of the filter; with {' and '.join(cells.RISK_TASKS)}, measures of risk.
 """
 
 

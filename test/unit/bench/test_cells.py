@@ -70,5 +70,21 @@ def test_the_studies_of_the_cart_pole_come_with_it_alone():
         planner = parse_task(cell.text).planner
         assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
     assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
-    other = make_cells(Request(('panda_push',), PAIR, seeds=2))
+    other = make_cells(Request(('panda_drawer',), PAIR, seeds=2))
     assert {c.study for c in other} == {cells.SUCCESS}
+
+
+def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
+    found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
+    seeds = range(cells.RISK_SEEDS)
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.RISK_MEASURES
+    ]
+    for cell in found:
+        planner, own = parse_task(cell.text).planner, parse_task(task_text(cell.task)).planner
+        size = (planner.models, planner.rollouts)
+        assert size == (cell.models, cell.rollouts) == tuple(cells.RISK_SIZE.values())
+        assert planner.risk == cell.controller and planner.risk_level is None
+        assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
+    few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
+    assert len(few) == 2 * len(cells.RISK_MEASURES)

@@ -38,6 +38,20 @@ def test_all_controllers_meet_the_same_truth_and_only_one_learns(small_cells):
     assert [len(row.course.times) > 1 for row in rows] == [True, False, False]
 
 
+def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small_cells):
+    (plain,) = small_cells(1)
+    found = {}
+    for name in cells.RISK_MEASURES:
+        text = cells.changed(plain.text, {'planner': {'risk': name, 'noise_variance': [9.0]}})
+        found[name] = compute(Cell(cells.RISK, plain.task, name, 0, text))
+    assert len({row.parameters['mass'].true for row in found.values()}) == 1
+    assert all(len(row.course.times) > 1 for row in found.values())
+    assert len({row.course.means['mass'] for row in found.values()}) > 1  # they move otherwise
+    text = cells.changed(plain.text, {'planner': {'noise_variance': [9.0]}})
+    paper = compute(dataclasses.replace(plain, text=text))
+    assert found['none'].course == paper.course
+
+
 def test_a_row_says_what_the_run_did(small, small_cells):
     (cell,) = small_cells(1)
     row, loop = compute(cell), ClosedLoop(load_task(str(small)), 0)

@@ -1,5 +1,7 @@
 """The report says where its numbers come from, and shows every plot that there are rows for."""
 
+import itertools
+
 import imageio.v2 as imageio
 import numpy as np
 import pytest
@@ -42,6 +44,11 @@ def rows(make_row):
         found.append(
             make_row(study=cells.ABLATION, models=m, rollouts=k, success=hit, task=cells.STUDIED)
         )
+    for seed, name in itertools.product(range(3), cells.RISK_MEASURES):
+        hit, time_s = bool(rng.random() < 0.5), rng.uniform(1.0, 10.0)
+        found.append(
+            make_row(study=cells.RISK, controller=name, seed=seed, success=hit, time_s=time_s)
+        )
     for seed in range(10):
         mass = Estimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
@@ -77,6 +84,9 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     for shares in summary.success.values():
         for share in shares.values():
             assert f'| {share} |' in text
+    outcomes = [f'{one.success}; {one.time_s:.2f}' for one in summary.risk['slider'].values()]
+    assert f'| slider | {" | ".join(outcomes)} |' in text
+    assert '| task | none | mean | cvar | worst |' in text
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
 
 

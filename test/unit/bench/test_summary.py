@@ -19,7 +19,7 @@ def _shares(**counts):
         for name, n in counts.items()
     }
     learnt = Fall(1.0, 0.01, share([True]))
-    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {})
+    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {})
 
 
 def test_regret_is_paired_by_seed_whatever_the_order(make_row):
@@ -87,6 +87,10 @@ def test_a_summary_has_every_study_and_is_json(make_row):
         *(make_row(seed=s, controller=c) for s in (0, 1) for c in ('emppi', 'mppi-true')),
         make_row(study=cells.CALIBRATION, controller='filter', plan_ms=None),
         make_row(study=cells.ABLATION, models=4, rollouts=1, success=False),
+        *(
+            make_row(study=cells.RISK, controller='worst', seed=s, success=s > 0, time_s=t)
+            for s, t in enumerate((10.0, 2.0, 3.0))
+        ),
     ]
     found = json.loads(to_json(as_json(summarize(rows))))
     assert found['success']['slider']['emppi']['count'] == 2
@@ -96,6 +100,8 @@ def test_a_summary_has_every_study_and_is_json(make_row):
     assert found['ablation'] == [
         {'models': 4, 'rollouts': 1, 'rate': 0.0, **share([False])._asdict()}
     ]
+    outcome = {'rate': 2 / 3, 'time_s': 3.0, **share([False, True, True])._asdict()}
+    assert found['risk'] == {'slider': {'worst': outcome}}
 
 
 def test_no_rows_give_an_empty_summary():
