@@ -143,11 +143,13 @@ def _ablation(summary: Summary) -> str:
 
 
 def _risk(found: Mapping[str, Mapping[str, Outcome]]) -> Iterable[str]:
-    size = f'{RISK_SIZE["models"]} models x {RISK_SIZE["rollouts"]} rollouts'
+    models, rollouts = RISK_SIZE['models'], RISK_SIZE['rollouts']
     yield (
-        f'EMPPI whose plans are weighed by a measure of risk over models, {size} for all: runs '
-        'that succeed, with 95 % Wilson intervals, and time to success in seconds, at the median, '
-        "all the time counted where there is none. `none` is the paper's update."
+        f'EMPPI whose plans are weighed by a measure of risk over models, {models} models x '
+        f'{rollouts} rollouts for all: runs that succeed, with 95 % Wilson intervals, and time to '
+        'success in seconds, at the median, all the time counted where there is none. `none` is '
+        "the paper's update. With a measure all models share their plans: "
+        f'{rollouts} to choose among, in place of {models * rollouts}.'
     )
     names = [name for name in RISK_MEASURES if any(name in one for one in found.values())]
     yield _table(

@@ -87,6 +87,7 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     outcomes = [f'{one.success}; {one.time_s:.2f}' for one in summary.risk['slider'].values()]
     assert f'| slider | {" | ".join(outcomes)} |' in text
     assert '| task | none | mean | cvar | worst |' in text
+    assert '8 models x 8 rollouts' in text and '8 to choose among, in place of 64' in text
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
 
 
