@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+import warnings
 
 import mujoco
 
@@ -54,7 +55,9 @@ def load_scene(
         for name in targets:
             _make_mocap(spec, _body(spec, name))
         spec.compiler.discardvisual = not visual
-        model = spec.compile()
+        with warnings.catch_warnings():  # attributes of packages' models that MuJoCo will drop
+            warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
+            model = spec.compile()
     except SceneError as error:
         raise SceneError(f'{path}: {error}') from None
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:

@@ -51,6 +51,8 @@ class Commanding:
         self.rejected, self.rejection, self.input_error = 0, '', ''
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = Regular()  # joint states
+        self._period = 1.0 / config.rate_hz
+        self._loop: Loop | None = None
         self._stamps = Stamps(node)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
@@ -70,7 +72,8 @@ class Commanding:
         robot = self._task.robot
         way = self.backend
         self.commander = Commander(self._config, robot, way.delay_s, self._doubts, way.settle_s)
-        return Loop('commanding', 1.0 / self._config.rate_hz, self._tick)
+        self._loop = Loop('commanding', self._period, self._tick)
+        return self._loop
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; the loop has ended before."""
@@ -137,7 +140,9 @@ class Commanding:
             )
 
     def _tick(self, moment: float) -> None:
-        self._measure(moment + _WAIT / self._config.rate_hz)
+        waited = self._measure(moment + _WAIT * self._period)
+        if self._sent is not None and self._loop is not None:
+            self._loop.slip(self._regular.shift(self._period, waited))
         with self.lock:
             self._plans.poll()
             commander = self.commander
@@ -149,9 +154,9 @@ class Commanding:
             if self._sent is not None:
                 self.latencies.add(time.time() - self._sent)
 
-    def _measure(self, until: float) -> None:
-        """Take joint states; wait a little for one that is due, and is then not old when used."""
-        self._sent = None
+    def _measure(self, until: float) -> float:
+        """Take joint states, waiting a little for one that is due; return how long [s]."""
+        self._sent, waited, began = None, 0.0, time.monotonic()
         while True:
             with self.lock:
                 if self._joints is not None:
@@ -161,10 +166,11 @@ class Commanding:
             now = time.monotonic()
             if self._sent is not None:
                 self._regular.note(now)
-                return
+                return waited
             if now >= until or not self._regular.is_due(until):
-                return
+                return waited
             time.sleep(_LOOK_S)
+            waited = time.monotonic() - began
 
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()

@@ -16,6 +16,9 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+_SLIP = 2e-3  # of a period, each time: less than cycles differ anyway
+_WAITED_S = 1e-3  # longer than need be
+
 
 class _ByHand(CallbackGroup):
     """Entities that no executor waits for."""
@@ -86,6 +89,20 @@ class Regular:
         self._interval = 0.9 * self._interval + 0.1 * gap if known else gap
         self._last = time_s
 
+    def shift(self, period_s: float, waited_s: float) -> float:
+        """
+        Return by how much [s] a cycle should begin later, to begin just before it comes.
+
+        Otherwise what comes once a cycle lies about for up to a period, by chance, before it is
+        used. It was waited for so long; 0: it was there. Nothing is shifted for what comes more
+        often, or less.
+        """
+        if abs(self._interval - period_s) > 0.1 * period_s:
+            return 0.0
+        if waited_s == 0.0:
+            return -_SLIP * period_s
+        return _SLIP * period_s if waited_s > _WAITED_S else 0.0
+
     def is_due(self, until: float) -> bool:
         """Return whether it should come before `until`, and has not failed to for long."""
         return 0.9 * self._interval < until - self._last < 3.0 * self._interval
@@ -111,10 +128,15 @@ class Loop:
         """Start at once."""
         self._period, self._work, self._clock = period_s, work, clock
         self._next = math.floor if late else math.ceil
+        self._first = clock()
         self._stopping = threading.Event()
         self.failure = ''
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    def slip(self, seconds: float) -> None:
+        """Shift all moments to come by a little; to be called by `work`."""
+        self._first += seconds
 
     def stop(self) -> None:
         """Let the work under way end, and start no other."""
@@ -123,10 +145,10 @@ class Loop:
 
     def _run(self) -> None:
         try:
-            first, k = self._clock(), 0
+            k = 0
             while not self._stopping.is_set():
-                k = max(k + 1, self._next((self._clock() - first) / self._period))
-                moment = first + k * self._period
+                k = max(k + 1, self._next((self._clock() - self._first) / self._period))
+                moment = self._first + k * self._period
                 while (wait := moment - self._clock()) > 0 and not self._stopping.is_set():
                     time.sleep(min(wait, 0.05))  # then looks again: the clock may be simulated
                 if not self._stopping.is_set():

@@ -126,7 +126,7 @@ class Task:
 
     def _load_scene(self, visual: bool) -> mujoco.MjModel:
         path, root = self._scene
-        targets = [self.file.targets.body] if self.file.targets else []
+        targets = (self.file.targets.body,) if self.file.targets else ()
         without = self.file.scene_without
         return located('scene', scene.load_scene, path, visual, root, without, targets)
 

@@ -97,9 +97,10 @@ def task(it: Task) -> str:
         return 'times'
     if len(plan.noise_variance) not in (1, it.model.nu) or min(plan.noise_variance) <= 0:
         return 'noise'
-    if any(term.weight + term.terminal_weight <= 0 for term in it.cost.terms):
+    terms = [term for stage in it.stages for term in stage.cost.terms]
+    if any(term.weight + term.terminal_weight <= 0 for term in terms):
         return 'a term without weight'
-    if any(not x.lower < x.upper for x in it.parameters) or not it.cost.terms:
+    if any(not x.lower < x.upper for x in it.parameters) or not terms:
         return 'bounds'
     return draws(it, it.priors) or draws(it, it.truth)
 

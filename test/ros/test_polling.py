@@ -1,6 +1,7 @@
 """Polled subscriptions handle what has arrived, and come back."""
 
 import dataclasses
+import math
 import threading
 import time
 
@@ -11,7 +12,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from emppi_ros.nodes.polling import Loop, PolledSubscription
+from emppi_ros.nodes.polling import Loop, PolledSubscription, Regular
 
 DEPTH = 5
 
@@ -70,3 +71,32 @@ def test_a_moment_that_has_passed_is_worked_for_late_or_not_at_all(late, expecte
     loop.stop()
     counted = [round((moment - moments[0]) / period) + 1 for moment in moments]
     assert counted[: len(expected)] == expected
+
+
+@pytest.mark.parametrize('phase', [0.0001, 0.001, 0.002, 0.003, 0.0039])
+def test_cycles_come_into_step_with_what_comes_once_a_period(phase):
+    """Whenever it comes within a cycle: in the end it is used at most a millisecond later."""
+    period, regular = 0.004, Regular()
+    moment, taken, ages = 0.0, -1.0, []
+    for _ in range(1500):
+        moment += period
+        there = math.floor((moment - phase) / period + 1e-9) * period + phase
+        if there > taken + 1e-9:
+            waited, taken = 0.0, there
+        elif there + period <= moment + 0.8 * period:
+            waited, taken = there + period - moment, there + period
+        else:
+            continue  # nothing came in this cycle
+        ages.append(moment + waited - taken)
+        regular.note(moment + waited)
+        moment += regular.shift(period, waited)
+    assert len(ages) >= 1490
+    assert max(ages[-300:]) < 1e-3
+
+
+@pytest.mark.parametrize('rate', [30.0, 200.0, 1000.0])
+def test_cycles_keep_their_own_time_beside_what_comes_at_another_rate(rate):
+    regular = Regular()
+    for i in range(50):
+        regular.note(i / rate)
+    assert regular.shift(0.004, 0.0) == regular.shift(0.004, 0.003) == 0.0
