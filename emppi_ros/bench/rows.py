@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from emppi_ros import config, weights
 from emppi_ros.belief.particles import Belief
+from emppi_ros.bench import errors
 from emppi_ros.errors import BenchError, ConfigError
 from emppi_ros.tasks.task import Task
 
@@ -20,7 +21,11 @@ LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was believed of one parameter at the end."""
+    """
+    What was believed of one parameter at the end.
+
+    Elements of an axis are those of unit vectors whose sign is the true one's.
+    """
 
     true: float
     mean: float
@@ -28,11 +33,12 @@ class Estimate:
     low: float  # 5 % quantile
     high: float  # 95 %
     unit: str = ''
+    judged: bool = True  # False: part of an open joint, whose numbers are not to be told apart
 
     @property
-    def inside(self) -> bool:
-        """Whether the true value lies in the 90 % interval."""
-        return self.low <= self.true <= self.high
+    def inside(self) -> bool | None:
+        """Whether the true value lies in the 90 % interval; None if that would say nothing."""
+        return self.low <= self.true <= self.high if self.judged else None
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Course:
     """How the estimates went on, at a few moments from the start to the last update."""
 
     times: tuple[float, ...]  # s
-    squared_error: tuple[float, ...]  # summed over parameters, each in its unit squared
+    squared_error: tuple[float, ...]  # see bench/errors.py; units squared, summed
     means: Mapping[str, tuple[float, ...]]  # of each parameter
 
 
@@ -108,16 +114,18 @@ def from_line(line: str, where: str) -> Row:
 
 def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, Estimate]:
     """Return mean, sd and 90 % interval of each parameter."""
-    theta, log_weights = belief
+    theta, log_weights = errors.told(task, belief.theta, truth), belief.log_weights
+    (true,) = errors.told(task, truth[None], truth)
     columns = (
-        weights.mean(log_weights, theta),
+        errors.centre(task, belief, truth),
         np.sqrt(np.diag(weights.covariance(log_weights, theta))),
         weights.quantile(log_weights, theta, LOW),
         weights.quantile(log_weights, theta, HIGH),
     )
+    judged = errors.has_interval(task)
     return {
         parameter.name: Estimate(
-            float(truth[i]), *(float(column[i]) for column in columns), parameter.unit
+            float(true[i]), *(float(column[i]) for column in columns), parameter.unit, judged[i]
         )
         for i, parameter in enumerate(task.parameters)
     }
@@ -127,12 +135,10 @@ def course(task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]) ->
     """Return how the means went on over stamped beliefs, thinned evenly; the ends stay."""
     count = min(len(beliefs), MOMENTS)
     chosen = np.unique(np.linspace(0, len(beliefs) - 1, count).round().astype(int))
-    means = np.array(
-        [weights.mean(beliefs[i][1].log_weights, beliefs[i][1].theta) for i in chosen]
-    )
+    means = np.array([errors.centre(task, beliefs[i][1], truth) for i in chosen])
     return Course(
         times=tuple(float(beliefs[i][0]) for i in chosen),
-        squared_error=tuple(np.sum((means - truth) ** 2, axis=1).tolist()),
+        squared_error=tuple(errors.squared_error(task, beliefs[i][1], truth) for i in chosen),
         means={
             parameter.name: tuple(means[:, i].tolist())
             for i, parameter in enumerate(task.parameters)

@@ -142,10 +142,12 @@ def fall(rows: Sequence[Row]) -> Fall:
 
 def coverage(rows: Sequence[Row]) -> dict[str, Share]:
     """Return for each parameter how often its 90 % interval held the true value."""
-    names = rows[0].parameters if rows else {}
-    return {
-        name: statistics.share([row.parameters[name].inside for row in rows]) for name in names
-    }
+    found: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        for name, estimate in row.parameters.items():
+            if estimate.inside is not None:
+                found[name].append(estimate.inside)
+    return {name: statistics.share(hits) for name, hits in found.items()}
 
 
 def plan_ms(rows: Sequence[Row]) -> float:
