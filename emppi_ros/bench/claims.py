@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.bench.cells import LEARNER, ORACLE, WRONG
-from emppi_ros.bench.summary import Summary
+from emppi_ros.bench.rows import MOVED_M
+from emppi_ros.bench.summary import KNOWN, Kind, Summary
 
 FIRST_RUN = 0.9  # of first runs succeed
 NEAR_ORACLE = 0.10  # of all runs: so many fewer may succeed than with the true parameters
@@ -53,7 +54,21 @@ def judge(summary: Summary) -> list[Verdict]:
             )
             holds = fall.ratio <= LEFT_OVER
             verdicts.append(Verdict(task, 'its estimates converge', holds, numbers))
+        if task in summary.kinds:
+            verdicts.append(_of_kind(task, summary.kinds[task]))
     return verdicts
+
+
+def _of_kind(task: str, kind: Kind) -> Verdict:
+    """Return whether every run knew what its joint is, once that had moved a bit."""
+    claim = f"knows the joint's type after {100.0 * MOVED_M:g} cm"
+    numbers = (
+        f'more than {_percent(KNOWN)} % of the belief in {kind.known}, at least '
+        f'{100.0 * kind.least:.1f} % in each'
+    )
+    if kind.still:
+        numbers += f'; it did not move so far in {kind.still} other runs'
+    return Verdict(task, claim, kind.known.count == kind.known.total, numbers)
 
 
 def judge_calibration(summary: Summary) -> list[Verdict]:

@@ -83,4 +83,5 @@ def _row(cell: Cell, task: Task, run: Run, compute_s: float) -> Row:
         period_ms=1e3 / task.planner.rate_hz,
         compute_s=compute_s,
         made_by=machine.label(),
+        right_kind=rows.share_after_moving(task, trace),
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from emppi_ros.bench import claims
 from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE
 from emppi_ros.bench.claims import Verdict
-from emppi_ros.bench.rows import Row
+from emppi_ros.bench.rows import MOVED_M, Row
 from emppi_ros.bench.statistics import Share
 from emppi_ros.bench.summary import Outcome, Summary
 
@@ -35,7 +35,9 @@ BOUNDS = (
     f'at most {_percent(claims.LEFT_OVER)} % of the squared parameter error is left at the end, '
     'medians over runs. That of a joint whose axis is open is the squared angle to its true axis '
     '[rad^2] and the squared distance of its pivot from the true hinge line [m^2]; that of one '
-    'of a few axes is the squared probability of the wrong ones.'
+    'of a few axes is the squared probability of the wrong ones. The type of a joint is slide or '
+    'hinge, or which of a few axes it has; looked at is the first belief after the body that '
+    f'hangs on it has moved {100.0 * MOVED_M:g} cm.'
 )
 
 

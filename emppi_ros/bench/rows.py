@@ -12,10 +12,14 @@ from emppi_ros import config, weights
 from emppi_ros.belief.particles import Belief
 from emppi_ros.bench import errors
 from emppi_ros.errors import BenchError, ConfigError
+from emppi_ros.loop.trace import Trace
+from emppi_ros.model import joints
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 MOMENTS = 60  # of a course, at most: more are not seen in a plot
+MOVED_M = 0.02  # by then, what hangs on an open joint has shown how it moves
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
 
 
@@ -85,6 +89,7 @@ class Row:
     period_ms: float  # between plans: longer ones are not real time
     compute_s: float
     made_by: str  # version and processor
+    right_kind: float | None = None  # see `share_after_moving`
 
     @property
     def key(self) -> tuple[str | int, ...]:
@@ -144,3 +149,24 @@ def course(task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]) ->
             for i, parameter in enumerate(task.parameters)
         },
     )
+
+
+def share_after_moving(task: Task, trace: Trace) -> float | None:
+    """
+    Return the share of the belief on the true kind of an open joint once its body has moved.
+
+    It is that of the first belief after the body was MOVED_M from its start; the least, if
+    several joints are open. None: no joint is, none has moved so far, or nothing was learned.
+    """
+    found = []
+    true = with_parameters(task.model, task.parameters, trace.truth)
+    qpos = np.array([frame.qpos for frame in trace.frames])
+    for joint in joints.uncertain(task.model, task.parameters):
+        moved = joints.first_beyond(true, joint, task.start(), qpos, MOVED_M)
+        if moved is None:
+            continue
+        since = trace.frames[moved].time
+        belief = next((belief for stamp, belief in trace.beliefs if stamp >= since), None)
+        if belief is not None:
+            found.append(errors.share_of_kind(task, joint, belief, trace.truth))
+    return min(found, default=None)

@@ -20,7 +20,7 @@ Key = tuple[str | int, ...]
 _CELL = ('study', 'task', 'controller', 'seed', 'models', 'rollouts')
 _RESULT = (
     'success', 'time_s', 'limit_s', 'steps', 'squared_error', 'diverged', 'degenerate',
-    'plan_ms', 'plan_p99_ms', 'period_ms', 'compute_s', 'made_by', 'digest',
+    'plan_ms', 'plan_p99_ms', 'period_ms', 'right_kind', 'compute_s', 'made_by', 'digest',
 )  # fmt: skip
 _ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
 

@@ -11,6 +11,7 @@ from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, ORACLE, RISK, 
 from emppi_ros.bench.rows import Attempt, Row
 from emppi_ros.bench.statistics import Mean, Share
 
+KNOWN = 0.95  # of a belief: more is knowledge
 K = TypeVar('K', bound=Hashable)
 
 
@@ -34,6 +35,14 @@ class Outcome(NamedTuple):
     time_s: float  # median; a failure counts with all its time
 
 
+class Kind(NamedTuple):
+    """How much of the beliefs is on the true kind of an open joint, once it has moved a bit."""
+
+    known: Share  # of runs in which it moved so far: more than KNOWN of the belief
+    least: float  # of the belief, over these runs
+    still: int  # runs in which it did not move so far
+
+
 class Summary(NamedTuple):
     """All numbers of a benchmark; what was not run is empty."""
 
@@ -46,6 +55,7 @@ class Summary(NamedTuple):
     calibration: Mapping[str, Share]  # parameter
     ablation: Mapping[tuple[int, int], Share]  # (M, K)
     risk: Mapping[str, Mapping[str, Outcome]]  # task -> measure
+    kinds: Mapping[str, Kind]  # task, where a joint is open
 
 
 def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
@@ -103,6 +113,11 @@ def summarize(rows: Sequence[Row]) -> Summary:
             size: statistics.share([row.success for row in found]) for size, found in sizes.items()
         },
         risk=_each(by_task(rows, RISK), outcome),
+        kinds={
+            task: kind(controllers[LEARNER])
+            for task, controllers in runs.items()
+            if any(row.right_kind is not None for row in controllers.get(LEARNER, ()))
+        },
     )
 
 
@@ -140,6 +155,13 @@ def fall(rows: Sequence[Row]) -> Fall:
     return Fall(float(start), float(end), statistics.share([bool(b < a) for a, b in pairs]))
 
 
+def kind(rows: Sequence[Row]) -> Kind:
+    """Return how much of the beliefs was on the true kind of joint; it moved in one at least."""
+    found = [row.right_kind for row in rows if row.right_kind is not None]
+    known = statistics.share([share > KNOWN for share in found])
+    return Kind(known, min(found), len(rows) - len(found))
+
+
 def coverage(rows: Sequence[Row]) -> dict[str, Share]:
     """Return for each parameter how often its 90 % interval held the true value."""
     found: dict[str, list[bool]] = defaultdict(list)
@@ -159,11 +181,13 @@ def plan_ms(rows: Sequence[Row]) -> float:
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return the summary in plain mappings."""
 
-    def words(value: Share | Mean | Fall | float) -> Any:
+    def words(value: Share | Mean | Fall | Kind | float) -> Any:
         if isinstance(value, Share):
             return {**value._asdict(), 'rate': value.rate}
         if isinstance(value, Fall):
             return {**value._asdict(), 'fallen': words(value.fallen), 'ratio': value.ratio}
+        if isinstance(value, Kind):
+            return {**value._asdict(), 'known': words(value.known)}
         return value._asdict() if isinstance(value, Mean) else value
 
     tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms')
@@ -177,6 +201,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         },
         'squared_error': {task: words(value) for task, value in summary.fall.items()},
         'calibration': {name: words(value) for name, value in summary.calibration.items()},
+        'kind_of_joint': {task: words(value) for task, value in summary.kinds.items()},
         'ablation': [
             {'models': models, 'rollouts': rollouts, **words(value)}
             for (models, rollouts), value in summary.ablation.items()

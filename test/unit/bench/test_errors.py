@@ -1,5 +1,7 @@
 """Errors count what can be told apart: not an axis's length or sign, nor a pivot's place on it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -7,6 +9,8 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bench import errors, rows
 from emppi_ros.bench.summary import coverage
+from emppi_ros.loop.trace import Frame, Trace
+from emppi_ros.model import joints
 from emppi_ros.tasks.task import load_task
 
 HINGE = np.array([0.1, 0.2, 2.0, -0.05, 0.2, 0.01])
@@ -136,3 +140,29 @@ def test_a_course_has_the_error_of_its_beliefs(cabinet, rng):
     found = rows.course(cabinet, SLIDE, beliefs)
     for (_, belief), value in zip(beliefs, found.squared_error, strict=True):
         assert value == errors.squared_error(cabinet, belief, SLIDE)
+
+
+def test_the_belief_on_a_joints_type_is_looked_at_once_its_body_has_moved(cabinet):
+    trace = Trace(HINGE)
+    radius = np.hypot(*HINGE[3:5])  # about z, nearly
+    (joint,) = joints.uncertain(cabinet.model, cabinet.parameters)
+    place = cabinet.model.jnt_qposadr[joint.index]
+    for i in range(6):  # the handle's arc is 0, 6, 12 .. mm long
+        qpos = cabinet.start().qpos.copy()
+        qpos[place] = 0.006 * i / radius
+        trace.frames.append(Frame(0.1 * i, qpos, np.zeros(cabinet.model.nv), 1.0))
+        right = np.log([0.1 * i + 0.05, 0.95 - 0.1 * i])
+        trace.beliefs.append((0.1 * i - 0.03, Belief(np.stack([HINGE, SLIDE]), right)))
+    # 24 mm at 0.4 s; the first belief after it is that of 0.47 s. Rounding of a logarithm
+    assert rows.share_after_moving(cabinet, trace) == pytest.approx(0.55, abs=ROUNDING)
+    still = dataclasses.replace(trace, frames=trace.frames[:4])
+    blind = dataclasses.replace(trace, beliefs=[])
+    assert rows.share_after_moving(cabinet, still) is None
+    assert rows.share_after_moving(cabinet, blind) is None
+
+
+def test_a_task_without_open_joints_has_no_type_to_know(make_task):
+    task = make_task('slider')
+    trace = Trace(np.array([1.0]), [Frame(0.1, np.array([0.5]), np.zeros(1), 0.0)])
+    trace.beliefs.append((0.2, uniform(np.array([[1.0]]))))
+    assert rows.share_after_moving(task, trace) is None

@@ -19,7 +19,7 @@ def _shares(**counts):
         for name, n in counts.items()
     }
     learnt = Fall(1.0, 0.01, share([True]))
-    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {})
+    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {}, {})
 
 
 def test_regret_is_paired_by_seed_whatever_the_order(make_row):
@@ -66,6 +66,22 @@ def test_a_claim_holds_at_its_bound_and_not_beyond(counts, claim, holds):
     assert '/20' in verdicts[claim].numbers
 
 
+@pytest.mark.parametrize(('shares', 'holds'), [((0.951, 1.0), True), ((0.95, 1.0), False)])
+def test_a_joints_type_is_known_if_every_run_knows_it(make_row, shares, holds):
+    rows = [make_row(right_kind=share, seed=i) for i, share in enumerate((*shares, None))]
+    found = summarize(rows).kinds['slider']
+    assert (found.known.total, found.least, found.still) == (2, shares[0], 1)
+    (verdict,) = (v for v in claims.judge(summarize(rows)) if 'type after 2 cm' in v.claim)
+    assert verdict.holds == holds
+    assert f'{found.known}' in verdict.numbers and '1 other' in verdict.numbers
+
+
+def test_a_joint_that_never_moved_or_is_not_open_is_not_judged(make_row):
+    assert summarize([make_row()]).kinds == {}
+    others = [make_row(right_kind=1.0, controller='no-update'), make_row()]
+    assert summarize(others).kinds == {}
+
+
 def test_what_was_not_run_is_not_judged():
     assert claims.judge(_shares(mppi_true=20)) == []
     found = {v.claim for v in claims.judge(_shares(emppi=20, mppi_wrong=18))}
@@ -97,6 +113,7 @@ def test_a_summary_has_every_study_and_is_json(make_row):
     assert set(found['regret_s']['slider']) == {'emppi'}
     assert found['squared_error']['slider']['ratio'] == 0.25
     assert found['calibration']['mass']['rate'] == 1.0
+    assert found['kind_of_joint'] == {}
     assert found['ablation'] == [
         {'models': 4, 'rollouts': 1, 'rate': 0.0, **share([False])._asdict()}
     ]
