@@ -25,9 +25,12 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, ABLATION, CALIBRATION, RISK = STUDIES = ('success', 'ablation', 'calibration', 'risk')
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk',
+)  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
+LEARNING_S = {'halfcheetah_backflip': 10.0, 'shadow_dice': 4.0}  # success or not
 STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
 ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
 RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
@@ -95,6 +98,8 @@ def make_cells(request: Request) -> list[Cell]:
             text = changed(text, {'duration_s': min(QUICK_S, task.file.duration_s)})
         if SUCCESS in request.studies:
             cells += _success(request, task, text)
+        if LEARNING in request.studies:
+            cells += _learning(request, task, text)
         if task.name == STUDIED:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
@@ -121,6 +126,17 @@ def _success(request: Request, task: Task, text: str) -> list[Cell]:
         Cell(SUCCESS, task.name, controller, seed, text)
         for seed in seeds_of(request, task.name)
         for controller in request.controllers
+    ]
+
+
+def _learning(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of runs that go on, whatever succeeds, so that estimates may converge."""
+    seconds = LEARNING_S.get(task.name)
+    if seconds is None or LEARNER not in request.controllers:
+        return []
+    longer = changed(text, {'duration_s': min(seconds, QUICK_S) if request.quick else seconds})
+    return [
+        Cell(LEARNING, task.name, LEARNER, seed, longer) for seed in seeds_of(request, task.name)
     ]
 
 

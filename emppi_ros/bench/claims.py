@@ -6,7 +6,7 @@ import numpy as np
 
 from emppi_ros.bench.cells import LEARNER, ORACLE, WRONG
 from emppi_ros.bench.rows import MOVED_M
-from emppi_ros.bench.summary import KNOWN, Kind, Summary
+from emppi_ros.bench.summary import KNOWN, STEPS, Fall, Kind, Summary
 
 FIRST_RUN = 0.9  # of first runs succeed
 NEAR_ORACLE = 0.10  # of all runs: so many fewer may succeed than with the true parameters
@@ -46,17 +46,31 @@ def judge(summary: Summary) -> list[Verdict]:
             numbers = f'{ours}; with the wrong model {wrong}'
             holds = ours.rate > wrong.rate
             verdicts.append(Verdict(task, 'succeeds where a wrong model fails', holds, numbers))
+        if task in summary.in_steps:
+            within = summary.in_steps[task]
+            claim = f'succeeds within {STEPS[task]} control steps'
+            verdicts.append(Verdict(task, claim, within.rate >= FIRST_RUN, f'{within}'))
         fall = summary.fall.get(task)
         if fall is not None and np.isfinite(fall.ratio):
-            numbers = (
-                f'squared error {fall.start:.3g} to {fall.end:.3g} at the median, '
-                f'{_percent(fall.ratio)} % left; it fell in {fall.fallen}'
-            )
-            holds = fall.ratio <= LEFT_OVER
-            verdicts.append(Verdict(task, 'its estimates converge', holds, numbers))
+            verdicts.append(_of_fall(task, 'its estimates converge', fall))
         if task in summary.kinds:
             verdicts.append(_of_kind(task, summary.kinds[task]))
+    for task, learning in summary.learning.items():
+        claim = (
+            f'its squared error falls by {_percent(1.0 - LEFT_OVER)} % within '
+            f'{learning.seconds:g} s, {learning.steps} steps'
+        )
+        verdicts.append(_of_fall(task, claim, learning.fall))
     return verdicts
+
+
+def _of_fall(task: str, claim: str, fall: Fall) -> Verdict:
+    """Return whether the squared error has fallen far enough."""
+    numbers = (
+        f'squared error {fall.start:.3g} to {fall.end:.3g} at the median, '
+        f'{_percent(fall.ratio)} % left; it fell in {fall.fallen}'
+    )
+    return Verdict(task, claim, fall.ratio <= LEFT_OVER, numbers)
 
 
 def _of_kind(task: str, kind: Kind) -> Verdict:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.bench import machine, rows
-from emppi_ros.bench.cells import CALIBRATION, LEARNER, RISK, Cell, changed
+from emppi_ros.bench.cells import CALIBRATION, LEARNER, LEARNING, RISK, Cell, changed
 from emppi_ros.bench.excitation import excite
 from emppi_ros.bench.rows import Attempt, Row
 from emppi_ros.errors import EmppiError
@@ -44,7 +44,7 @@ def compute(cell: Cell, threads: int | None = None) -> Row:
 def _control(task: Task, cell: Cell) -> Run:
     loop = ClosedLoop(task, cell.seed, LEARNER if cell.study == RISK else cell.controller)
     prior = loop.filter.belief
-    return Run(loop.run(), prior)
+    return Run(loop.run(stop_at_success=cell.study != LEARNING), prior)
 
 
 def _observe(task: Task, cell: Cell) -> Run:

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.cells import LEARNER
+from emppi_ros.bench.cells import LEARNER, LEARNING, SUCCESS
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.summary import by_task
 from emppi_ros.report.plots import BLUE, RED
@@ -22,11 +22,11 @@ COLUMNS = 3
 FEW = 300.0  # times as much: within it, powers of ten are too few numbers at an axis
 
 
-def squared_error(rows: Sequence[Row]) -> Figure:
+def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
     """Return how the squared error of the parameters fell, a panel a task (the paper's Fig. 3)."""
     runs = {
         task: found[LEARNER]
-        for task, found in by_task(rows).items()
+        for task, found in by_task(rows, study).items()
         if LEARNER in found and found[LEARNER][0].parameters
     }
     figure, axes = _panels(len(runs))
@@ -39,7 +39,10 @@ def squared_error(rows: Sequence[Row]) -> Figure:
             _logarithmic(axis)
     axes[0].set_ylabel('squared error')
     axes[0].legend()
-    _title(figure, 'Squared error of the parameters (a run that is over keeps its last value)')
+    after = (
+        'runs go on after success' if study == LEARNING else 'a run that is over keeps its last'
+    )
+    _title(figure, f'Squared error of the parameters ({after})')
     return figure
 
 

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from emppi_ros.bench import statistics
-from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, ORACLE, RISK, SUCCESS
+from emppi_ros.bench.cells import ABLATION, CALIBRATION, LEARNER, LEARNING, ORACLE, RISK, SUCCESS
 from emppi_ros.bench.rows import Attempt, Row
 from emppi_ros.bench.statistics import Mean, Share
 
 KNOWN = 0.95  # of a belief: more is knowledge
+STEPS = {'halfcheetah_backflip': 200}  # of control, in which a first run is to succeed
+_ROUNDING = 1e-6  # of a number of steps
 K = TypeVar('K', bound=Hashable)
 
 
@@ -35,6 +37,14 @@ class Outcome(NamedTuple):
     time_s: float  # median; a failure counts with all its time
 
 
+class Learning(NamedTuple):
+    """How the squared parameter error fell in runs that went on after success."""
+
+    fall: Fall
+    seconds: float  # that they lasted
+    steps: int  # of control, in that time
+
+
 class Kind(NamedTuple):
     """How much of the beliefs is on the true kind of an open joint, once it has moved a bit."""
 
@@ -56,6 +66,8 @@ class Summary(NamedTuple):
     ablation: Mapping[tuple[int, int], Share]  # (M, K)
     risk: Mapping[str, Mapping[str, Outcome]]  # task -> measure
     kinds: Mapping[str, Kind]  # task, where a joint is open
+    in_steps: Mapping[str, Share]  # task: EMPPI's runs that succeed within STEPS
+    learning: Mapping[str, Learning]  # task
 
 
 def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
@@ -67,7 +79,7 @@ def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
 
 
 def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, list[Row]]]:
-    """Return the rows of a study (that of success), by task and controller."""
+    """Return the rows of a study, that of success by default, by task and controller."""
     chosen = [row for row in rows if row.study == study]
     return {
         task: group(of_task, lambda row: row.controller)
@@ -118,6 +130,15 @@ def summarize(rows: Sequence[Row]) -> Summary:
             for task, controllers in runs.items()
             if any(row.right_kind is not None for row in controllers.get(LEARNER, ()))
         },
+        in_steps={
+            task: statistics.share([in_steps(row, STEPS[task]) for row in controllers[LEARNER]])
+            for task, controllers in runs.items()
+            if task in STEPS and LEARNER in controllers
+        },
+        learning={
+            task: learning(controllers[LEARNER])
+            for task, controllers in by_task(rows, LEARNING).items()
+        },
     )
 
 
@@ -162,6 +183,17 @@ def kind(rows: Sequence[Row]) -> Kind:
     return Kind(known, min(found), len(rows) - len(found))
 
 
+def in_steps(row: Row, steps: int) -> bool:
+    """Return whether a run succeeded within so many control steps."""
+    return row.success and 1e3 * row.time_s / row.period_ms <= steps + _ROUNDING
+
+
+def learning(rows: Sequence[Row]) -> Learning:
+    """Return how the squared error fell in runs of equal length."""
+    seconds = rows[0].limit_s
+    return Learning(fall(rows), seconds, round(1e3 * seconds / rows[0].period_ms))
+
+
 def coverage(rows: Sequence[Row]) -> dict[str, Share]:
     """Return for each parameter how often its 90 % interval held the true value."""
     found: dict[str, list[bool]] = defaultdict(list)
@@ -176,40 +208,3 @@ def plan_ms(rows: Sequence[Row]) -> float:
     """Return the median time of a plan; nan where there was none."""
     found = [row.plan_ms for row in rows if row.plan_ms is not None]
     return float(np.median(found)) if found else np.nan
-
-
-def as_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary in plain mappings."""
-
-    def words(value: Share | Mean | Fall | Kind | float) -> Any:
-        if isinstance(value, Share):
-            return {**value._asdict(), 'rate': value.rate}
-        if isinstance(value, Fall):
-            return {**value._asdict(), 'fallen': words(value.fallen), 'ratio': value.ratio}
-        if isinstance(value, Kind):
-            return {**value._asdict(), 'known': words(value.known)}
-        return value._asdict() if isinstance(value, Mean) else value
-
-    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms')
-    return {
-        **{
-            name: {
-                task: {controller: words(value) for controller, value in found.items()}
-                for task, found in getattr(summary, name).items()
-            }
-            for name in tables
-        },
-        'squared_error': {task: words(value) for task, value in summary.fall.items()},
-        'calibration': {name: words(value) for name, value in summary.calibration.items()},
-        'kind_of_joint': {task: words(value) for task, value in summary.kinds.items()},
-        'ablation': [
-            {'models': models, 'rollouts': rollouts, **words(value)}
-            for (models, rollouts), value in summary.ablation.items()
-        ],
-        'risk': {
-            task: {
-                name: {**words(one.success), 'time_s': one.time_s} for name, one in found.items()
-            }
-            for task, found in summary.risk.items()
-        },
-    }

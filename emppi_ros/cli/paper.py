@@ -10,10 +10,11 @@ from typing import Any
 
 from emppi_ros.bench import cells, claims, machine, plots, results, store, workers
 from emppi_ros.bench.cells import Cell, Request
+from emppi_ros.bench.numbers import as_json
 from emppi_ros.bench.results import Origin
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.store import Store
-from emppi_ros.bench.summary import Summary, as_json, summarize
+from emppi_ros.bench.summary import Summary, summarize
 from emppi_ros.cli import output
 from emppi_ros.errors import EmppiError
 
@@ -24,7 +25,9 @@ Each run is a row in DIR/rows.jsonl as soon as it is finished. The same command 
 DIR goes on where it was stopped, and computes anew what another version of a task file made
 (after a change of the code or of a scene, give another DIR). Then come tables (CSV), plots,
 and DIR/results.md. With {cells.STUDIED} come an ablation over models and rollouts, and
-the calibration of the filter; with {' and '.join(cells.RISK_TASKS)}, measures of risk.
+the calibration of the filter; with {' and '.join(cells.LEARNING_S)}
+longer runs of EMPPI, to see its estimates converge; with {' and '.join(cells.RISK_TASKS)},
+measures of risk.
 """
 
 

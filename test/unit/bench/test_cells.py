@@ -88,3 +88,16 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
         assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
     few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
     assert len(few) == 2 * len(cells.RISK_MEASURES)
+
+
+def test_learning_has_longer_runs_of_the_learner_alone():
+    pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
+    names = ('halfcheetah_backflip', 'cartpole_swingup')
+    found = make_cells(Request(names, PAIR, (cells.LEARNING,), 3))
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        ('halfcheetah_backflip', 'emppi', seed) for seed in range(3)
+    ]
+    assert parse_task(found[0].text).file.duration_s == 10.0  # 500 control steps
+    assert make_cells(Request(names, PAIR[1:], (cells.LEARNING,))) == []
+    (quick,) = make_cells(Request(names, PAIR, (cells.LEARNING,), 1, quick=True))
+    assert parse_task(quick.text).file.duration_s == cells.QUICK_S

@@ -73,6 +73,14 @@ def test_success_ends_a_run_and_its_time_is_when(small_cells):
     assert row.success and row.time_s < row.limit_s
 
 
+def test_learning_goes_on_after_success(small_cells):
+    (cell,) = small_cells(1)
+    easy = cells.changed(cell.text, {'success': {'below': 9.0}})
+    row = compute(dataclasses.replace(cell, study=cells.LEARNING, text=easy))
+    assert row.success and row.time_s < row.limit_s
+    assert row.course.times[-1] > row.limit_s - 0.05  # an update every 0.02 s
+
+
 def test_attempts_of_a_trace_are_kept_where_there_are_any(monkeypatch, small_cells):
     class Tried(NamedTuple):
         ended: float
@@ -82,8 +90,8 @@ def test_attempts_of_a_trace_are_kept_where_there_are_any(monkeypatch, small_cel
     tried = [Tried(0.25, True, False), Tried(0.5, False, True), Tried(0.75, True, False)]
     run = ClosedLoop.run
 
-    def tries(loop):
-        trace = run(loop)
+    def tries(loop, **how):
+        trace = run(loop, **how)
         trace.attempts = tried
         return trace
 

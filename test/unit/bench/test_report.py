@@ -49,6 +49,7 @@ def rows(make_row):
         found.append(
             make_row(study=cells.RISK, controller=name, seed=seed, success=hit, time_s=time_s)
         )
+    found += [make_row(study=cells.LEARNING, seed=seed) for seed in range(3)]
     for seed in range(10):
         mass = Estimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
@@ -60,7 +61,7 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
     pictures = plots.write_all(rows, summary, tmp_path)
     assert {path.stem for path in pictures} == {
         'success', 'plan_time', 'regret', 'squared_error', 'estimates_first_task',
-        'estimates_second_task', 'goals', 'ablation', 'calibration',
+        'estimates_second_task', 'goals', 'ablation', 'calibration', 'learning',
     }  # fmt: skip
     text = results.write(tmp_path, rows, summary, ORIGIN, pictures).read_text()
     for path in pictures:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench import cells, claims
+from emppi_ros.bench.numbers import as_json
 from emppi_ros.bench.statistics import share
-from emppi_ros.bench.summary import Fall, Summary, as_json, coverage, fall, regret, summarize
+from emppi_ros.bench.summary import Fall, Summary, coverage, fall, regret, summarize
 from emppi_ros.cli.output import to_json
 
 
@@ -19,7 +20,7 @@ def _shares(**counts):
         for name, n in counts.items()
     }
     learnt = Fall(1.0, 0.01, share([True]))
-    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {}, {})
+    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {}, {}, {}, {})
 
 
 def test_regret_is_paired_by_seed_whatever_the_order(make_row):
@@ -74,6 +75,29 @@ def test_a_joints_type_is_known_if_every_run_knows_it(make_row, shares, holds):
     (verdict,) = (v for v in claims.judge(summarize(rows)) if 'type after 2 cm' in v.claim)
     assert verdict.holds == holds
     assert f'{found.known}' in verdict.numbers and '1 other' in verdict.numbers
+
+
+@pytest.mark.parametrize(('times', 'holds'), [((4.0,) * 9 + (4.02,), True), ((4.02,) * 2, False)])
+def test_a_backflip_is_to_take_200_control_steps_in_nine_of_ten_runs(make_row, times, holds):
+    rows = [
+        make_row(task='halfcheetah_backflip', seed=i, time_s=time, period_ms=20.0)
+        for i, time in enumerate(times)
+    ]
+    (verdict,) = (v for v in claims.judge(summarize(rows)) if '200 control steps' in v.claim)
+    assert verdict.holds == holds and f'/{len(times)}' in verdict.numbers
+    failed = make_row(task='halfcheetah_backflip', success=False, period_ms=20.0)
+    assert summarize([failed]).in_steps['halfcheetah_backflip'].count == 0
+
+
+@pytest.mark.parametrize(('left', 'holds'), [(0.05, True), (0.06, False)])
+def test_what_goes_on_after_success_is_judged_by_its_last_error(make_row, left, holds):
+    rows = [make_row(study=cells.LEARNING, errors=(1.0, left), limit_s=4.0, period_ms=10.0)]
+    found = summarize(rows)
+    assert found.learning['slider'][1:] == (4.0, 400) and not found.success and not found.fall
+    (verdict,) = claims.judge(found)
+    assert verdict.claim == 'its squared error falls by 95 % within 4 s, 400 steps'
+    assert verdict.holds == holds
+    assert json.loads(to_json(as_json(found)))['learning']['slider']['fall']['end'] == left
 
 
 def test_a_joint_that_never_moved_or_is_not_open_is_not_judged(make_row):
