@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.bench.cells import LEARNER, ORACLE, WRONG
-from emppi_ros.bench.rows import MOVED_M
 from emppi_ros.bench.summary import KNOWN, STEPS, Fall, Kind, Summary
+from emppi_ros.model.joints import MOVED_M
 
 FIRST_RUN = 0.9  # of first runs succeed
 NEAR_ORACLE = 0.10  # of all runs: so many fewer may succeed than with the true parameters

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from emppi_ros.bench import claims
 from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE
 from emppi_ros.bench.claims import Verdict
-from emppi_ros.bench.rows import MOVED_M, Row
+from emppi_ros.bench.rows import Row
 from emppi_ros.bench.statistics import Share
 from emppi_ros.bench.summary import Outcome, Summary
+from emppi_ros.model.joints import MOVED_M
 
 NAME = 'results.md'
 CAPTIONS = {
@@ -21,6 +22,9 @@ CAPTIONS = {
     'goals': "Goals reached over time (the paper's Fig. 4).",
     'ablation': 'Success on the cart-pole over the number of models and rollouts.',
     'calibration': 'How often the 90 % intervals hold the true value.',
+    'estimates': 'Estimates of the parameters over time: {task}.',
+    'articulation': 'What EMPPI believes of the joint in its first run, an arrow a particle: '
+    "{task} (the paper's Fig. 2 and 6).",
     'plan_time': 'Wall time of a plan, and the period in which real time needs one.',
 }
 
@@ -163,9 +167,8 @@ def _risk(found: Mapping[str, Mapping[str, Outcome]]) -> Iterable[str]:
 
 
 def _picture(path: Path) -> str:
-    name = path.stem
-    task = name.removeprefix('estimates_').replace('_', ' ')
-    caption = CAPTIONS.get(name, f'Estimates of the parameters over time: {task}.')
+    kind, _, task = path.stem.partition('_')
+    caption = CAPTIONS.get(path.stem) or CAPTIONS[kind].format(task=task.replace('_', ' '))
     return f'![{caption}]({path.name})\n\n{caption}'
 
 

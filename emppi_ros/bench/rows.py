@@ -19,7 +19,6 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 MOMENTS = 60  # of a course, at most: more are not seen in a plot
-MOVED_M = 0.02  # by then, what hangs on an open joint has shown how it moves
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
 
 
@@ -155,14 +154,14 @@ def share_after_moving(task: Task, trace: Trace) -> float | None:
     """
     Return the share of the belief on the true kind of an open joint once its body has moved.
 
-    It is that of the first belief after the body was MOVED_M from its start; the least, if
+    It is that of the first belief after the body was joints.MOVED_M from its start; the least, if
     several joints are open. None: no joint is, none has moved so far, or nothing was learned.
     """
     found = []
     true = with_parameters(task.model, task.parameters, trace.truth)
     qpos = np.array([frame.qpos for frame in trace.frames])
     for joint in joints.uncertain(task.model, task.parameters):
-        moved = joints.first_beyond(true, joint, task.start(), qpos, MOVED_M)
+        moved = joints.first_beyond(true, joint, task.start(), qpos, joints.MOVED_M)
         if moved is None:
             continue
         since = trace.frames[moved].time

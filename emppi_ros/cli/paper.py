@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import Any
 
-from emppi_ros.bench import cells, claims, machine, plots, results, store, workers
+from emppi_ros.bench import cells, claims, machine, plots, results, scenes, store, workers
 from emppi_ros.bench.cells import Cell, Request
 from emppi_ros.bench.numbers import as_json
 from emppi_ros.bench.results import Origin
@@ -102,7 +102,7 @@ def paper(options: argparse.Namespace) -> None:
         machine=_machine(options),
         quick=options.quick,
     )
-    for path in _write(options.out, found, summary, origin):
+    for path in _write(options.out, wanted, found, summary, origin):
         print(f'wrote {path}', file=sys.stderr)
     _show(summary, {'runs': len(found), 'reused': finished, 'outdated': outdated}, options)
 
@@ -136,9 +136,12 @@ def _machine(options: argparse.Namespace) -> dict[str, str]:
     return described
 
 
-def _write(folder: Path, found: Sequence[Row], summary: Summary, origin: Origin) -> list[Path]:
+def _write(
+    folder: Path, wanted: Sequence[Cell], found: Sequence[Row], summary: Summary, origin: Origin
+) -> list[Path]:
     tables = store.write_tables(folder, found)
     pictures = plots.write_all(found, summary, folder)
+    pictures += scenes.write_all(wanted, folder, lambda words: print(words, file=sys.stderr))
     return [*tables, *pictures, results.write(folder, found, summary, origin, pictures)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from emppi_ros.cli import output
 from emppi_ros.errors import ConfigError
-from emppi_ros.report import plots, video
+from emppi_ros.report import axes, plots, video
 from emppi_ros.report.recording import Recording
 from emppi_ros.tasks.task import Task
 
@@ -23,10 +23,19 @@ def check_video(path: Path) -> None:
 def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folder: Path) -> None:
     """Write all plots and summary.json into a folder, made if need be."""
     _make(folder)
-    for path in plots.write_all(task, record, folder):
+    for path in [*plots.write_all(task, record, folder), *_axes(task, record, folder)]:
         print(f'wrote {path}', file=sys.stderr)
     text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
     (folder / 'summary.json').write_text(text + '\n', encoding='utf-8')
+
+
+def _axes(task: Task, record: Recording, folder: Path) -> list[Path]:
+    """Write pictures of what is believed of joints, if any is open and pictures can be made."""
+    try:
+        return axes.write_all(task, record, folder)
+    except video.RenderError as error:
+        print(f'no picture of the belief about joints: {error}', file=sys.stderr)
+        return []
 
 
 def write_video(task: Task, record: Recording, path: Path) -> None:

@@ -19,6 +19,7 @@ from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
 Columns = tuple[int, ...]
+MOVED_M = 0.02  # by then, what hangs on a joint has shown how it moves
 AXES = ('jnt_axis', 'jnt_articulation')
 
 

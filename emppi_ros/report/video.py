@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.model import scene
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.report.panel import Panel
 from emppi_ros.report.recording import Recording
 from emppi_ros.tasks.task import Task
@@ -45,33 +46,38 @@ class RenderError(EmppiError):
 class Camera:
     """Renders a model off screen."""
 
-    def __init__(self, model: mujoco.MjModel, width: int, height: int) -> None:
-        """Look through the camera `overview`, or freely if the scene has none."""
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        width: int,
+        height: int,
+        view: mujoco.MjvCamera | None = None,
+    ) -> None:
+        """Look as told, or through the camera `overview`, or freely if the scene has none."""
         model = copy.copy(model)  # its visual settings are made quick to render in software
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         model.vis.quality.shadowsize = min(_SHADOWS, model.vis.quality.shadowsize)
         model.vis.quality.offsamples = min(_SAMPLES, model.vis.quality.offsamples)
-        self._model, self._data = model, mujoco.MjData(model)
+        self.model, self._data = model, mujoco.MjData(model)
         self._gl = _open(width, height)
         self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene, self._option = mujoco.MjvScene(model, 5000), mujoco.MjvOption()
-        self._view = mujoco.MjvCamera()
-        mujoco.mjv_defaultFreeCamera(model, self._view)
-        if 'overview' in scene.names(model, 'camera'):
-            self._view.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
-            self._view.fixedcamid = scene.find(model, 'camera', 'overview')
+        self._view = _overview(model) if view is None else view
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._pixels = np.empty((height, width, 3), np.uint8)
 
-    def render(self, qpos: Array) -> Image:
-        """Return the picture (height, width, 3) of a configuration."""
+    def render(
+        self, qpos: Array, add: Callable[[mujoco.MjvScene], None] = lambda _: None
+    ) -> Image:
+        """Return the picture (height, width, 3) of a configuration, with what `add` adds to it."""
         self._data.qpos[:] = qpos
-        mujoco.mj_forward(self._model, self._data)
+        mujoco.mj_forward(self.model, self._data)
         every = mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(
-            self._model, self._data, self._option, None, self._view, every, self._scene
+            self.model, self._data, self._option, None, self._view, every, self._scene
         )
+        add(self._scene)
         mujoco.mjr_render(self._rect, self._scene, self._context)
         mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
         return self._pixels[::-1].copy()
@@ -80,6 +86,20 @@ class Camera:
         """Give the graphics memory back."""
         self._context.free()
         self._gl.free()
+
+
+def true_model(task: Task, record: Recording) -> mujoco.MjModel:
+    """Return the model that a recording's states belong to: a hinge turns what a slide moves."""
+    return with_parameters(task.visual_model(), task.parameters, record.truth)
+
+
+def _overview(model: mujoco.MjModel) -> mujoco.MjvCamera:
+    view = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, view)
+    if 'overview' in scene.names(model, 'camera'):
+        view.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        view.fixedcamid = scene.find(model, 'camera', 'overview')
+    return view
 
 
 def _open(width: int, height: int) -> Any:
@@ -115,7 +135,8 @@ def write(
     """Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done."""
     fps, small = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
-    camera, panel = Camera(task.visual_model(), SCENE, HEIGHT), Panel(task, record, PANEL, HEIGHT)
+    camera = Camera(true_model(task, record), SCENE, HEIGHT)
+    panel = Panel(task, record, PANEL, HEIGHT)
     options = (
         {'loop': 0, 'duration': 1e3 / fps}
         if small
