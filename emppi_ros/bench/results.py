@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emppi_ros.bench import claims
-from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE
+from emppi_ros.bench import claims, settings
+from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE, Cell
 from emppi_ros.bench.claims import Verdict
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.statistics import Share
@@ -56,7 +56,12 @@ class Origin(NamedTuple):
 
 
 def write(
-    folder: Path, rows: Sequence[Row], summary: Summary, origin: Origin, pictures: Sequence[Path]
+    folder: Path,
+    rows: Sequence[Row],
+    summary: Summary,
+    origin: Origin,
+    pictures: Sequence[Path],
+    cells: Sequence[Cell] = (),
 ) -> Path:
     """Write the report beside its pictures and return its path."""
     parts = ["# The paper's claims, measured", *_origin(rows, origin)]
@@ -77,6 +82,8 @@ def write(
         parts += ['## Ablation', 'Success of EMPPI on the cart-pole.', _ablation(summary)]
     if summary.risk:
         parts += ['## Risk', *_risk(summary.risk)]
+    if compared := settings.lines(cells):
+        parts += ['## Settings', settings.NOTE, _table(settings.HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
     path = folder / NAME
     path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')

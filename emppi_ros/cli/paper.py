@@ -142,7 +142,7 @@ def _write(
     tables = store.write_tables(folder, found)
     pictures = plots.write_all(found, summary, folder)
     pictures += scenes.write_all(wanted, folder, lambda words: print(words, file=sys.stderr))
-    return [*tables, *pictures, results.write(folder, found, summary, origin, pictures)]
+    return [*tables, *pictures, results.write(folder, found, summary, origin, pictures, wanted)]
 
 
 def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace) -> None:

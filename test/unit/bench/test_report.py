@@ -6,10 +6,11 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
-from emppi_ros.bench import cells, machine, plots, results
+from emppi_ros.bench import cells, machine, plots, results, settings
 from emppi_ros.bench.results import Origin
 from emppi_ros.bench.rows import Attempt, Course, Estimate
 from emppi_ros.bench.summary import summarize
+from emppi_ros.tasks.task import parse_task
 
 ORIGIN = Origin('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'processor': 'abacus'})
 
@@ -90,6 +91,28 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     assert '| task | none | mean | cvar | worst |' in text
     assert '8 models x 8 rollouts' in text and '8 to choose among, in place of 64' in text
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
+
+
+def test_settings_stand_beside_the_papers(make_row, tmp_path):
+    request = cells.Request(('panda_drawer', 'cartpole_swingup'), ('emppi',), (cells.SUCCESS,), 2)
+    wanted = cells.make_cells(request)
+    lines = {tuple(line[:2]): line[2:] for line in settings.lines(wanted)}
+    # the paper has no swing-up of a cart-pole
+    assert set(lines) == {
+        ('panda_drawer', 'paper'), ('panda_drawer', 'here'), ('cartpole_swingup', 'here'),
+    }  # fmt: skip
+    assert lines['panda_drawer', 'paper'] == [20, 10, 2, '1', '0.8', '0.01']
+    task = parse_task(wanted[0].text)
+    ours = lines['panda_drawer', 'here']
+    assert ours[2] == task.planner.rollouts and ours[4] == f'{task.planner.temperature:g}'
+    sd = task.belief.likelihood.object_position_sd_m
+    assert f'{sd**2:.2g} (object positions)' in ours[5] and 'joint' not in ours[5]
+    text = results.write(tmp_path, [], summarize([]), ORIGIN, [], wanted).read_text()
+    assert 'Table I' in text and '| panda_drawer | paper | 20 | 10 | 2 |' in text
+
+
+def test_all_tasks_of_the_papers_table_are_ours_too():
+    assert set(settings.PAPER) < set(cells.TASKS)
 
 
 def test_a_quick_run_and_rows_of_several_machines_say_so(make_row, tmp_path):
