@@ -39,10 +39,10 @@ def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
             _logarithmic(axis)
     axes[0].set_ylabel('squared error')
     axes[0].legend()
-    after = (
-        'runs go on after success' if study == LEARNING else 'a run that is over keeps its last'
-    )
-    _title(figure, f'Squared error of the parameters ({after})')
+    rest = 'a run that is over keeps its last value'
+    if study == LEARNING:
+        rest = 'runs go on after success'
+    _title(figure, f'Squared error of the parameters ({rest})')
     return figure
 
 

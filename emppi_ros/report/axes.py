@@ -92,8 +92,9 @@ def _picture(
     extent: float,
 ) -> tuple[video.Image, str]:
     """Return the scene with the belief in it, and the shares of each kind in words."""
-    since = np.searchsorted(record.belief_times, record.times[row], side='right') - 1
-    theta, shares = (x[max(since, 0)] for x in (record.belief_theta, record.belief_weights))
+    after = np.searchsorted(record.belief_times, record.times[row])  # what it says of this moment
+    after = min(int(after), len(record.belief_times) - 1)
+    theta, shares = record.belief_theta[after], record.belief_weights[after]
     data = mujoco.MjData(camera.model)
     data.qpos[:] = record.qpos[row]
     mujoco.mj_kinematics(camera.model, data)
