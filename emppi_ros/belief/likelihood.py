@@ -104,17 +104,6 @@ def log_likelihoods(
     return np.where(finite[:, None], total, -np.inf)
 
 
-def log_likelihood(
-    config: LikelihoodConfig,
-    model: mujoco.MjModel,
-    predicted: State,
-    measured: State,
-    jointed: Sequence[PoseError] = (),
-) -> Array:
-    """Return log p(measured | theta_m) of each model, (M,): eq. 10, all its parts together."""
-    return log_likelihoods(config, model, predicted, measured, jointed).sum(axis=1)
-
-
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
     """Return for each degree of freedom: 0 scalar joint, 1 object position, 2 object rotation."""
     kinds = np.zeros(model.nv, dtype=np.int64)

@@ -10,7 +10,6 @@ import yaml
 from emppi_ros import config
 from emppi_ros.control.risk import MEASURES
 from emppi_ros.errors import ConfigError, unknown
-from emppi_ros.loop.controllers import CONTROLLERS as KNOWN
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 TASKS = (
@@ -71,7 +70,7 @@ class Request(NamedTuple):
     """What was asked for on the command line."""
 
     tasks: Sequence[str] = TASKS
-    controllers: Sequence[str] = tuple(name for name in CONTROLLERS if name in KNOWN)
+    controllers: Sequence[str] = CONTROLLERS
     studies: Sequence[str] = STUDIES
     seeds: int | None = None  # None: each task's own number
     quick: bool = False
@@ -84,9 +83,8 @@ def make_cells(request: Request) -> list[Cell]:
     Every task is loaded once: one that cannot be is an error before anything runs.
     """
     for name in request.controllers:
-        if name not in CONTROLLERS or name not in KNOWN:
-            allowed = [known for known in CONTROLLERS if known in KNOWN]
-            raise ConfigError(f'--controllers: {unknown("controller", name, allowed)}')
+        if name not in CONTROLLERS:
+            raise ConfigError(f'--controllers: {unknown("controller", name, CONTROLLERS)}')
     for name in request.studies:
         if name not in STUDIES:
             raise ConfigError(f'--studies: {unknown("study", name, STUDIES)}')
@@ -117,7 +115,7 @@ def seeds_of(request: Request, task: str) -> range:
 
 
 def _success(request: Request, task: Task, text: str) -> list[Cell]:
-    if WRONG in request.controllers and not getattr(task.simulation, 'wrong', None):
+    if WRONG in request.controllers and not task.simulation.wrong:
         raise ConfigError(
             f'{task.name}: controller {WRONG!r} needs a wrong model in the task file '
             '(simulation: wrong: {name: value})'

@@ -73,8 +73,7 @@ def _row(cell: Cell, task: Task, run: Run, compute_s: float) -> Row:
         parameters=rows.estimates(task, trace.truth, beliefs[-1][1]),
         course=course,
         attempts=tuple(
-            Attempt(float(one.ended), bool(one.reached), bool(one.lost))
-            for one in getattr(trace, 'attempts', ())
+            Attempt(float(one.ended), bool(one.reached), bool(one.lost)) for one in trace.attempts
         ),
         diverged=trace.diverged,
         degenerate=trace.degenerate,

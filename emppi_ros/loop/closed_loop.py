@@ -142,7 +142,7 @@ class ClosedLoop:
             return  # nothing measured yet: the robot stays at rest
         began = time.perf_counter()
         try:
-            seen = self.estimator.tracks(stamp)
+            seen = self.estimator.seen(stamp)
             plan, info = self.planner.cycle(state, stamp, start, self._commands, seen)
         except AllDivergedError:
             self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts

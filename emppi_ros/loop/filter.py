@@ -83,10 +83,8 @@ class Filter:
         """
         self._ensemble.write(self.belief.theta)
         last = self._last
-        self._last = (
-            stamp,
-            articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen),
-        )
+        fitted = articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen)
+        self._last = (stamp, fitted)
         if last is None or not 0.0 < stamp - last[0] <= _LONGEST_S:
             return None
         if not self._task.parameters:
@@ -105,7 +103,7 @@ class Filter:
             self._reinject()
             self._last = (stamp, moment.estimated)
             return Update(0.0, True, True)
-        corrected = self._correct(predicted, moment, stamp - last[0])
+        corrected = self._correct(predicted, moment, fitted, stamp - last[0])
         if parents is not None:
             corrected = State(corrected.qpos[parents], corrected.qvel[parents])
         self._last = (stamp, corrected)
@@ -147,7 +145,7 @@ class Filter:
             errors.append(PoseError(item.qvel, *articulation.residuals(joints, q, seen[name])))
         return errors
 
-    def _correct(self, predicted: State, moment: Moment, interval: float) -> State:
+    def _correct(self, predicted: State, moment: Moment, fitted: State, interval: float) -> State:
         """
         Return where each particle goes on from: joints as measured, its object near its own.
 
@@ -157,7 +155,6 @@ class Filter:
         (the steady state of a Kalman filter per particle); a gain of 1 is the paper's.
         """
         count = len(predicted.qpos)
-        fitted = articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
         gain = self._config.object_gain
         if gain == 1.0:

@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.loop.held import ROUNDING_S, Held
 from emppi_ros.loop.trace import Attempt, Trace
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-_ROUNDING_S = 1e-9
 
 
 class Judge:
@@ -17,22 +17,21 @@ class Judge:
     def __init__(self, task: Task, trace: Trace, rng: np.random.Generator) -> None:
         """Wait for the first success; targets are drawn from `rng`."""
         self._task, self._trace, self._rng = task, trace, rng
-        self._began, self._since = 0.0, np.inf
+        self._began, self._held = 0.0, Held()
         self._target = Rotation.identity()
 
     def judge(self, error: float, lost: bool, now: float) -> bool:
         """Return whether an attempt has ended, given the length of the success residual."""
         success, targets = self._task.file.success, self._task.file.targets
-        self._since = min(self._since, now) if error < success.below else np.inf
-        reached = now - self._since >= success.hold_s - _ROUNDING_S
+        reached = self._held.note(error < success.below, now, success.hold_s)
         if reached and self._trace.success_time is None:
             self._trace.success_time = now
         if targets is None:
             return False
-        if not (reached or lost or now - self._began >= targets.attempt_s - _ROUNDING_S):
+        if not (reached or lost or now - self._began >= targets.attempt_s - ROUNDING_S):
             return False
         self._trace.attempts.append(Attempt(self._began, now, reached, lost))
-        self._began, self._since = now, np.inf
+        self._began, self._held = now, Held()
         return True
 
     def next_target(self) -> Array:

@@ -1,9 +1,8 @@
 """Which stage of its task a run is in, judged by what was measured."""
 
-import math
-
 import mujoco
 
+from emppi_ros.loop.held import Held
 from emppi_ros.model.ensemble import State
 from emppi_ros.tasks.bound import Bound, length
 from emppi_ros.tasks.stages import BoundStage
@@ -16,7 +15,7 @@ class Staging:
     def __init__(self, task: Task) -> None:
         """Begin."""
         self._task, self._data = task, mujoco.MjData(task.model)
-        self._index, self._since = 0, math.inf
+        self._index, self._held = 0, Held()
 
     @property
     def stage(self) -> BoundStage:
@@ -33,13 +32,12 @@ class Staging:
         if back_above is not None:
             before = self._task.stages[self._index - 1]
             if self._error(before.until) > back_above:
-                self._index, self._since = self._index - 1, math.inf
+                self._index, self._held = self._index - 1, Held()
                 return self.stage
         if until is not None:
             near = self._error(self.stage.until) < until.below
-            self._since = min(self._since, stamp) if near else math.inf
-            if stamp - self._since >= until.hold_s - 1e-9:
-                self._index, self._since = self._index + 1, math.inf
+            if self._held.note(near, stamp, until.hold_s):
+                self._index, self._held = self._index + 1, Held()
         return self.stage
 
     def _error(self, residual: Bound | None) -> float:

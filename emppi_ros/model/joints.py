@@ -74,12 +74,11 @@ def motion(
 
 def kinds(
     model: mujoco.MjModel, parameters: Sequence[Parameter], joint: Joint, theta: Array
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.intp]:
     """Return what kind of joint each model has (M,): the axis of its choice, or hinge or slide."""
     if joint.choice is not None:
-        last = len(parameters[joint.choice].choices) - 1
-        return np.minimum(theta[:, joint.choice].astype(np.int64), last)
-    return motion(model, parameters, joint, theta).hinge.astype(np.int64)
+        return registry.chosen(parameters[joint.choice], theta[:, joint.choice])
+    return motion(model, parameters, joint, theta).hinge.astype(np.intp)
 
 
 def first_beyond(

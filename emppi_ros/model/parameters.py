@@ -132,7 +132,7 @@ def _unit_axes(
             continue
         index = scene.find(nominal, 'joint', parameter.of)
         if parameter.choices:
-            axes[index] = np.array(parameter.choices)[_choice(parameter, theta[:, column])]
+            axes[index] = np.array(parameter.choices)[chosen(parameter, theta[:, column])]
             continue
         rows = np.tile(nominal.jnt_axis[index], (len(theta), 1))
         axes.setdefault(index, rows)[:, parameter.element] = theta[:, column]
@@ -145,7 +145,7 @@ def _unit_axes(
     return axes
 
 
-def _choice(parameter: Parameter, values: Array) -> npt.NDArray[np.intp]:
+def chosen(parameter: Parameter, values: Array) -> npt.NDArray[np.intp]:
     """Return which of a parameter's choices its values mean."""
     return np.minimum(values.astype(np.intp), len(parameter.choices) - 1)
 

@@ -81,7 +81,7 @@ class Commanding:
         commander.disarm()
         began, rests = time.monotonic(), 0
         while commander.ready and rests < _RESTS and time.monotonic() - began < _LONGEST_BRAKING_S:
-            time.sleep(1.0 / self._config.rate_hz)
+            time.sleep(self._period)
             self._command(commander)
             rests += commander.resting
         self.commander = None
@@ -175,7 +175,7 @@ class Commanding:
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
         if commander.is_behind(now) or self.backend.is_late(now):
-            before = now - 1.0 / self._config.rate_hz
+            before = now - self._period
             alone = self.backend.resume(before)
             if alone is not None:
                 commander.resume(before, alone)

@@ -149,7 +149,7 @@ class PlannerNode(ManagedNode):
         state = self.inputs.estimator.state(stamp)
         self._planner.believe(belief)
         start = moment + self._period
-        seen = self.inputs.estimator.tracks(stamp)
+        seen = self.inputs.estimator.seen(stamp)
         before = self._planner.stage
         plan, info = self._planner.cycle(state, stamp, start, self._commands, seen)
         if self._planner.stage is not before:

@@ -14,6 +14,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros import weights
 from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.loop.held import Held
 from emppi_ros.nodes import cloud, convert, qos
 from emppi_ros.nodes.inputs import APPLIED, Inputs
 from emppi_ros.nodes.planner import BELIEF
@@ -44,7 +45,7 @@ class Recorder:
         self.belief: Belief | None = None
         self.success_time: float | None = None
         self.started: float | None = None
-        self._below_since: float | None = None
+        self._held = Held()
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._first: dict[str, str] = {}
 
@@ -100,16 +101,9 @@ class Recorder:
         error = self._task.error(self._task.model, self._data)
         for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
             self._rows[name].append(value)
-        self._judge(time, error)
-
-    def _judge(self, time: float, error: float) -> None:
         success = self._task.file.success
-        if not error < success.below:
-            self._below_since = None
-            return
-        if self._below_since is None:
-            self._below_since = time
-        if time - self._below_since >= success.hold_s and self.success_time is None:
+        reached = self._held.note(error < success.below, time, success.hold_s)
+        if reached and self.success_time is None:
             self.success_time = time
 
     def _take_belief(self, message: PointCloud2) -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from emppi_ros.model import scene
 from emppi_ros.tasks.binding import BoundObject
+from emppi_ros.tasks.places import PLACES, locate
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -49,11 +50,8 @@ def _target(task: Task, qpos: Array) -> Array | None:
     data = mujoco.MjData(task.model)
     data.qpos[:] = qpos
     mujoco.mj_kinematics(task.model, data)
-    name = str(success['to']).rpartition(':')[2]
-    for kind, field in (('site', 'site_xpos'), ('body', 'xpos'), ('geom', 'geom_xpos')):
-        if name in filter(None, scene.names(task.model, kind)):
-            return getattr(data, field)[scene.find(task.model, kind, name)][:2].copy()
-    return None
+    kind, index = locate(task.model, str(success['to']))
+    return getattr(data, PLACES[kind])[index][:2].copy()
 
 
 def _outline(task: Task, item: BoundObject, pose: Array) -> Array | None:

@@ -92,8 +92,7 @@ def spread(task: Task, ensemble: Ensemble, state: State, seen: Mapping[str, Trac
         return state
     qpos, qvel = (np.tile(row, (ensemble.models, 1)) for row in state)
     for name, track in seen.items():
-        if (item := task.jointed.get(name)) is None:
-            continue
+        item = task.jointed[name]
         joints = of_models(ensemble, item)
         qpos[:, item.qpos], qvel[:, item.qvel] = fit(item, joints, track)
     return State(qpos, qvel)

@@ -86,38 +86,43 @@ class Estimator:
     def state(self, stamp: float) -> State:
         """Return the estimated state at a time close to the last measurements."""
         task = self._task
-        seen = self.tracks(stamp)
+        self._check_tracked()
         start = task.start()
         joints = self._joints.interpolate(stamp)
         count = len(task.robot.joints)
         start.qpos[task.map.qpos], start.qvel[task.map.qvel] = joints[:count], joints[count:]
         for name, item in task.objects.items():
-            qpos, qvel = tracking.state(seen[name])
+            qpos, qvel = tracking.state(self._track(name, stamp))
             start.qpos[item.qpos : item.qpos + 7] = qpos
             start.qvel[item.qvel : item.qvel + 6] = qvel
         for name, hung in task.jointed.items():
             joint = articulation.nominal(task.model, hung)
-            (q,), (speed,) = articulation.fit(hung, joint, seen[name])
+            (q,), (speed,) = articulation.fit(hung, joint, self._track(name, stamp))
             start.qpos[hung.qpos], start.qvel[hung.qvel] = q, speed
         return start
 
     def moment(self, stamp: float, name: str = '', pose: Pose | None = None) -> Moment:
         """Return measurement and estimate at a time at which an object's pose was measured."""
-        estimated, seen = self.state(stamp), self.tracks(stamp)
+        estimated, seen = self.state(stamp), self.seen(stamp)
         measured = estimated
         if name in self._task.objects and pose is not None:
             measured = with_pose(estimated, self._task.objects[name], pose)
         if name in self._task.jointed and pose is not None:
             seen[name] = tracking.at_pose(seen[name], pose)
-        return Moment(measured, estimated, {n: seen[n] for n in self._task.jointed})
+        return Moment(measured, estimated, seen)
 
-    def tracks(self, stamp: float) -> dict[str, Track]:
-        """Return the estimated motion of every tracked object at a time."""
-        settings = self._task.tracked
-        missing = [name for name in settings if name not in self._tracks]
+    def seen(self, stamp: float) -> dict[str, Track]:
+        """Return the estimated motion of every jointed object at a time."""
+        self._check_tracked()
+        return {name: self._track(name, stamp) for name in self._task.jointed}
+
+    def _check_tracked(self) -> None:
+        missing = [name for name in self._task.tracked if name not in self._tracks]
         if missing:
             raise StaleInputError(f'no pose received yet of: {", ".join(missing)}')
-        return {n: tracking.predict(settings[n], self._tracks[n], stamp) for n in settings}
+
+    def _track(self, name: str, stamp: float) -> Track:
+        return tracking.predict(self._task.tracked[name], self._tracks[name], stamp)
 
 
 def with_pose(state: State, item: BoundObject, pose: Pose) -> State:

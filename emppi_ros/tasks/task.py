@@ -64,6 +64,8 @@ class Task:
                 self.jointed[name] = bind_jointed(self.model, name, settings)
             else:
                 self.objects[name] = bind_free(self.model, name, settings)
+        # the objects whose poses a tracker reports, of every kind
+        self.tracked = {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
         self.stages = bind_stages(self.model, file)
         self.success: Bound = bind_residual(self.model, file.success.residual, 'success: residual')
         self.lost: Bound | None = None
@@ -80,11 +82,6 @@ class Task:
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
-
-    @property
-    def tracked(self) -> dict[str, TrackedObject]:
-        """The objects whose poses a tracker reports, of every kind."""
-        return {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
 
     @property
     def target(self) -> int | None:

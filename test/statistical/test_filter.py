@@ -64,7 +64,7 @@ def _filter(seed, resampling):
         predicted = ensemble.predict(rest, np.array([[force]]), 0.01)
         seen = State(np.zeros(1), np.array([y]))
         belief = particles.reweight(
-            belief, likelihood.log_likelihood(config, model, predicted, seen)
+            belief, likelihood.log_likelihoods(config, model, predicted, seen).sum(axis=1)
         )
         belief, parents = particles.resample(resampling, [GAIN], belief, rng)
         resampled += parents is not None

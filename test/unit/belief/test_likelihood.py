@@ -11,7 +11,6 @@ import scipy.stats
 from emppi_ros.belief.likelihood import (
     LikelihoodConfig,
     PoseError,
-    log_likelihood,
     log_likelihoods,
     residuals,
 )
@@ -41,7 +40,7 @@ def _scipy(qpos):
 
 def test_differences_of_log_likelihoods_are_those_of_normal_densities(block, rng):
     predicted, measured = _random(block, rng, M), _random(block, rng)
-    ours = log_likelihood(ALL, block, predicted, measured)
+    ours = log_likelihoods(ALL, block, predicted, measured).sum(axis=1)
     expected = np.zeros(M)
     for m in range(M):
         turn = (_scipy(measured.qpos).inv() * _scipy(predicted.qpos[m])).as_rotvec()
@@ -62,7 +61,7 @@ def test_differences_of_log_likelihoods_are_those_of_normal_densities(block, rng
 def test_what_is_null_does_not_count(block, rng, name):
     predicted, measured = _random(block, rng, M), _random(block, rng)
     only = LikelihoodConfig(**{name: 0.1})
-    value = log_likelihood(only, block, predicted, measured)
+    value = log_likelihoods(only, block, predicted, measured).sum(axis=1)
     column = {
         'joint_position_sd': predicted.qpos[:, :1] - measured.qpos[:1],
         'joint_velocity_sd': predicted.qvel[:, :1] - measured.qvel[:1],
@@ -98,9 +97,9 @@ def test_a_prediction_that_is_not_finite_is_impossible_and_touches_no_other(
     block, rng, config, bad, where
 ):
     predicted, measured = _random(block, rng, M), _random(block, rng)
-    before = log_likelihood(config, block, predicted, measured)
+    before = log_likelihoods(config, block, predicted, measured).sum(axis=1)
     getattr(predicted, where[0])[3, where[1]] = bad
-    value = log_likelihood(config, block, predicted, measured)
+    value = log_likelihoods(config, block, predicted, measured).sum(axis=1)
     assert value[3] == -np.inf
     assert np.array_equal(np.delete(value, 3), np.delete(before, 3))
 

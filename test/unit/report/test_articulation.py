@@ -17,17 +17,6 @@ THETA = np.array([[0.0, 0.0, 1.0, 0.0, 0.1, 0.0]])
 PLACE, LENGTH = np.array([0.3, 0.1, 0.2]), 0.3
 
 
-def can_render():
-    try:
-        video.check_renderer()
-    except video.RenderError:
-        return False
-    return True
-
-
-renders = pytest.mark.skipif(not can_render(), reason='no off-screen rendering on this machine')
-
-
 @pytest.fixture(scope='module')
 def drawer():
     """Return the task of which nobody knows whether it is a drawer."""
@@ -99,7 +88,7 @@ def test_the_kinds_of_a_joint_have_names(make_task, drawer):
     assert articulation.opened(make_task('slider')) == []
 
 
-@renders
+@pytest.mark.usefixtures('renderer')
 def test_an_arrow_is_drawn_as_long_as_it_is():
     xml = '<mujoco><visual><global offwidth="200" offheight="100"/></visual><worldbody/></mujoco>'
     model = mujoco.MjModel.from_xml_string(xml)
@@ -118,7 +107,7 @@ def test_an_arrow_is_drawn_as_long_as_it_is():
     assert seen[0][1] - seen[0][0] > 40
 
 
-@renders
+@pytest.mark.usefixtures('renderer')
 def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path):
     (path,) = axes.write_all(*run, tmp_path, 'articulation_x', 'abc')
     assert path.name == 'articulation_x.png' and axes.source_of(path) == 'abc'
@@ -128,7 +117,7 @@ def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path
     assert axes.source_of(tmp_path / 'other.png') is None
 
 
-@renders
+@pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('moved', [0, 1])
 def test_only_particles_that_weigh_something_are_seen(run, moved):
     task, record = run
@@ -160,7 +149,7 @@ def test_there_is_no_picture_without_a_belief_or_an_open_joint(run, make_task, t
     )
 
 
-@renders
+@pytest.mark.usefixtures('renderer')
 def test_states_are_shown_by_the_true_model(run):
     task, record = run
     model = video.true_model(task, record)

@@ -17,17 +17,6 @@ from emppi_ros.report.recording import Recording
 from emppi_ros.tasks.task import Task, load_task
 
 
-def can_render() -> bool:
-    try:
-        video.check_renderer()
-    except video.RenderError:
-        return False
-    return True
-
-
-renders = pytest.mark.skipif(not can_render(), reason='no off-screen rendering on this machine')
-
-
 @pytest.fixture(scope='module', params=['panda_push', 'cartpole_swingup'])
 def run(request: pytest.FixtureRequest) -> tuple[Task, Recording]:
     task = load_task(request.param)
@@ -61,7 +50,7 @@ def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
     assert len(plots.write_all(task, record, tmp_path)) == 3
 
 
-@renders
+@pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('name', ['a.mp4', 'a.gif'])
 def test_a_video_lasts_as_long_as_the_run(
     name: str, run: tuple[Task, Recording], tmp_path: Path
