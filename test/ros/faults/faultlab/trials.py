@@ -163,7 +163,8 @@ def _break(graph, fault, rng):
     elif name.startswith('stop'):
         os.kill(graph.planner.pid, signal.SIGSTOP)
         graph.listen(1e-3 * float(name.split()[1]))
-        since = _starts(graph.plans)[-1]  # all that were sent before it goes on have arrived
+        # it may be stopped while it sends one, after the bridge has got it and before we do
+        since = graph.good_plan.value
         os.kill(graph.planner.pid, signal.SIGCONT)
         return since, broken
     elif fault.breaks == 'planner':
@@ -180,11 +181,6 @@ def _mend(graph, fault, speeds):
     if fault.breaks == 'planner' and fault.code:
         graph.tell('go', speeds)
     graph.tell_robot('ok')
-
-
-def _starts(plans):
-    stamps = [one.message.header.stamp for one in plans]
-    return [stamp.sec + 1e-9 * stamp.nanosec for stamp in stamps]
 
 
 class _Times(NamedTuple):
