@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from emppi_ros.config import key, positive
-from emppi_ros.errors import ConfigError
+from emppi_ros.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.tasks.bound import Bound
 from emppi_ros.tasks.directions import Behind, Rotation, Tilt
@@ -137,6 +137,45 @@ class Control:
         return Bound(('ctrl',), lambda f: f['ctrl'])
 
 
+@dataclass(frozen=True)
+class FollowingError:
+    """
+    Velocities of joints minus those that their servos are told [rad/s or m/s].
+
+    What resists the robot shows here: the bridge takes a large one for a collision, and stops.
+    """
+
+    joints: tuple[str, ...] = key((), doc='none: all that have a velocity servo')
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        """Find the joints' velocity servos."""
+        servos = {
+            scene.names(model, 'joint')[model.actuator_trnid[i, 0]]: i
+            for i in range(model.nu)
+            if _is_velocity_servo(model, i)
+        }
+        if not servos:
+            raise SceneError('no joint has a velocity servo')
+        for name in self.joints:
+            if name not in servos:
+                raise SceneError(f'joints: {unknown("joint with a velocity servo", name, servos)}')
+        actuators = [servos[name] for name in self.joints or servos]
+        dofs = model.jnt_dofadr[model.actuator_trnid[actuators, 0]]
+        return Bound(('qvel', 'ctrl'), lambda f: f['qvel'][..., dofs] - f['ctrl'][..., actuators])
+
+
+def _is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
+    """Return whether an actuator's force is a gain times (command - velocity) of one joint."""
+    bias = model.actuator_biasprm[actuator, :3]
+    servo: bool = (
+        model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT.value
+        and model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE.value
+        and np.array_equal(bias, [0.0, 0.0, -model.actuator_gainprm[actuator, 0]])
+    )
+    return servo
+
+
 RESIDUALS: dict[str, type] = {
     'distance': Distance,
     'height': Height,
@@ -149,4 +188,5 @@ RESIDUALS: dict[str, type] = {
     'joint_velocity': JointVelocity,
     'sensor': Sensor,
     'control': Control,
+    'following_error': FollowingError,
 }

@@ -83,7 +83,7 @@ ARM_CASES = {
 
 def test_every_residual_is_tested():
     named = {data.get('residual', name) for name, (data, _) in (BLOCK_CASES | ARM_CASES).items()}
-    assert named | {'rotation'} == set(RESIDUALS)
+    assert named | {'rotation', 'following_error'} == set(RESIDUALS)
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -118,6 +118,38 @@ def test_a_residual_of_joints_and_sensors_is_what_mujoco_says(two_link, name, se
     np.testing.assert_allclose(
         _value(two_link, state, {'residual': name, **data}), expected(state), rtol=0, atol=1e-14
     )
+
+
+@pytest.fixture
+def servos():
+    """Return a model whose two joints are moved by velocity servos, and by other actuators."""
+    return mujoco.MjModel.from_xml_string("""<mujoco>
+      <worldbody><body><joint name="a"/><geom size="0.1"/>
+        <body pos="1 0 0"><joint name="b" axis="0 1 0"/><geom size="0.1"/></body></body>
+      </worldbody>
+      <actuator>
+        <motor joint="a"/><velocity joint="b" kv="3"/><position joint="a" kp="5" kv="2"/>
+        <velocity joint="a" kv="7"/>
+      </actuator></mujoco>""")
+
+
+@pytest.mark.parametrize(('joints', 'rows'), [([], [1, 3]), (['b'], [1]), (['a', 'b'], [3, 1])])
+def test_the_following_error_is_what_a_servo_pushes_against(servos, joints, rows):
+    state = _state(servos)
+    found = _value(servos, state, {'residual': 'following_error', 'joints': joints})
+    gains = servos.actuator_gainprm[rows, 0]
+    # a force is gain (command - velocity): one product and one sum of numbers of order 10
+    np.testing.assert_allclose(found, -state.actuator_force[rows] / gains, rtol=0, atol=1e-14)
+
+
+def test_a_following_error_without_a_velocity_servo_says_which_joints_have_one(servos, two_link):
+    for model, joints, words in (
+        (servos, ['c'], "joints: unknown joint with a velocity servo 'c'.*available: a, b"),
+        (two_link, ['elbow'], 'no joint has a velocity servo'),
+        (two_link, [], 'no joint has a velocity servo'),
+    ):
+        with pytest.raises(SceneError, match=words):
+            bind_residual(model, {'residual': 'following_error', 'joints': joints}, 'here')
 
 
 def test_joint_angle_is_periodic_in_its_size(two_link):
