@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from emppi_ros import config
+from emppi_ros.bench import published
 from emppi_ros.control.risk import MEASURES
 from emppi_ros.errors import ConfigError, unknown
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -24,8 +25,8 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK = STUDIES = (
-    'success', 'learning', 'ablation', 'calibration', 'risk',
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
@@ -98,6 +99,8 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _success(request, task, text)
         if LEARNING in request.studies:
             cells += _learning(request, task, text)
+        if PUBLISHED in request.studies and task.name in published.PAPER:
+            cells += _published(request, task, text)
         if task.name == STUDIED:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
@@ -135,6 +138,17 @@ def _learning(request: Request, task: Task, text: str) -> list[Cell]:
     longer = changed(text, {'duration_s': min(seconds, QUICK_S) if request.quick else seconds})
     return [
         Cell(LEARNING, task.name, LEARNER, seed, longer) for seed in seeds_of(request, task.name)
+    ]
+
+
+def _published(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of runs by the paper's own hyper-parameters."""
+    theirs = changed(text, published.changes(task.file))
+    return [
+        Cell(PUBLISHED, task.name, controller, seed, theirs)
+        for seed in seeds_of(request, task.name)
+        for controller in (LEARNER, ORACLE)
+        if controller in request.controllers
     ]
 
 

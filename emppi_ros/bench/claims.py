@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.bench.cells import LEARNER, ORACLE, WRONG
-from emppi_ros.bench.summary import KNOWN, STEPS, Fall, Kind, Summary
+from emppi_ros.bench.measures import KNOWN, Fall, Kind
+from emppi_ros.bench.summary import STEPS, Summary
 from emppi_ros.model.joints import MOVED_M
 
 FIRST_RUN = 0.9  # of first runs succeed
@@ -62,6 +63,12 @@ def judge(summary: Summary) -> list[Verdict]:
         )
         verdicts.append(_of_fall(task, claim, learning.fall))
     return verdicts
+
+
+def judge_published(summary: Summary) -> list[Verdict]:
+    """Return a verdict on the same claims by the paper's own hyper-parameters."""
+    nothing = summary._replace(in_steps={}, kinds={}, learning={})
+    return judge(nothing._replace(success=summary.published, fall=summary.published_fall))
 
 
 def _of_fall(task: str, claim: str, fall: Fall) -> Verdict:

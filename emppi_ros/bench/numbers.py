@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from emppi_ros.bench.measures import Fall, Kind, Learning
 from emppi_ros.bench.statistics import Mean, Share
-from emppi_ros.bench.summary import Fall, Kind, Learning, Summary
+from emppi_ros.bench.summary import Summary
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
             return {**value._asdict(), 'known': words(value.known)}
         return value._asdict() if isinstance(value, Mean) else value
 
-    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms')
+    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
     return {
         **{
             name: {

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emppi_ros.bench import claims, settings
-from emppi_ros.bench.cells import CONTROLLERS, RISK_MEASURES, RISK_SIZE, Cell
+from emppi_ros.bench.cells import CONTROLLERS, LEARNER, ORACLE, RISK_MEASURES, RISK_SIZE, Cell
 from emppi_ros.bench.claims import Verdict
+from emppi_ros.bench.measures import Outcome
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.statistics import Share
-from emppi_ros.bench.summary import Outcome, Summary
+from emppi_ros.bench.summary import Summary
 from emppi_ros.model.joints import MOVED_M
 
 NAME = 'results.md'
@@ -82,6 +83,15 @@ def write(
         parts += ['## Ablation', 'Success of EMPPI on the cart-pole.', _ablation(summary)]
     if summary.risk:
         parts += ['## Risk', *_risk(summary.risk)]
+    if summary.published:
+        parts += [
+            "## The paper's own hyper-parameters",
+            'The same tasks by Table I and Algorithm 1: N, K, T, Sigma and lambda of the table, N '
+            'particles, one variance of the likelihood for all that is compared, resampling '
+            'around the mean, predictions from what was measured, controls held over a step.',
+            _shares(summary.published, (LEARNER, ORACLE)),
+            *_verdicts(claims.judge_published(summary)),
+        ]
     if compared := settings.lines(cells):
         parts += ['## Settings', settings.NOTE, _table(settings.HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]

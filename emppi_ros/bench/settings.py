@@ -1,34 +1,12 @@
 """The settings of our tasks beside the paper's."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from emppi_ros import config
 from emppi_ros.bench.cells import SUCCESS, Cell
+from emppi_ros.bench.published import PAPER, SOURCE
 from emppi_ros.tasks.file import TaskFile
 
-
-class Settings(NamedTuple):
-    """What the planner and the likelihood of a task were told."""
-
-    models: int  # N
-    rollouts: int  # K
-    horizon: int  # T
-    noise_variance: float  # Sigma
-    temperature: float  # lambda
-    likelihood_variance: float
-
-
-SOURCE = 'Abraham et al. 2020, Table I'
-PAPER: Mapping[str, Settings] = {
-    'halfcheetah_backflip': Settings(20, 4, 40, 0.5, 0.1, 0.01),
-    'shadow_dice': Settings(20, 2, 20, 0.8, 0.001, 1.0),
-    'adroit_door': Settings(40, 1, 30, 0.2, 0.8, 0.01),
-    'panda_drawer': Settings(10, 2, 20, 1.0, 0.8, 0.01),
-    'panda_cabinet': Settings(10, 2, 20, 1.0, 0.8, 0.01),
-    'panda_push': Settings(10, 1, 8, 0.08, 0.02, 0.2),
-    'panda_reconfigure': Settings(10, 1, 8, 0.08, 0.02, 0.2),
-}
 NOTE = (
     f"The paper's settings are those of {SOURCE}. T counts each one's own steps. The paper plans "
     'with all of its particles: N is both. Its variance of the likelihood is one number for all '

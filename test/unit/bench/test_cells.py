@@ -4,6 +4,7 @@ import pytest
 
 from emppi_ros.bench import cells
 from emppi_ros.bench.cells import Request, changed, make_cells
+from emppi_ros.bench.published import PAPER
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -71,7 +72,7 @@ def test_the_studies_of_the_cart_pole_come_with_it_alone():
         assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
     assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
     other = make_cells(Request(('panda_drawer',), PAIR, seeds=2))
-    assert {c.study for c in other} == {cells.SUCCESS}
+    assert {c.study for c in other} == {cells.SUCCESS, cells.PUBLISHED}
 
 
 def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
@@ -88,6 +89,27 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
         assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
     few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
     assert len(few) == 2 * len(cells.RISK_MEASURES)
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_drawer'])
+def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
+    found = make_cells(Request((name,), (*PAIR, 'no-update'), (cells.PUBLISHED,), 2))
+    assert [(c.controller, c.seed) for c in found] == [(p, s) for s in (0, 1) for p in PAIR]
+    task, own, table = parse_task(found[0].text), parse_task(task_text(name)), PAPER[name]
+    planner, belief = task.planner, task.belief
+    assert (planner.models, planner.rollouts, planner.horizon) == table[:3]
+    assert belief.particles == planner.models and belief.resampling.scheme == 'gaussian'
+    # the paper's threshold counts rollouts, 0.5 N K
+    least = belief.resampling.ess_fraction * belief.particles
+    assert least == 0.5 * table.models * table.rollouts
+    assert planner.temperature * table.over == pytest.approx(table.temperature, rel=1e-12)
+    compared, ours = (vars(one.belief.likelihood) for one in (task, own))
+    assert {key for key, sd in compared.items() if sd is not None} == {
+        key for key, sd in ours.items() if sd is not None
+    }
+    assert {sd for sd in compared.values() if sd is not None} == {table.likelihood_variance**0.5}
+    for key in ('parameters', 'success', 'duration_s', 'stages', 'cost', 'simulation'):
+        assert getattr(task.file, key) == getattr(own.file, key)
 
 
 def test_learning_has_longer_runs_of_the_learner_alone():

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bench import errors, rows
-from emppi_ros.bench.summary import coverage
+from emppi_ros.bench.measures import coverage
 from emppi_ros.loop.trace import Frame, Trace
 from emppi_ros.model import joints
 from emppi_ros.tasks.task import load_task

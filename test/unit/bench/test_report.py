@@ -51,6 +51,9 @@ def rows(make_row):
             make_row(study=cells.RISK, controller=name, seed=seed, success=hit, time_s=time_s)
         )
     found += [make_row(study=cells.LEARNING, seed=seed) for seed in range(3)]
+    for seed, name in itertools.product(range(4), (cells.LEARNER, cells.ORACLE)):
+        hit = name == cells.ORACLE or seed == 0
+        found.append(make_row(study=cells.PUBLISHED, controller=name, seed=seed, success=hit))
     for seed in range(10):
         mass = Estimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
@@ -89,6 +92,10 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     outcomes = [f'{one.success}; {one.time_s:.2f}' for one in summary.risk['slider'].values()]
     assert f'| slider | {" | ".join(outcomes)} |' in text
     assert '| task | none | mean | cvar | worst |' in text
+    published = text[text.index("## The paper's own hyper-parameters") :]
+    ours, oracle = (summary.published['slider'][name] for name in (cells.LEARNER, cells.ORACLE))
+    assert (ours.count, oracle.count) == (1, 4) and f'| slider | {ours} | {oracle} |' in published
+    assert f'| slider | succeeds like the oracle | **does not hold** | {ours}; with' in published
     assert '8 models x 8 rollouts' in text and '8 to choose among, in place of 64' in text
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench import cells, claims
+from emppi_ros.bench.measures import Fall, coverage, fall, regret
 from emppi_ros.bench.numbers import as_json
 from emppi_ros.bench.statistics import share
-from emppi_ros.bench.summary import Fall, Summary, coverage, fall, regret, summarize
+from emppi_ros.bench.summary import summarize
 from emppi_ros.cli.output import to_json
 
 
@@ -20,7 +21,7 @@ def _shares(**counts):
         for name, n in counts.items()
     }
     learnt = Fall(1.0, 0.01, share([True]))
-    return Summary({'task': found}, {}, {}, {}, {'task': learnt}, {}, {}, {}, {}, {}, {}, {})
+    return summarize([])._replace(success={'task': found}, fall={'task': learnt})
 
 
 def test_regret_is_paired_by_seed_whatever_the_order(make_row):
