@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test fuzz lint bench faults conformance soak clean
+.PHONY: help install demo test fuzz lint bench paper faults conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,6 +18,7 @@ help:
 	@echo "make lint      ruff: rules and format"
 	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
 	@echo "make bench     the planner against bare physics"
+	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and what it costs"
 
@@ -45,6 +46,13 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
+
+# goes on where it was stopped
+paper: $(STAMP)
+	$(BIN)/emppi bench paper --out out/paper
+	mkdir -p docs/results
+	cp out/paper/*.png out/paper/*.csv docs/results
+	sed 's#](\([a-z_]*[.]png\))#](results/\1)#' out/paper/results.md > docs/results.md
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
