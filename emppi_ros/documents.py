@@ -63,12 +63,10 @@ _Loader.add_implicit_resolver(
 _MISFITS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
-def parse(text: str, where: str) -> dict[str, Any]:
+def parse(text: str, where: str, most: int = MAX_BYTES) -> dict[str, Any]:
     """Return the mapping in a YAML text; `where` names its source in errors."""
-    if len(text) > MAX_BYTES:
-        raise ConfigError(
-            f'{where}: more than {MAX_BYTES} characters; a task file has a few thousand'
-        )
+    if len(text) > most:
+        raise ConfigError(f'{where}: more than {most} characters; a task file has a few thousand')
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -112,11 +110,11 @@ def located(error: EmppiError, where: str, data: object) -> EmppiError:
     return type(error)(f'{where}: {line}{text}')
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
     """Return the mapping in a YAML file."""
     try:
         with path.open(encoding='utf-8') as file:
-            text = file.read(MAX_BYTES + 1)  # and no more, whatever it is
+            text = file.read(most + 1)  # and no more, whatever it is
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
-    return parse(text, str(path))
+    return parse(text, str(path), most)

@@ -13,6 +13,7 @@ from launch import LaunchDescription
 ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
     'robot': ('', "name or path of a robot, in place of the task's own"),
+    'prior': ('', "prior in config/priors, or path; the task's own if empty"),
     'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
@@ -55,6 +56,7 @@ def generate_launch_description() -> LaunchDescription:
             robot=texts['robot'],
             seed=ParameterValue(told['seed'], value_type=int),
             backend=texts['backend'],
+            prior=texts['prior'],
             hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
         )
     ]

@@ -13,7 +13,6 @@ from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
 _DRAWS = 10_000  # a truncated prior that yields nothing in so many draws has no mass
-_MANY = 10_000  # draws tell quantiles of 0.001 to a tenth of a standard deviation or so
 
 
 @dataclass(frozen=True)
@@ -85,20 +84,6 @@ def sample(
         for parameter, prior in zip(parameters, priors, strict=True)
     ]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
-
-
-def mean(parameters: Sequence[Parameter], priors: Sequence[Prior]) -> Array:
-    """Return the mean (P,) of priors within their parameters' bounds, from many draws."""
-    return _many(parameters, priors).mean(axis=0)
-
-
-def bounds(parameters: Sequence[Parameter], priors: Sequence[Prior], tail: float) -> Array:
-    """Return quantiles (2, P) that leave out a tail at either end, from many draws."""
-    return np.quantile(_many(parameters, priors), [tail, 1.0 - tail], axis=0)
-
-
-def _many(parameters: Sequence[Parameter], priors: Sequence[Prior]) -> Array:
-    return sample(parameters, priors, _MANY, np.random.default_rng(0))
 
 
 def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:

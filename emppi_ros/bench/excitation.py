@@ -8,7 +8,6 @@ for only then must a 90 % interval hold 90 % of them.
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import prior
 from emppi_ros.belief.particles import Belief
 from emppi_ros.loop.filter import Filter
 from emppi_ros.loop.trace import Trace
@@ -26,7 +25,7 @@ WAVES, LOWEST_HZ, HIGHEST_HZ = 4, 0.5, 3.0
 
 def excite(task: Task, seed: int) -> tuple[Trace, Belief]:
     """Return what was learned of a robot under random smooth commands, and the prior."""
-    (truth,) = prior.sample(task.parameters, task.priors, 1, np.random.default_rng([seed, 0]))
+    (truth,) = task.prior.sample(1, np.random.default_rng([seed, 0]))
     trace, robot = Trace(truth), SimulatedRobot(task, truth, seed)
     belief = Filter(task, np.random.default_rng([seed, 2]))
     before = belief.belief

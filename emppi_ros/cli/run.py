@@ -38,6 +38,13 @@ def add_commands(commands: Any) -> None:
         help='a hidden true parameter, else drawn from the seed; may be repeated',
     )
     parser.add_argument(
+        '--prior',
+        metavar='FILE',
+        default='',
+        help="where the belief starts, in place of the task's own priors: a name in "
+        'config/priors, or a YAML file',
+    )
+    parser.add_argument(
         '--duration', metavar='S', type=output.duration, help="simulated seconds (the task's own)"
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
@@ -51,6 +58,8 @@ def run(options: argparse.Namespace) -> None:
     if options.video is not None:
         reporting.check_video(options.video)
     task = load_task(options.task)
+    if options.prior:
+        task = task.with_prior(options.prior)
     loop = ClosedLoop(task, options.seed, options.controller, output.assignments(options.truth))
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:

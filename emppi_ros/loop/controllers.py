@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import prior
 from emppi_ros.errors import ConfigError, unknown
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.tasks.task import Task
@@ -22,7 +21,7 @@ def single_model(task: Task, controller: str, truth: Array) -> Array | None:
         return nominal_values(task.parameters, task.model)
     if controller not in ('mppi-mean', 'mppi-wrong'):
         return None
-    values = prior.mean(task.parameters, task.priors)
+    values = task.prior.mean()
     if controller == 'mppi-wrong':
         if not task.simulation.wrong:
             raise ConfigError(f'{task.where}: simulation: wrong: names no wrong value')

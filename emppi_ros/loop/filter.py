@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros import weights
-from emppi_ros.belief import blocks, likelihood, particles, prior
+from emppi_ros.belief import blocks, likelihood, particles
 from emppi_ros.belief.likelihood import PoseError
 from emppi_ros.belief.particles import Belief, Indices
 from emppi_ros.errors import DegenerateWeightsError
@@ -47,9 +47,7 @@ class Filter:
 
     def reset(self) -> None:
         """Forget all that was learned: particles from the prior again."""
-        theta = prior.sample(
-            self._task.parameters, self._task.priors, self._config.particles, self._rng
-        )
+        theta = self._task.prior.sample(self._config.particles, self._rng)
         self.belief: Belief = particles.uniform(theta)
         self._last = None
 
@@ -126,8 +124,8 @@ class Filter:
     def _reinject(self) -> None:
         """Draw every other particle from the prior again; one wrong measurement costs but half."""
         theta = self.belief.theta.copy()
-        task, rows = self._task, slice(None, None, 2)
-        theta[rows] = prior.sample(task.parameters, task.priors, len(theta[rows]), self._rng)
+        rows = slice(None, None, 2)
+        theta[rows] = self._task.prior.sample(len(theta[rows]), self._rng)
         self.belief = particles.uniform(theta)
 
     def _predict(self, last: tuple[float, State], stamp: float, commands: Commands) -> State:

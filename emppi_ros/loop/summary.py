@@ -18,6 +18,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         'task': task.name,
         'controller': controller,
         'seed': seed,
+        **({'prior': task.prior.describe()} if task.prior.file else {}),
         'success': trace.success,
         'time_s': round(trace.success_time or loop.robot.time, 3),
         'steps': len(trace.plan_s),
@@ -30,7 +31,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
                 'sd': float(sd[i]),
                 'true': float(trace.truth[i]),
                 'out_of_prior': bool(
-                    not task.prior_range[0, i] <= mean[i] <= task.prior_range[1, i]
+                    not task.prior.range[0, i] <= mean[i] <= task.prior.range[1, i]
                 ),
             }
             for i, parameter in enumerate(task.parameters)

@@ -26,7 +26,7 @@ from emppi_ros.nodes import cloud, process, qos
 from emppi_ros.nodes.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode, StageTopic
 from emppi_ros.nodes.inputs import Inputs
-from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.nodes.parameters import Believing, declare_all
 from emppi_ros.nodes.polling import Loop
 from emppi_ros.state.estimator import Moment
 from emppi_ros.state.tracking import Pose
@@ -50,13 +50,16 @@ class BeliefNode(FollowingNode):
         """Wait for the task."""
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # between learning and a reset
-        self._seed = declare_all(self, Seeded).seed
+        self._settings = declare_all(self, Believing)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
 
     def setup(self) -> None:
         """Take the task; draw particles from its prior."""
         self.task = self.follow.take()
-        self._filter = Filter(self.task, np.random.default_rng([self._seed, 2]))
+        if self._settings.prior:
+            self.task = self.task.with_prior(self._settings.prior)
+            self.get_logger().info(f'prior: {self.task.prior.describe()}')
+        self._filter = Filter(self.task, np.random.default_rng([self._settings.seed, 2]))
         self._waiting: deque[_Waiting] = deque()
         self._learned_at, self._last = -np.inf, None
         self._updates = self._resampled = self._reinjected = self._jumps = self._skipped = 0
@@ -93,6 +96,7 @@ class BeliefNode(FollowingNode):
             'entropy_nats': weights.entropy(belief.log_weights),
             'resampled': self._resampled,
             'reinjected': self._reinjected,
+            'prior': self.task.prior.describe(),
             'out_of_prior': ', '.join(self._outside(mean)),
             'restarts_after_jumps': self._jumps,
             'skipped': self._skipped,
@@ -107,7 +111,7 @@ class BeliefNode(FollowingNode):
 
     def _outside(self, mean: np.ndarray) -> list[str]:
         """Return the parameters whose mean the prior holds for next to impossible."""
-        low, high = self.task.prior_range
+        low, high = self.task.prior.range
         outside = (mean < low) | (mean > high)
         return [p.name for p, out in zip(self.task.parameters, outside, strict=True) if out]
 

@@ -32,6 +32,7 @@ def describe(
     seed: Any,
     backend: Any = '',
     hardware: Any = False,
+    prior: Any = '',
 ) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values, or substitutions of a launch file.
@@ -41,7 +42,7 @@ def describe(
     """
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
-        NodeSpec('belief', {'seed': seed}),
+        NodeSpec('belief', {'seed': seed, 'prior': prior}),
         NodeSpec('bridge', {'backend': backend, 'hardware': hardware}),
         NodeSpec('simulator', {'seed': seed}, simulated_only=True),
     ]

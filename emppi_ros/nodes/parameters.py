@@ -42,3 +42,10 @@ class Seeded:
     """Parameters of a node that draws random numbers."""
 
     seed: int = config.key(0, doc='where random numbers start')
+
+
+@dataclasses.dataclass(frozen=True)
+class Believing(Seeded):
+    """Parameters of the node that believes."""
+
+    prior: str = config.key('', doc="file in config/priors, or a path; the task's own if empty")

@@ -1,6 +1,6 @@
 """A task, as its YAML file says it, bound to its scene and robot."""
 
-import functools
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy.typing as npt
 import yaml
 
 from emppi_ros import config, paths
-from emppi_ros.belief import prior
+from emppi_ros.belief import binding as prior_binding
+from emppi_ros.belief.joint import JointPrior
 from emppi_ros.belief.prior import Prior
 from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
@@ -55,6 +56,7 @@ class Task:
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
+        self.prior = JointPrior(self.parameters, self.priors)
         registry.check(self.parameters, self.model)
         self.objects: dict[str, BoundObject] = {}
         self.jointed: dict[str, JointedObject] = {}
@@ -91,10 +93,11 @@ class Task:
         body = scene.find(self.model, 'body', self.file.targets.body)
         return int(self.model.body_mocapid[body])
 
-    @functools.cached_property
-    def prior_range(self) -> Array:
-        """What the priors hold for possible, (2, P): all but one in a thousand at either end."""
-        return prior.bounds(self.parameters, self.priors, 0.001)
+    def with_prior(self, name: str) -> 'Task':
+        """Return this task with the prior of a file: a name in config/priors, or a path."""
+        changed = copy.copy(self)
+        changed.prior = prior_binding.read(name, self.parameters, self.priors)
+        return changed
 
     @property
     def commanded_rows(self) -> list[int]:

@@ -19,7 +19,7 @@ SOURCES = sorted(
     if '__pycache__' not in path.parts
 )
 LAUNCH_ARGUMENTS = {
-    'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'seed', 'rviz',
+    'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'prior', 'seed', 'rviz',
     'use_sim_time', 'log_level',
 }  # fmt: skip
 

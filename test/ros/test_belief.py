@@ -41,6 +41,28 @@ def test_a_task_that_cannot_be_used_is_said(harness):
     assert node.state == 'unconfigured'
 
 
+def test_it_starts_from_a_prior_that_it_is_given(harness, tmp_path):
+    path = tmp_path / 'known.yaml'
+    entry = '{unit: kg, prior: {distribution: fixed, value: 0.25}}'
+    path.write_text(f'method: none\nsources: []\nparameters: {{block_mass: {entry}}}\n')
+    task = harness.publish_task('panda_push')
+    harness.make(BeliefNode, prior=str(path))
+    heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
+    harness.spin_until(lambda: heard)
+    assert np.all(cloud.read_belief(task, heard[0]).theta[:, 0] == 0.25)
+    assert harness.says('belief')[2]['prior'] == f"{path}; the task's own for block_friction"
+
+
+def test_a_prior_that_does_not_fit_is_said(harness, tmp_path):
+    path = tmp_path / 'known.yaml'
+    entry = '{unit: g, prior: {distribution: fixed, value: 0.25}}'
+    path.write_text(f'method: none\nsources: []\nparameters: {{block_mass: {entry}}}\n')
+    harness.publish_task('panda_push')
+    node = harness.make(BeliefNode, prior=str(path))
+    harness.spin_until(lambda: "found 'g', expected 'kg'" in harness.says('belief')[1])
+    assert node.state == 'unconfigured'
+
+
 def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):
     task = harness.publish_task('panda_push')
     harness.make(BeliefNode, seed=3)

@@ -74,6 +74,19 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
     assert results[0]['final_error'] != results[2]['final_error']
 
 
+def test_run_starts_from_a_prior_and_says_for_what_it_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / 'known.yaml'
+    entry = '{unit: kg, prior: {distribution: fixed, value: 0.25}}'
+    path.write_text(f'method: none\nsources: []\nparameters: {{pole_mass: {entry}}}\n')
+    assert main([*RUN, '--prior', str(path), '--controller', 'no-update']) == 0
+    found = last_json(capsys.readouterr().out)
+    assert found['prior'].startswith(f"{path}; the task's own for ")
+    # nobody updates, so that what is fixed stays: a mean of equal numbers, rounded
+    assert found['parameters']['pole_mass']['mean'] == pytest.approx(0.25, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
@@ -86,6 +99,7 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
             ['run', 'panda_push', '--truth', 'block_mass=1', '--truth', 'block_mass=2'],
             ['given twice'],
         ),
+        (['run', 'panda_push', '--prior', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
         (['run', 'panda_push', '--video', 'motion.avi'], ['.mp4 or .gif']),
         (['check', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
         (['bench', 'planner', '--task', 'x'], ["'x'", 'panda_push']),

@@ -1,0 +1,67 @@
+"""Where a belief starts: priors of one parameter each, and particles of several at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief import prior, resampling
+from emppi_ros.belief.prior import Prior
+from emppi_ros.model.parameters import Parameter
+
+Array = npt.NDArray[np.float64]
+_MANY = 10_000  # draws tell quantiles of 0.001 to a tenth of a standard deviation or so
+_TAIL = 0.001
+
+
+@dataclass(frozen=True, eq=False)
+class JointPrior:
+    """
+    Distribution of all P parameters of a task.
+
+    Parameters at `columns` come together, from weighted particles, so that what is known of one
+    given another is kept; all others come from their own priors.
+    """
+
+    parameters: Sequence[Parameter]
+    priors: Sequence[Prior]  # of columns too, where nobody reads them
+    columns: Sequence[int] = ()
+    values: Array = field(default_factory=lambda: np.empty((0, 0)))  # (N, len(columns))
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (N,), sum to 1
+    file: str = ''  # that it was read from
+    kept: Sequence[str] = ()  # parameters that the file does not have: the task's own priors
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """
+        Return draws (count, P).
+
+        Particles are drawn as often as they weigh, without noise: of fewer than `count`, some
+        come twice, and part at the filter's first resampling.
+        """
+        theta = prior.sample(self.parameters, self.priors, count, rng)
+        if self.columns:
+            chosen = resampling.systematic(self.weights, count, rng.random())
+            theta[:, list(self.columns)] = self.values[chosen]
+        return theta
+
+    def mean(self) -> Array:
+        """Return the mean (P,) within the parameters' bounds, from many draws."""
+        return self._many.mean(axis=0)
+
+    @functools.cached_property
+    def range(self) -> Array:
+        """What is held for possible, (2, P): all but one in a thousand at either end."""
+        return np.quantile(self._many, [_TAIL, 1.0 - _TAIL], axis=0)
+
+    @functools.cached_property
+    def _many(self) -> Array:
+        return self.sample(_MANY, np.random.default_rng(0))
+
+    def describe(self) -> str:
+        """Return in words where it is from."""
+        if not self.file:
+            return "the task's own"
+        kept = f"; the task's own for {', '.join(self.kept)}" if self.kept else ''
+        return f'{self.file}{kept}'
