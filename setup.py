@@ -44,6 +44,7 @@ setup(
         'matplotlib',
         'mujoco>=4.0',
         'numpy',
+        'pillow',  # text in pictures; matplotlib has it, too
         'pyyaml',
         'ruckig',  # jerk-limited motion
         'scipy',
