@@ -85,7 +85,7 @@ setup(
             'emppi = emppi_ros.cli:main',
             *(
                 f'emppi_{node} = emppi_ros.nodes.{node}:main'
-                for node in ('planner', 'belief', 'bridge', 'simulator')
+                for node in ('planner', 'belief', 'bridge', 'simulator', 'markers')
             ),
         ]
     },

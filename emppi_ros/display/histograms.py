@@ -23,11 +23,12 @@ INTERVAL = 0.05, 0.95  # of probability: between them, nine tenths
 BAR, MEAN = (0.10, 0.40, 0.85), (0.95, 0.50, 0.05)
 FRAME, BACK = (0.35, 0.35, 0.35), (1.0, 1.0, 1.0)
 _WIDTH, _HEIGHT = 0.30, 0.30  # of the setting's size, less where there are many rows
-_PITCH = 0.36, 0.36  # from one histogram to the next, likewise
+_PITCH = 0.36, 0.38  # from one histogram to the next, likewise
 _SHEET = 0.6  # of the height: higher is a bar that holds most of the weight
-_LIFT, _TEXT, _LINE = 0.28, 0.020, 0.003  # over the object; a letter; a line; likewise
-_FOOT, _MARGIN, _BEHIND = 0.115, 0.02, 0.004  # of the back: room for text; around; likewise
-_MIDDLE = 0.067  # of the text, below the foot, likewise
+_ASIDE = 0.15  # to the right of the object
+_LIFT, _TEXT, _LINE = 0.30, 0.020, 0.003  # over the object; a letter; a line; likewise
+_FOOT, _MARGIN, _BEHIND = 0.135, 0.02, 0.004  # of the back: room for text; around; likewise
+_MIDDLE = 0.08  # of the text, below the foot, likewise
 _COLUMNS = 5
 
 
@@ -47,8 +48,7 @@ def shapes(task: Task, setting: Setting, data: mujoco.MjData, belief: Belief) ->
     columns = min(_COLUMNS, len(found))
     rows = -(-len(found) // columns)
     scale, right = setting.size / np.sqrt(rows), setting.right
-    first = beside(task, data) + setting.size * _LIFT * UP
-    first = first - 0.5 * scale * (_PITCH[0] * (columns - 1) + _WIDTH) * right
+    first = beside(task, data) + setting.size * (_ASIDE * right + _LIFT * UP)
     bars, lines, colors, labels = [], [], [], []
     for k, column in enumerate(found):
         row, place = divmod(k, columns)

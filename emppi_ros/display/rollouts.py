@@ -7,8 +7,11 @@ from emppi_ros.display.shapes import Array, Color, Lines, Shape, Spheres, paint,
 
 GOOD, FAIR, BAD = (0.10, 0.65, 0.25), (0.95, 0.80, 0.10), (0.85, 0.15, 0.10)
 DIVERGED, PLAN, SPREAD = (0.85, 0.10, 0.85), (0.05, 0.10, 0.45), (0.10, 0.40, 0.85)
-_THIN, _THICK, _DOT = 0.0025, 0.009, 0.014  # of the setting's size
-_OPACITY = 0.6
+_THIN, _THICK, _DOT = 0.003, 0.009, 0.012  # of the setting's size
+_OPACITY, _FAR = 0.6, 10.0  # beyond so many sizes, what diverges is no longer anywhere
+
+NONE = np.empty((0, 1, 3)), np.empty(0)  # candidates, where there are none
+NOWHERE = np.full((1, 1, 3), np.nan), np.empty((1, 0, 1, 3)), np.ones(1)  # and no plan
 
 
 def candidates(setting: Setting, traces: Array, costs: Array) -> list[Shape]:
@@ -26,6 +29,8 @@ def candidates(setting: Setting, traces: Array, costs: Array) -> list[Shape]:
 
     """
     paths, flat = traces.reshape(-1, *traces.shape[-2:]), costs.ravel()
+    far = np.linalg.norm(paths - paths[:, :1], axis=2) > _FAR * setting.size
+    paths = np.where(far[..., None], np.nan, paths)
     good = np.isfinite(flat)
     ends, colors = _finite(
         paths[good], np.column_stack([ramp(flat[good]), np.full(good.sum(), _OPACITY)])

@@ -1,5 +1,6 @@
 """Where things are shown: how large a scene is, from where it is looked at, where bodies are."""
 
+import itertools
 from typing import NamedTuple
 
 import mujoco
@@ -11,6 +12,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 UP = np.array([0.0, 0.0, 1.0])
+_CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))  # (8, 3)
 
 
 class Setting(NamedTuple):
@@ -23,7 +25,11 @@ class Setting(NamedTuple):
 def setting(task: Task) -> Setting:
     """Return the setting of a task: who looks, looks along y where there is no `overview`."""
     data = place(task, task.start().qpos)
-    size = np.linalg.norm(np.ptp(data.xipos[task.model.dof_bodyid], axis=0))
+    moving = np.isin(task.model.geom_bodyid, task.model.dof_bodyid)
+    reach = np.concatenate(
+        [data.xipos[task.model.dof_bodyid], corners(data, moving).reshape(-1, 3)]
+    )
+    size = np.linalg.norm(np.ptp(reach, axis=0))
     right = np.array([1.0, 0.0, 0.0])
     if 'overview' in scene.names(task.model, 'camera'):
         right = data.cam_xmat[scene.find(task.model, 'camera', 'overview')].reshape(3, 3)[:, 0]
@@ -54,3 +60,12 @@ def beside(task: Task, data: mujoco.MjData) -> Array:
 def last_joint(task: Task) -> int:
     """Return the last of the robot's joints."""
     return scene.find(task.model, 'joint', task.robot.joints[-1])
+
+
+def corners(data: mujoco.MjData, geoms: npt.NDArray) -> Array:
+    """Return the corners (n, 8, 3) of boxes around geoms, in the world."""
+    model = data.model
+    middle, half = np.split(model.geom_aabb[geoms], 2, axis=1)
+    inside = middle[:, None] + half[:, None] * _CORNERS  # in the geom's own frame
+    turn = data.geom_xmat[geoms].reshape(-1, 3, 3)
+    return data.geom_xpos[geoms][:, None] + np.einsum('gij,gcj->gci', turn, inside)

@@ -138,5 +138,7 @@ def _write(view: View, markers: list[Marker], image: Image) -> Image:
         size = view.focal * marker.scale.z / float(depth) / _CAPITAL
         ink = tuple(round(255 * part) for part in (c.r, c.g, c.b, c.a))
         font = ImageFont.truetype(face, max(size, 1.0))
-        pen.multiline_text((x, y), marker.text, ink, font, anchor='mm', align='center')
+        pen.multiline_text(
+            (x, y), marker.text, ink, font, anchor='mm', align='center', spacing=0.2 * size
+        )
     return np.asarray(sheet)

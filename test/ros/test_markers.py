@@ -8,10 +8,15 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker, MarkerArray
 
+from emppi_ros.belief.particles import uniform
+from emppi_ros.display.layers import Layers, Seen
 from emppi_ros.display.shapes import Label, Lines, Spheres, Triangles, paint
 from emppi_ros.display.view import View
-from emppi_ros.nodes import drawing, picture
+from emppi_ros.errors import EmppiError
+from emppi_ros.loop.watching import Candidates
+from emppi_ros.nodes import candidates, cloud, drawing, picture
 from emppi_ros.nodes.picture import MarkerError
+from emppi_ros.tasks.task import load_task
 
 # looks along y from 4 m; a metre at y = 0 is 100 px
 VIEW = View(
@@ -180,3 +185,48 @@ def test_a_marker_that_cannot_be_drawn_is_named(change, words):
         setattr(message.markers[0], name, less)
     with pytest.raises(MarkerError, match=words):
         picture.draw(VIEW, [message])
+
+
+def test_candidates_arrive_as_they_were_sent():
+    rng = np.random.default_rng(2)
+    sent = Candidates(rng.normal(size=(3, 4, 6, 3)), rng.normal(size=(3, 4)))
+    sent.traces[1, 2, 3:], sent.costs[1, 2] = 1e300, np.inf
+    task = load_task('panda_push')
+    message = candidates.write_candidates(task, 2.5, sent)
+    assert message.header.frame_id == task.robot.frame and (message.height, message.width) == (
+        12,
+        6,
+    )
+    heard = candidates.read_candidates(message)
+    with np.errstate(over='ignore'):
+        expected = sent.traces.astype(np.float32)
+    np.testing.assert_array_equal(heard.traces[0], expected.reshape(12, 6, 3))
+    np.testing.assert_array_equal(heard.costs[0], sent.costs.astype(np.float32).ravel())
+
+
+def test_what_are_no_candidates_is_said():
+    task = load_task('panda_push')
+    message = candidates.write_candidates(
+        task, 0.0, Candidates(np.ones((1, 1, 2, 3)), np.ones((1, 1)))
+    )
+    message.width = 3
+    with pytest.raises(EmppiError, match='3 points'):
+        candidates.read_candidates(message)
+    message.fields = message.fields[:3]
+    with pytest.raises(EmppiError, match='expected x, y, z, cost'):
+        candidates.read_candidates(message)
+
+
+def test_points_of_a_belief_lie_in_the_box_of_the_prior():
+    task = load_task('panda_push')
+    low, high = task.prior.range
+    belief = uniform(np.array([low, high, 0.5 * (low + high)]))
+    seen = Seen(0.0, task.start(), {}, belief)
+    places = Layers(task).points(seen)
+    np.testing.assert_allclose(places[2], 0.5 * (places[0] + places[1]), atol=1e-12)
+    message = cloud.write_points(task, 0.0, belief, places)
+    names = ['x', 'y', 'z', 'weight', 'block_mass', 'block_friction']
+    assert [field.name for field in message.fields] == names
+    rows = np.frombuffer(message.data, np.float32).reshape(3, 6)
+    np.testing.assert_array_equal(rows[:, :3], places.astype(np.float32))
+    np.testing.assert_array_equal(rows[:, 3], np.float32(1.0 / 3.0))
