@@ -8,7 +8,7 @@ for rviz calls one without points an error.
 
 from collections import Counter
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Vector3
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,16 @@ from emppi_ros.display.shapes import Label, Lines, Shape, Shapes, Spheres, Trian
 Array = npt.NDArray[np.float64]
 
 
-def write_shapes(shapes: Shapes, frame: str, stamp: Time) -> MarkerArray:
-    """Return the markers of shapes, in a frame."""
+def write_shapes(
+    shapes: Shapes, frame: str, stamp: Time, lifetime: Duration | None = None
+) -> MarkerArray:
+    """Return the markers of shapes, in a frame; who shows them takes them away after a time."""
     counter: Counter[str] = Counter()
     message = MarkerArray()
     for shape in shapes:
         marker = _write(shape)
         marker.header.frame_id, marker.header.stamp = frame, stamp
+        marker.lifetime = Duration() if lifetime is None else lifetime  # 0 is for ever
         marker.ns, marker.id = shape.name, counter[shape.name]
         counter[shape.name] += 1
         message.markers.append(marker)
@@ -54,8 +57,10 @@ def _write(shape: Shape) -> Marker:
     if len(corners) == 0:
         marker.action = Marker.DELETE
     marker.color.a = 1.0  # rviz warns of 0, though each corner has a colour of its own
-    marker.points = [_point(row) for row in corners.reshape(-1, 3).tolist()]
-    for row in shape.colors.tolist():
+    # rviz blends all lines of a list, or none, as the opacity of the last one tells
+    order = np.argsort(-shape.colors[:, 3], kind='stable')
+    marker.points = [_point(row) for row in corners[order].reshape(-1, 3).tolist()]
+    for row in shape.colors[order].tolist():
         marker.colors += [_color(row)] * corners.shape[1]
     return marker
 

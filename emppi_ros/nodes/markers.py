@@ -48,6 +48,8 @@ class MarkersNode(FollowingNode):
         self.task: Task = self.follow.take()
         self._layers = Layers(self.task)
         self._ears: Ears | None = None
+        # a picture that nobody renews says what is no longer so
+        self._lifetime = convert.to_duration(max(1.0, 5.0 / self._parameters.rate_hz))
         self._error, self._drawn, self._times = '', 0, Durations()
         draw: dict[str, tuple[type, Callable[[Seen], object]]] = {
             BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._layers.belief)),
@@ -118,7 +120,7 @@ class MarkersNode(FollowingNode):
 
     def _markers(self, seen: Seen, draw: Callable[[Seen], list]) -> MarkerArray:
         stamp = convert.to_stamp(seen.stamp)
-        return drawing.write_shapes(draw(seen), self.task.robot.frame, stamp)
+        return drawing.write_shapes(draw(seen), self.task.robot.frame, stamp, self._lifetime)
 
     def _points(self, seen: Seen) -> PointCloud2:
         return cloud.write_points(self.task, seen.stamp, seen.belief, self._layers.points(seen))

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 from visualization_msgs.msg import Marker, MarkerArray
 
 from emppi_ros.belief.particles import uniform
@@ -133,6 +133,16 @@ def test_a_layer_has_one_namespace_and_ids_that_count():
     assert [(m.ns, m.id) for m in message.markers] == [('text', 0), ('a', 0), ('text', 1)]
     assert {m.header.frame_id for m in message.markers} == {'base'}
     assert {m.header.stamp.sec for m in message.markers} == {3}
+
+
+def test_the_faintest_line_comes_last_for_rviz_blends_by_it():
+    ends, alpha = np.arange(18.0).reshape(3, 2, 3), np.array([0.4, 0.1, 1.0])
+    (marker,) = drawing.write_shapes(
+        [Lines('line', ends, paint(RED, alpha), 0.1)], 'base', Time(), Duration(sec=2)
+    ).markers
+    np.testing.assert_allclose([c.a for c in marker.colors[::2]], [1.0, 0.4, 0.1], rtol=1e-6)
+    np.testing.assert_array_equal(picture.points(marker), ends[[2, 0, 1]].reshape(-1, 3))
+    assert marker.lifetime.sec == 2
 
 
 def test_a_layer_of_nothing_takes_its_marker_away():

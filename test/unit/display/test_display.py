@@ -6,8 +6,11 @@ import pytest
 
 from emppi_ros.belief import prior
 from emppi_ros.belief.particles import Belief, uniform
+from emppi_ros.bridge.plan import Plan
 from emppi_ros.display import axes, histograms, objects, rollouts, setting, view
+from emppi_ros.display.layers import Layers, Seen
 from emppi_ros.display.shapes import Label, Lines, Spheres, Triangles
+from emppi_ros.loop.watching import Candidates
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.report import video
 from emppi_ros.report.articulation import COLORS, LIGHTEST, opened
@@ -127,6 +130,24 @@ def test_the_same_layers_are_shown_at_all_times(name, rng):
             found += shown(function, task, belief)
         scenes.append([(type(shape), shape.name) for shape in found])
     assert scenes[0] == scenes[1] == scenes[2]
+
+
+def test_rollouts_have_the_same_layers_with_and_without_a_plan(push, rng):
+    belief, start = believed(push, rng), push.start()
+    rest = Plan(0.0, np.array([0.0, 1.0]), np.zeros((2, 7)))
+    some = Candidates(rng.normal(size=(2, 3, 4, 3)), np.ones((2, 3)))
+    known = [
+        Seen(0.0, start, {}, belief, plan, candidates)
+        for plan in (None, rest)
+        for candidates in (None, some)
+    ]
+    layers = Layers(push)
+    found = [[shape.name for shape in layers.rollouts(seen)] for seen in known]
+    assert found == [['rollouts', 'diverged', 'plan', 'object paths', 'object spread']] * 4
+    counts = [[len(shape[1]) > 0 for shape in layers.rollouts(seen)] for seen in known]
+    assert counts == [
+        [one, False, plan, plan, plan] for plan in (False, True) for one in (False, True)
+    ]
 
 
 def test_the_box_around_an_object_is_its_geom(push):
