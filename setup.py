@@ -44,6 +44,7 @@ setup(
         'matplotlib',
         'mujoco>=4.0',
         'numpy',
+        'pillow',  # text in pictures; matplotlib has it, too
         'pyyaml',
         'ruckig',  # jerk-limited motion
         'scipy',
@@ -84,7 +85,7 @@ setup(
             'emppi = emppi_ros.cli:main',
             *(
                 f'emppi_{node} = emppi_ros.nodes.{node}:main'
-                for node in ('planner', 'belief', 'bridge', 'simulator')
+                for node in ('planner', 'belief', 'bridge', 'simulator', 'markers')
             ),
         ]
     },

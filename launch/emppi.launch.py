@@ -1,4 +1,4 @@
-"""Planner, belief and bridge; with a simulated robot, or a real one."""
+"""Planner, belief, bridge and markers; with a simulated robot, or a real one."""
 
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
@@ -22,7 +22,7 @@ ARGUMENTS = {
     ),
     'namespace': ('', 'namespace of all nodes'),
     'seed': ('0', 'where random numbers start'),
-    'rviz': ('false', 'start rviz2'),
+    'rviz': ('false', 'start rviz2, with all that is to be seen'),
     'use_sim_time': ('false', 'follow /clock'),
     'log_level': ('info', 'of all nodes'),
 }
@@ -43,7 +43,7 @@ def generate_launch_description() -> LaunchDescription:
             executable=spec.executable,
             name=spec.name,
             namespace=told['namespace'],
-            parameters=[told['params_file'], dict(spec.parameters), use_sim_time],
+            parameters=[told['params_file'], {**spec.parameters, **use_sim_time}],
             arguments=[
                 *('--ros-args', '--log-level', told['log_level']),
                 *('--enclave', f'/emppi/{spec.name}'),  # for SROS 2; of no effect without it
@@ -51,14 +51,25 @@ def generate_launch_description() -> LaunchDescription:
             condition=IfCondition(told['simulate']) if spec.simulated_only else None,
             output='screen',
         )
-        for spec in graph.describe(
-            task=texts['task'],
-            robot=texts['robot'],
-            seed=ParameterValue(told['seed'], value_type=int),
-            backend=texts['backend'],
-            prior=texts['prior'],
-            hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
-        )
+        for spec in [
+            *graph.describe(
+                task=texts['task'],
+                robot=texts['robot'],
+                seed=ParameterValue(told['seed'], value_type=int),
+                backend=texts['backend'],
+                prior=texts['prior'],
+                hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
+            ),
+            graph.MARKERS,
+        ]
     ]
-    rviz = Node(package='rviz2', executable='rviz2', condition=IfCondition(told['rviz']))
+    share = FindPackageShare(graph.PACKAGE)
+    rviz = Node(
+        package='rviz2',
+        executable='rviz2',
+        namespace=told['namespace'],
+        arguments=['-d', PathJoinSubstitution([share, 'config', 'rviz', 'emppi.rviz'])],
+        parameters=[use_sim_time],
+        condition=IfCondition(told['rviz']),
+    )
     return LaunchDescription([*arguments, *nodes, rviz])

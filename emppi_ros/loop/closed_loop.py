@@ -14,6 +14,7 @@ import numpy.typing as npt
 from emppi_ros.belief import particles
 from emppi_ros.bridge import machine, shaping, watchdog
 from emppi_ros.bridge.machine import Machine
+from emppi_ros.bridge.plan import Plan
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.errors import AllDivergedError, StaleInputError
 from emppi_ros.loop.controllers import single_model
@@ -60,6 +61,11 @@ class ClosedLoop:
         self._judged = Judge(task, self.trace, np.random.default_rng([seed, 4]))
         self._begin()
         self._aim()
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan under way."""
+        return self._bridge.plans.current
 
     def run(
         self,

@@ -13,7 +13,9 @@ from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.control import interpolation, mppi
 from emppi_ros.control.mppi import Costs, PlanInfo
+from emppi_ros.loop import watching
 from emppi_ros.loop.staging import Staging
+from emppi_ros.loop.watching import Candidates, Place
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
@@ -46,6 +48,8 @@ class Planner:
         self._start = -math.inf
         self._staging = Staging(task)
         self.stage: BoundStage = self._staging.stage
+        self.watched: Place | None = None  # what of the next cycle's candidates is kept
+        self.candidates: Candidates | None = None  # of the last cycle, if that was watched
 
     def believe(self, belief: Belief) -> None:
         """Plan with a belief's particles from now on."""
@@ -89,6 +93,8 @@ class Planner:
         begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
+        watched, traces = self.watched, []
+        record = cost.record if watched is None else sorted({*cost.record, watched.field})
 
         def evaluate(controls: Array) -> Costs:
             fine = interpolation.upsample(
@@ -97,13 +103,16 @@ class Planner:
                 config.substeps,
                 config.interpolation,
             )
-            records = self.ensemble.rollout(begin, fine, cost.record)
+            records = self.ensemble.rollout(begin, fine, record)
+            if watched is not None:
+                traces.append(watching.trace(records, watched, config.substeps))
             return cost.evaluate(records, begin, config.substeps)
 
         controls, info = mppi.plan(
             config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
         )
         self._controls, self._applied, self._start = controls, applied, start
+        self.candidates = Candidates(traces[0], info.costs) if traces else None
         plan = plans.make(
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
         )

@@ -22,23 +22,38 @@ _TYPES = {PointField.FLOAT32: 'f4', PointField.FLOAT64: 'f8'}
 MAX_PARTICLES = 100_000
 
 
-def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
-    """Return the message of a belief."""
-    names = _names(task.parameters)
-    points = np.empty(len(belief.theta), dtype=[(name, 'f8') for name in names])
-    points['weight'] = np.exp(belief.log_weights)
-    for i, name in enumerate(names[1:]):
-        points[name] = belief.theta[:, i]
-    message = PointCloud2(height=1, width=len(points), is_dense=True)
+def pack(task: Task, stamp: float, names: Sequence[str], points: np.ndarray) -> PointCloud2:
+    """
+    Return the cloud of points (height, width, names), of float32 or float64 as they are.
+
+    It is in the robot's frame. rviz wants x, y and z in float32.
+    """
+    height, width, _ = points.shape
+    size = points.dtype.itemsize
+    kind = {4: PointField.FLOAT32, 8: PointField.FLOAT64}[size]
+    message = PointCloud2(height=height, width=width, is_dense=bool(np.isfinite(points).all()))
     message.header.stamp, message.header.frame_id = convert.to_stamp(stamp), task.robot.frame
     message.fields = [
-        PointField(name=name, offset=8 * i, datatype=PointField.FLOAT64, count=1)
+        PointField(name=name, offset=size * i, datatype=kind, count=1)
         for i, name in enumerate(names)
     ]
     message.is_bigendian = sys.byteorder == 'big'
-    message.point_step, message.row_step = 8 * len(names), 8 * len(names) * len(points)
+    message.point_step, message.row_step = size * len(names), size * len(names) * width
     message.data = array('B', points.tobytes())
     return message
+
+
+def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
+    """Return the message of a belief."""
+    points = np.column_stack([np.exp(belief.log_weights), belief.theta])
+    return pack(task, stamp, _names(task.parameters), points[None])
+
+
+def write_points(task: Task, stamp: float, belief: Belief, places: np.ndarray) -> PointCloud2:
+    """Return a belief whose particles are at `places` (M, 3) m, to be looked at."""
+    points = np.column_stack([places, np.exp(belief.log_weights), belief.theta])
+    names = ['x', 'y', 'z', *_names(task.parameters)]
+    return pack(task, stamp, names, points[None].astype(np.float32))
 
 
 def read_belief(task: Task, message: PointCloud2) -> Belief:

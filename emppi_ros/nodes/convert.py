@@ -42,6 +42,11 @@ def to_stamp(seconds: float) -> Time:
     return Time(**_split(seconds))
 
 
+def to_duration(seconds: float) -> Duration:
+    """Return seconds as a duration."""
+    return Duration(**_split(seconds))
+
+
 def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]:
     """Return stamp, positions and velocities (joints,) in the order of the robot's joints."""
     values = {'position': message.position, 'velocity': message.velocity}

@@ -15,16 +15,16 @@ import traceback
 
 import numpy as np
 import numpy.typing as npt
-from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros import config
-from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.errors import EmppiError, StaleInputError
+from emppi_ros.errors import EmppiError
 from emppi_ros.loop.planner import Planner
-from emppi_ros.nodes import cloud, convert, process, qos
+from emppi_ros.nodes import convert, process, qos
+from emppi_ros.nodes.believing import BeliefTopic
+from emppi_ros.nodes.candidates import CandidatesTopic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.inputs import Inputs
@@ -34,7 +34,6 @@ from emppi_ros.nodes.polling import Loop
 from emppi_ros.tasks.task import parse_task, task_text
 
 Array = npt.NDArray[np.float64]
-BELIEF = 'emppi/belief'
 _PATIENCE = 100  # cycles before the first plan that are nobody's fault
 
 
@@ -60,7 +59,7 @@ class PlannerNode(ManagedNode):
     @property
     def believes(self) -> bool:
         """Whether a belief has been received."""
-        return self._belief is not None
+        return self._belief.latest is not None
 
     @property
     def failed(self) -> bool:
@@ -74,16 +73,12 @@ class PlannerNode(ManagedNode):
         self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
         self._planner.warm_up()
         self._period = 1.0 / self.task.planner.rate_hz
-        self._belief: Belief | None = None
-        # when it came, on a clock that nobody sets: what it says of the time may be set or paused
-        self._belief_at, self._belief_error = -math.inf, ''
         self._plans: deque[Plan] = deque(maxlen=10)
         self._cycles = self._misses = self._diverged = 0
         self._error, self._times, self._starts = '', Durations(), deque(maxlen=100)
         self.inputs = Inputs(self, self.task)
-        self._belief_subscription = self.create_subscription(
-            PointCloud2, BELIEF, self._take_belief, qos.LATCHED
-        )
+        self._belief = BeliefTopic(self, self.task)
+        self._candidates = CandidatesTopic(self, self.task, self._planner)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
         self._tell_stage()
@@ -104,7 +99,8 @@ class PlannerNode(ManagedNode):
     def teardown(self) -> None:
         """Forget the task."""
         self.inputs.close()
-        self.destroy_subscription(self._belief_subscription)
+        self._belief.close()
+        self._candidates.close()
         self.destroy_publisher(self._publisher)
         self.destroy_publisher(self._stage_publisher)
 
@@ -122,10 +118,10 @@ class PlannerNode(ManagedNode):
             'rate_hz': (len(starts) - 1) / span,
             'diverged_rollouts': self._diverged,
             'stage': self._planner.stage.name,
-            'age_s emppi/belief': time.monotonic() - self._belief_at,
+            'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
-        rejected = [*self.inputs.errors.values(), *filter(None, [self._belief_error])]
+        rejected = [*self.inputs.errors.values(), *filter(None, [self._belief.error])]
         if self._error:
             return Report(ERROR, '; '.join([self._error, *rejected]), values)
         if rejected:
@@ -134,15 +130,7 @@ class PlannerNode(ManagedNode):
 
     def plan(self, moment: float) -> JointTrajectory:
         """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
-        belief = self._belief
-        if belief is None:
-            raise StaleInputError(f'no belief received on {BELIEF} yet')
-        age, limit = time.monotonic() - self._belief_at, self._parameters.belief_timeout_s
-        if age > limit:
-            raise StaleInputError(
-                f'nothing on {BELIEF} for {age:.2f} s (belief_timeout_s: {limit:g}); '
-                'is the belief node running?'
-            )
+        belief = self._belief.current(self._parameters.belief_timeout_s)
         self.inputs.poll()
         self.inputs.check_ages(moment, self._parameters.input_timeout_s)
         stamp = self.inputs.estimator.stamp
@@ -151,6 +139,7 @@ class PlannerNode(ManagedNode):
         start = moment + self._period
         seen = self.inputs.estimator.seen(stamp)
         before = self._planner.stage
+        self._candidates.watch(moment)
         plan, info = self._planner.cycle(state, stamp, start, self._commands, seen)
         if self._planner.stage is not before:
             self._tell_stage()
@@ -186,6 +175,7 @@ class PlannerNode(ManagedNode):
         late = self.now() > start
         self._misses += late
         self._publisher.publish(message)  # late or not, it is better than the one before
+        self._candidates.show(start)
 
     def _commands(self, times: Array) -> Array:
         """Return the commands in force at `times`: those applied, then the plans under way."""
@@ -198,16 +188,6 @@ class PlannerNode(ManagedNode):
             if under_way:
                 rows[i] = under_way[-1].at(times[i])
         return rows
-
-    def _take_belief(self, message: PointCloud2) -> None:
-        try:
-            self._belief = cloud.read_belief(self.task, message)
-        except EmppiError as error:  # the last good one stays
-            self._belief_error = str(error)
-            self.get_logger().warning(f'belief: {error}', throttle_duration_sec=2.0)
-            return
-        self._belief_error = ''
-        self._belief_at = time.monotonic()
 
 
 def main() -> None:

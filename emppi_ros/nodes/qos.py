@@ -1,4 +1,4 @@
-"""How messages travel: three profiles, one per kind of topic."""
+"""How messages travel: a profile per kind of topic."""
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
@@ -29,4 +29,11 @@ EVERY = QoSProfile(
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
     history=HistoryPolicy.KEEP_LAST,
     depth=200,
+)
+# pictures: whoever is slow misses some
+NEWEST = QoSProfile(
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.VOLATILE,
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
 )

@@ -16,8 +16,8 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError, StaleInputError
 from emppi_ros.loop.held import Held
 from emppi_ros.nodes import cloud, convert, qos
+from emppi_ros.nodes.believing import BELIEF
 from emppi_ros.nodes.inputs import APPLIED, Inputs
-from emppi_ros.nodes.planner import BELIEF
 from emppi_ros.nodes.polling import PolledSubscription
 from emppi_ros.report.recording import Recording
 from emppi_ros.tasks.task import Task

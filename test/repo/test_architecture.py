@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob('*.py'))
 
 LAYERS = [
     {'nodes', 'cli'},
-    {'loop', 'sim', 'report', 'bench'},
+    {'loop', 'sim', 'report', 'bench', 'display'},
     {'state', 'tasks', 'bridge', 'belief', 'control'},
     {'model'},
     {'weights', 'config', 'documents', 'errors', 'paths', '__init__'},

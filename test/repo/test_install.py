@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = {'cartpole_swingup', 'fr3_follow', 'panda_push'}
-NODES = {'emppi_planner', 'emppi_belief', 'emppi_bridge', 'emppi_simulator'}
+NODES = {f'emppi_{n}' for n in ('planner', 'belief', 'bridge', 'simulator', 'markers')}
 
 
 def call(*command: str | Path, env: dict[str, str], cwd: Path) -> str:

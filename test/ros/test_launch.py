@@ -67,7 +67,7 @@ def test_the_graph_comes_up_and_obeys():
     client = node.create_client(SetBool, 'emppi/arm')
     try:
         spin_until(lambda: plans and applied and client.service_is_ready())
-        expected = {'planner', 'belief', 'bridge', 'simulator'}
+        expected = {'planner', 'belief', 'bridge', 'simulator', 'markers'}
         spin_until(lambda: expected <= set(node.get_node_names()))  # discovery takes its time
         assert not any(applied[-1].effort)
         future = client.call_async(SetBool.Request(data=True))

@@ -11,6 +11,7 @@ from emppi_ros import paths
 from emppi_ros.nodes import graph
 from emppi_ros.nodes.belief import BeliefNode
 from emppi_ros.nodes.bridge import BridgeNode
+from emppi_ros.nodes.markers import ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner import PlannerNode
 from emppi_ros.nodes.simulator import SimulatorNode
 
@@ -21,7 +22,7 @@ KINDS = {  # element and attribute, by what a node's entity is called in the gra
     'service': ('services', 'reply'),
     'client': ('services', 'request'),
 }
-NODES = [spec.name for spec in graph.describe('', '', 0)]
+NODES = [spec.name for spec in [*graph.describe('', '', 0), graph.MARKERS]]
 PEOPLE = ['operator', 'recorder']
 COMMANDS = {
     'forward': '/forward_velocity_controller/commands',
@@ -49,15 +50,18 @@ def used(node, name, kind):
 
 
 def run(harness, backend):
-    """Bring up the four nodes in this process; return what each of them uses."""
+    """Bring up the nodes in this process, and look at them; return what each of them uses."""
     from sensor_msgs.msg import JointState
+    from visualization_msgs.msg import MarkerArray
 
     applied = harness.listen(JointState, 'emppi/applied')
+    pictures = harness.listen(MarkerArray, ROLLOUTS)  # else nobody draws
     harness.make(PlannerNode, task='panda_push')
     harness.make(SimulatorNode)
     harness.make(BeliefNode)
     harness.make(BridgeNode, backend=backend)
-    harness.spin_until(lambda: applied, 60.0)
+    harness.make(MarkersNode)
+    harness.spin_until(lambda: applied and pictures, 60.0)
     asked = [(name, kind) for name in NODES for kind in KINDS]
     found = [{}]
 

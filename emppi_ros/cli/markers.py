@@ -1,0 +1,117 @@
+"""`emppi markers`: what rviz would show of a task, as a picture."""
+
+import argparse
+import importlib
+from pathlib import Path
+import sys
+from typing import Any
+
+import mujoco
+
+from emppi_ros.cli import output
+from emppi_ros.display import setting
+from emppi_ros.display import view as views
+from emppi_ros.display.layers import Layers, Seen
+from emppi_ros.errors import ConfigError
+from emppi_ros.loop import watching
+from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.model import scene
+from emppi_ros.report import video
+from emppi_ros.tasks.task import Task, load_task
+
+WIDTH, HEIGHT = 1280, 720  # px
+_DISTANCE, _DOWN = 2.6, -20.0  # of the setting's size; degrees: where a scene has no camera
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        'markers',
+        help='a picture of the markers that rviz shows of a task',
+        description='Run a task for a while in one process, as `emppi run` does, and draw the '
+        'MarkerArrays of that moment over the scene: belief, candidates, plan, objects.',
+    )
+    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
+    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
+    parser.add_argument('--at', metavar='S', type=output.duration, default=1.0, help='when (1)')
+    parser.add_argument(
+        '--out', metavar='F.png', type=Path, default=Path('markers.png'), help='(markers.png)'
+    )
+    parser.add_argument('--plain', action='store_true', help='on white, without the scene')
+    parser.set_defaults(execute=draw)
+
+
+def draw(options: argparse.Namespace) -> None:
+    """Run, draw and write."""
+    if options.out.suffix != '.png':
+        raise ConfigError(f'--out {options.out}: expected a name that ends in .png')
+    try:
+        drawing, picture, messages = (
+            importlib.import_module(name)
+            for name in ('emppi_ros.nodes.drawing', 'emppi_ros.nodes.picture', 'std_msgs.msg')
+        )
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith('emppi_ros'):
+            raise
+        raise ConfigError(
+            f"ROS 2's messages are not to be found ({error}): source an installation, or "
+            "`pip install 'emppi_ros[ros]'`"
+        ) from None
+    task = load_task(options.task)
+    loop = ClosedLoop(task, options.seed)
+    loop.planner.watched = watching.place(task)
+    with output.progress(task.name, options.at, 's') as advance:
+        loop.run(options.at, progress=advance)
+    layers, seen = Layers(task), _seen(loop)
+    layers.preview.ensemble.hold(loop.planner.stage.grasp)
+    shapes = (layers.objects(seen), layers.belief(seen), layers.rollouts(seen))
+    stamp = messages.Header().stamp
+    found = [drawing.write_shapes(part, task.robot.frame, stamp) for part in shapes]
+    model = task.visual_model()
+    camera = look(task, model)
+    view = views.through(model, seen.state.qpos, camera, WIDTH, HEIGHT)
+    behind = None if options.plain else _behind(model, camera, loop)
+    picture.save(options.out, picture.draw(view, found, behind))
+    print(f'wrote {options.out}')
+
+
+def look(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
+    """Return the scene's camera `overview`, or one that looks at what beliefs are shown over."""
+    camera = mujoco.MjvCamera()
+    if 'overview' in scene.names(model, 'camera'):
+        camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        camera.fixedcamid = scene.find(model, 'camera', 'overview')
+        return camera
+    size, _ = setting.setting(task)
+    camera.lookat[:] = setting.beside(task, setting.place(task, task.start().qpos))
+    camera.lookat[2] += 0.3 * size  # the panel is above
+    camera.azimuth, camera.elevation, camera.distance = 90.0, _DOWN, _DISTANCE * size
+    return camera
+
+
+def _seen(loop: ClosedLoop) -> Seen:
+    """Return what planner and belief know at the end of a run."""
+    stamp = loop.estimator.stamp
+    return Seen(
+        stamp,
+        loop.estimator.state(stamp),
+        loop.estimator.seen(stamp),
+        loop.filter.belief,
+        loop.plan,
+        loop.planner.candidates,
+    )
+
+
+def _behind(
+    model: mujoco.MjModel, camera: mujoco.MjvCamera, loop: ClosedLoop
+) -> video.Image | None:
+    """Return the scene as it is, None where nothing can be rendered."""
+    try:
+        found = video.Camera(model, WIDTH, HEIGHT, camera)
+    except video.RenderError as error:
+        print(f'without the scene: {error}', file=sys.stderr)
+        return None
+    try:
+        return found.render(loop.robot.data.qpos)
+    finally:
+        found.close()

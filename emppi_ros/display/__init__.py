@@ -1,0 +1,1 @@
+"""What a person is shown, as plain shapes: no ROS, no renderer."""

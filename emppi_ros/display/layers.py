@@ -1,0 +1,63 @@
+"""All that is shown of a task at one moment, by topic: the node and the command draw the same."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.display import axes, histograms, objects, points, rollouts
+from emppi_ros.display.setting import place, setting
+from emppi_ros.display.shapes import Array, Shape
+from emppi_ros.loop.preview import Preview
+from emppi_ros.loop.watching import Candidates
+from emppi_ros.model.ensemble import State
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.task import Task
+
+
+class Seen(NamedTuple):
+    """What is known at one moment."""
+
+    stamp: float  # s, of the state
+    state: State
+    tracks: Mapping[str, Track]  # of jointed objects
+    belief: Belief
+    plan: Plan | None = None
+    candidates: Candidates | None = None
+
+
+class Layers:
+    """Draws what is known of a task."""
+
+    def __init__(self, task: Task) -> None:
+        """Look at the scene once."""
+        self._task, self._setting = task, setting(task)
+        self.preview = Preview(task)
+
+    def belief(self, seen: Seen) -> list[Shape]:
+        """Return what is believed."""
+        data = place(self._task, seen.state.qpos)
+        return [
+            *axes.shapes(self._task, self._setting, data, seen.belief),
+            *histograms.shapes(self._task, self._setting, data, seen.belief),
+        ]
+
+    def points(self, seen: Seen) -> Array:
+        """Return where each particle is shown as a point (M, 3)."""
+        data = place(self._task, seen.state.qpos)
+        return points.places(self._task, self._setting, data, seen.belief)
+
+    def objects(self, seen: Seen) -> list[Shape]:
+        """Return what is tracked, and its target."""
+        data = place(self._task, seen.state.qpos)
+        return objects.shapes(self._task, self._setting, data)
+
+    def rollouts(self, seen: Seen) -> list[Shape]:
+        """Return candidates and plan, as far as there are any."""
+        found = rollouts.candidates(self._setting, *(seen.candidates or rollouts.NONE))
+        course = rollouts.NOWHERE
+        if seen.plan is not None:
+            course = self.preview.predict(
+                seen.belief, seen.state, seen.stamp, seen.plan, seen.tracks
+            )
+        return [*found, *rollouts.plan(self._setting, *course)]

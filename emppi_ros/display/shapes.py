@@ -1,0 +1,84 @@
+"""
+Plain shapes in the robot's frame: what is shown, before it is a message or a picture.
+
+A shape holds many lines or triangles at once, as a marker does. Colours are rows of red,
+green, blue and opacity, from 0 to 1; lengths are in m.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Color = tuple[float, float, float]
+
+
+class Lines(NamedTuple):
+    """Segments, each between two ends."""
+
+    name: str  # of the layer: what can be switched on and off
+    ends: Array  # (n, 2, 3) m
+    colors: Array  # (n, 4)
+    width: float  # m
+
+
+class Triangles(NamedTuple):
+    """Filled triangles, seen from both sides."""
+
+    name: str
+    corners: Array  # (n, 3, 3) m
+    colors: Array  # (n, 4)
+
+
+class Spheres(NamedTuple):
+    """Spheres of one size."""
+
+    name: str
+    centres: Array  # (n, 3) m
+    colors: Array  # (n, 4)
+    diameter: float  # m
+
+
+class Label(NamedTuple):
+    """A line of text that faces whoever looks."""
+
+    name: str
+    place: Array  # (3,) m, its middle
+    text: str
+    height: float  # m, of a capital letter
+    color: Color = (0.1, 0.1, 0.1)
+
+
+Shape = Lines | Triangles | Spheres | Label
+Shapes = Sequence[Shape]
+
+
+def paint(color: Color, alpha: float | Array, count: int | None = None) -> Array:
+    """Return rows (n, 4) of one colour; `alpha` is one opacity for `count` rows, or (n,)."""
+    opacity = np.full(count, alpha) if count is not None else np.asarray(alpha, dtype=float)
+    return np.column_stack([np.tile(color, (len(opacity), 1)), opacity])
+
+
+def strips(points: Array) -> Array:
+    """Return the segments (n * (H - 1), 2, 3) of strips through points (n, H, 3)."""
+    return np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3)
+
+
+def rectangles(low: Array, high: Array, right: Array, up: Array) -> Array:
+    """
+    Return two triangles for each rectangle, (2 n, 3, 3), in a plane.
+
+    `low` and `high` (n, 2) are opposite corners along the vectors `right` and `up` (3,).
+    """
+    a, b, c, d = (
+        np.outer(x, right) + np.outer(y, up)
+        for x, y in (
+            (low[:, 0], low[:, 1]),
+            (high[:, 0], low[:, 1]),
+            high.T,
+            (low[:, 0], high[:, 1]),
+        )
+    )
+    return np.stack([np.stack([a, b, c], 1), np.stack([a, c, d], 1)], 1).reshape(-1, 3, 3)

@@ -1,0 +1,53 @@
+"""Where a picture is taken from: a pinhole camera, as MuJoCo's and rviz's are."""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class View(NamedTuple):
+    """A camera without distortion, and the size of its picture."""
+
+    eye: Array  # (3,) m
+    axes: Array  # (3, 3), rows: to the right, up, and back towards who looks
+    fovy: float  # rad, of the picture's height
+    width: int  # px
+    height: int
+
+    @property
+    def focal(self) -> float:
+        """How many px a thing of 1 m has at a distance of 1 m."""
+        return 0.5 * self.height / float(np.tan(0.5 * self.fovy))
+
+    def project(self, points: Array) -> tuple[Array, Array]:
+        """Return where points (..., 3) are in the picture [px], (..., 2), and their depth [m]."""
+        seen = (points - self.eye) @ self.axes.T
+        depth = -seen[..., 2]
+        with np.errstate(divide='ignore', invalid='ignore'):  # beside the eye; not to be drawn
+            across, up = self.focal * seen[..., 0] / depth, self.focal * seen[..., 1] / depth
+        return np.stack([0.5 * self.width + across, 0.5 * self.height - up], axis=-1), depth
+
+
+def through(model: mujoco.MjModel, qpos: Array, camera: mujoco.MjvCamera, *size: int) -> View:
+    """Return the view (width, height: `size`) through a fixed or a free camera of a model."""
+    if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED.value:
+        data = mujoco.MjData(model)
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)  # cameras may follow a centre of mass
+        mujoco.mj_camlight(model, data)
+        index = camera.fixedcamid
+        axes = data.cam_xmat[index].reshape(3, 3).T.copy()
+        return View(
+            data.cam_xpos[index].copy(), axes, float(np.radians(model.cam_fovy[index])), *size
+        )
+    turn, tilt = np.radians([camera.azimuth, camera.elevation])
+    ahead = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
+    right = np.array([np.sin(turn), -np.cos(turn), 0.0])
+    axes = np.stack([right, np.cross(right, ahead), -ahead])
+    eye = camera.lookat - camera.distance * ahead
+    return View(eye, axes, float(np.radians(model.vis.global_.fovy)), *size)

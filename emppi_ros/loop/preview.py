@@ -1,0 +1,64 @@
+"""Where a plan leads, in each of a few models of the belief: to be seen, not to be followed."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief import particles
+from emppi_ros.belief.particles import Belief
+from emppi_ros.bridge.plan import Plan
+from emppi_ros.loop import watching
+from emppi_ros.model import scene
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.state import articulation
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+class Course(NamedTuple):
+    """What M models predict of H steps."""
+
+    place: Array  # (M, H + 1, 3) m, of what candidates are seen by; NaN where a model diverged
+    objects: Array  # (M, n, H + 1, 3) m, of tracked objects
+    shares: Array  # (M,)
+
+
+class Preview:
+    """Rolls plans out, on one core only: the others are the planner's."""
+
+    def __init__(self, task: Task) -> None:
+        """Make as many models as the planner has."""
+        self._task = task
+        self.ensemble = Ensemble(task.model, task.parameters, task.planner.models, 1, threads=1)
+        self._place = watching.place(task)
+        self._bodies = [scene.find(task.model, 'body', t.body) for t in task.tracked.values()]
+        self._order = np.argsort(task.map.ctrl)
+
+    def predict(
+        self, belief: Belief, state: State, stamp: float, plan: Plan, seen: Mapping[str, Track]
+    ) -> Course:
+        """
+        Return where a plan leads from the state measured at `stamp`, over the planner's horizon.
+
+        What is commanded until the plan starts is its first command. `seen` holds the motions
+        of jointed objects.
+        """
+        config = self._task.planner
+        chosen = particles.select(belief, self.ensemble.models)
+        self.ensemble.write(chosen.theta)
+        start = articulation.spread(self._task, self.ensemble, state, seen)
+        steps = config.horizon * config.substeps + 1
+        times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
+        commands = np.array([plan.at(time) for time in times])[:, self._order]
+        controls = np.broadcast_to(commands, (self.ensemble.models, 1, *commands.shape))
+        records = self.ensemble.rollout(start, controls, sorted({self._place.field, 'xipos'}))
+        place = watching.trace(records, self._place, config.substeps)[:, 0]
+        bodies = records.fields['xipos'][:, 0, :: config.substeps][:, :, self._bodies]
+        objects = bodies.transpose(0, 2, 1, 3).copy()
+        place[records.diverged[:, 0]] = np.nan
+        objects[records.diverged[:, 0]] = np.nan
+        return Course(place, objects, np.exp(chosen.log_weights))

@@ -1,0 +1,141 @@
+"""Markers are published to whoever looks, and the planner works for nobody else."""
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from rclpy.qos import QoSPresetProfiles
+from sensor_msgs.msg import PointCloud2
+from visualization_msgs.msg import Marker, MarkerArray
+
+from emppi_ros import paths
+from emppi_ros.nodes import candidates, markers, qos
+from emppi_ros.nodes.diagnostics import OK
+from emppi_ros.nodes.graph import MARKERS, NodeSpec
+from emppi_ros.nodes.markers import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS, MarkersNode
+from emppi_ros.nodes.planner import PlannerNode
+
+TASK = 'panda_push'
+TOPICS = {
+    BELIEF_MARKERS: MarkerArray,
+    BELIEF_POINTS: PointCloud2,
+    ROLLOUTS: MarkerArray,
+    OBJECTS: MarkerArray,
+}
+
+
+def bring_up(harness):
+    """Return the node, in this process, and the planner; the others are processes."""
+    node = harness.make(MarkersNode, rate_hz=20.0)
+    planner = harness.make(PlannerNode, task=TASK)
+    harness.spawn(NodeSpec('belief'), NodeSpec('bridge'), NodeSpec('simulator'))
+    harness.spin_until(lambda: node.state == 'active', 60.0)
+    return node, planner
+
+
+def planning(planner):
+    return planner._starts and not planner._error
+
+
+def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
+    said = []
+    for module in (markers.drawing, candidates):
+        name = 'write_shapes' if module is markers.drawing else 'write_candidates'
+        monkeypatch.setattr(module, name, lambda *_: said.append(1))
+    node, planner = bring_up(harness)
+    harness.spin_until(lambda: planning(planner), 60.0)
+    harness.spin_until(lambda: len(planner._starts) > 20, 60.0)
+    assert not said and planner._planner.candidates is None
+    heard = {
+        name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
+    }
+    assert heard <= {'/emppi/task', '/parameter_events'}
+    assert harness.says('markers')[:2] == (OK, 'nobody looks')
+
+
+def test_who_looks_sees_the_same_markers_at_all_times(harness):
+    node, planner = bring_up(harness)
+    harness.spin_until(lambda: planning(planner), 60.0)
+    heard = {topic: harness.listen(kind, topic, qos.NEWEST) for topic, kind in TOPICS.items()}
+    harness.spin_until(lambda: all(len(messages) > 5 for messages in heard.values()), 60.0)
+    harness.spin_until(lambda: _shown(heard[ROLLOUTS][-1], 'rollouts'), 60.0)
+    for topic in (BELIEF_MARKERS, ROLLOUTS, OBJECTS):
+        found = {tuple((m.ns, m.id, m.type) for m in message.markers) for message in heard[topic]}
+        assert len(found) == 1, f'{topic} has changing markers'
+        frames = {m.header.frame_id for message in heard[topic] for m in message.markers}
+        assert frames == {node.task.robot.frame}
+    last = heard[ROLLOUTS][-1]
+    config = node.task.planner
+    ends = 2 * config.models * config.rollouts * config.horizon
+    assert _shown(last, 'rollouts') + _shown(last, 'diverged') == ends
+    assert _shown(last, 'plan') == 2 * config.horizon
+    assert _shown(last, 'object spread') == config.models
+    points = heard[BELIEF_POINTS][-1]
+    assert points.width == node.task.belief.particles
+
+
+def test_who_looks_away_is_no_longer_worked_for(harness):
+    node, planner = bring_up(harness)
+    harness.spin_until(lambda: planning(planner), 60.0)
+    looking = harness.tester.create_subscription(
+        MarkerArray, ROLLOUTS, lambda _: None, QoSPresetProfiles.SYSTEM_DEFAULT.value
+    )
+    harness.spin_until(lambda: planner._planner.candidates is not None, 60.0)
+    harness.spin_until(lambda: harness.says('markers')[:2] == (OK, 'drawing'))
+    harness.tester.destroy_subscription(looking)
+    harness.spin_until(lambda: harness.says('markers')[1] == 'nobody looks', 60.0)
+    harness.spin_until(lambda: planner._planner.candidates is None, 60.0)
+    drawn = harness.says('markers')[2]['pictures']
+    harness.spin_for(0.5)
+    assert harness.says('markers')[2]['pictures'] == drawn
+
+
+def test_objects_are_looked_at_without_the_planners_help(harness):
+    _, planner = bring_up(harness)
+    harness.spin_until(lambda: planning(planner), 60.0)
+    heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
+    harness.spin_until(lambda: len(heard) > 3, 60.0)
+    assert planner._planner.candidates is None
+    place = planner.task.start().qpos[planner.task.objects['block'].qpos :][:3]
+    (box,) = [m for m in heard[-1].markers if m.ns == 'objects']
+    middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)
+    # the tracker's noise: 2 mm, six sigma; nothing is armed, so nothing moved
+    np.testing.assert_allclose(middle, place, atol=0.012)
+
+
+def test_without_measurements_it_says_what_is_missing(harness):
+    harness.publish_task(TASK)
+    harness.make(MarkersNode)
+    heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
+    harness.spin_until(lambda: 'no belief received' in harness.says('markers')[1])
+    assert not heard
+
+
+def test_it_runs_as_a_process(harness):
+    harness.publish_task('cartpole_swingup')
+    children = harness.spawn(MARKERS)
+    harness.spin_until(
+        lambda: harness.statuses.get('markers', ('', ''))[1] == 'nobody looks', 60.0
+    )
+    children.end('markers')
+    harness.spin_until(lambda: children.code('markers') is not None)
+    assert children.code('markers') == 0
+
+
+def test_rviz_is_told_topics_that_exist():
+    settings = yaml.safe_load((paths.share() / 'config' / 'rviz' / 'emppi.rviz').read_text())
+    displays = settings['Visualization Manager']['Displays']
+    told = {d['Topic']['Value']: d['Class'].split('/')[1] for d in displays if 'Topic' in d}
+    assert told == {topic: kind.__name__ for topic, kind in TOPICS.items()}
+    for display in displays:
+        assert display['Class'].startswith('rviz_default_plugins/')
+        if 'Topic' in display:  # as it is published, or rviz hears nothing
+            assert display['Topic']['Reliability Policy'] == 'Reliable'
+            assert display['Topic']['Durability Policy'] == 'Volatile'
+
+
+def _shown(message, name):
+    """Return how many points the markers of a layer have that are there."""
+    return sum(len(m.points) for m in message.markers if m.ns == name and m.action == Marker.ADD)
