@@ -106,7 +106,7 @@ def test_a_projection_is_possible_and_no_body_is_closer(rng):
     size = np.linalg.norm(pull)
     for _ in range(500):
         other = _possible(rng) * rng.uniform(0.0, 10.0)
-        # the solver ends at relative changes of 1e-14, of squares: 1e-7 of the root
+        # the solver ends at relative changes of 1e-12, of squares: 1e-6 of the root
         assert (other - near) @ pull > -1e-5 * size * np.linalg.norm(other - near)
 
 
@@ -123,6 +123,16 @@ def test_what_moves_nothing_stays_where_it_was(rng):
     metric = np.diag([*np.zeros(10), 1.0])
     # nobody sees the other ten, which are possible already
     np.testing.assert_allclose(project(actual, metric)[:10], actual[:10], rtol=1e-9)
+
+
+def test_it_does_not_matter_how_far_off_is_what_moves_nothing(rng):
+    actual, root = _possible(rng), rng.standard_normal((5, COUNT))
+    metric = root.T @ root
+    nothing = np.linalg.svd(root)[2][-1]
+    near = project(actual + 1e6 * nothing, metric)
+    # a body explains all of it; 1e6 times rounding, over what may be a hundredth of a weight
+    np.testing.assert_allclose(root @ near, root @ actual, atol=1e-5)
+    assert _moments(near)[0] > 0.0 and near[0] > 0.0
 
 
 def test_bodies_do_not_disturb_one_another_where_the_metric_parts_them(rng):
