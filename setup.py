@@ -56,6 +56,8 @@ setup(
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
+        # `emppi bench identify`: what to compare with
+        'identify': ['scikit-learn>=1.7'],
         'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
@@ -72,6 +74,7 @@ setup(
             'pytest',
             'pytest-timeout',
             'ruff',
+            'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
             *TASKS,
         ],

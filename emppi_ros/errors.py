@@ -50,6 +50,10 @@ class StaleInputError(EmppiError):
     """A measurement that is needed is missing or too old."""
 
 
+class IdentificationError(EmppiError):
+    """Recorded data say too little, or do not fit; the message says what to record instead."""
+
+
 class BenchError(EmppiError):
     """A benchmark cannot go on: its rows cannot be read or kept, or who computed them is gone."""
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.cli import output, paper
+from emppi_ros.cli import identify, output, paper
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.planner import Commands, Planner
@@ -30,12 +30,13 @@ def add_commands(commands: Any) -> None:
     """Add the command, with its two kinds, to the parser."""
     parser = commands.add_parser(
         'bench',
-        help='measure the planner against bare physics, or the method against its paper',
-        description='Measure the planner against bare physics, or the method against its paper.',
+        help='measure the planner against bare physics, or methods against their papers',
+        description='Measure the planner against bare physics, or methods against their papers.',
     )
     kinds = parser.add_subparsers(title='kinds', metavar='KIND', required=True)
     _add_planner(kinds)
     paper.add_command(kinds)
+    identify.add_command(kinds)
 
 
 def _add_planner(kinds: Any) -> None:

@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob('*.py'))
 
 LAYERS = [
     {'nodes', 'cli'},
-    {'loop', 'sim', 'report', 'bench', 'display'},
+    {'loop', 'sim', 'report', 'bench', 'display', 'identify'},
     {'state', 'tasks', 'bridge', 'belief', 'control'},
     {'model'},
     {'weights', 'config', 'documents', 'errors', 'paths', '__init__'},
@@ -67,6 +67,12 @@ def test_ros_is_imported_in_nodes_only(path: Path) -> None:
 def test_imports_go_down_the_layers(path: Path) -> None:
     for target in arrows(path):
         assert layer(part(path)) <= layer(target), f'{path.name} imports {target}, which is above'
+
+
+def test_what_runs_online_never_imports_identify() -> None:
+    offline = {'identify', 'bench', 'cli'}
+    for path in FILES:
+        assert part(path) in offline or 'identify' not in arrows(path)
 
 
 def test_control_never_imports_belief() -> None:

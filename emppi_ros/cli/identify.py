@@ -1,0 +1,59 @@
+"""`emppi bench identify`: regressions with noisy inputs, held against one another."""
+
+import argparse
+from typing import Any
+
+from emppi_ros.cli import output
+from emppi_ros.identify import benchmark
+
+
+def add_command(kinds: Any) -> None:
+    """Add the command to the parser of `emppi bench`."""
+    parser = kinds.add_parser(
+        'identify',
+        help='regressions with noisy inputs, as in Ting et al. (2006), Fig. 2',
+        description='Learn ten coefficients from noisy inputs, of which ninety are redundant or '
+        'irrelevant, and test on noiseless ones: error in variances of the output, the mean of '
+        'all trials. Needs the extra `identify`.',
+    )
+    parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
+    parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
+    parser.add_argument(
+        '--covariance',
+        choices=('wishart', 'mild'),
+        default='wishart',
+        help="of the relevant inputs: A A', or with eigenvalues from 1 to 2 only (wishart)",
+    )
+    parser.add_argument(
+        '--unlike',
+        type=float,
+        default=1.0,
+        help="factor by which inputs' noise differs at most (1)",
+    )
+    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.set_defaults(execute=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    others = benchmark.baselines()
+    methods = {**benchmark.ours(), **others}
+    panels = list(benchmark.setups(options.rows, options.covariance, options.unlike))
+    found = []
+    with output.progress('regressions', len(panels), 'panels') as advance:
+        for i, setup in enumerate(panels):
+            errors = benchmark.measure(setup, methods, options.trials, options.seed)
+            found.append(benchmark.summarize(setup, errors, others))
+            advance(i + 1)
+    if options.json:
+        print(output.to_json({'trials': options.trials, 'seed': options.seed, 'panels': found}))
+        return
+    print(f'{"SNR":>4} {"redundant":>9} {"irrelevant":>10}', *(f'{m:>9}' for m in methods))
+    for panel in found:
+        print(
+            f'{panel["input_snr"]:4.0f} {panel["redundant"]:9} {panel["irrelevant"]:10}',
+            *(f'{panel["errors"][m]:9.4f}' for m in methods),
+            f' against {panel["best_baseline"]}:',
+            *(f'{name} {-below:+.0f} %' for name, below in panel['below_best_percent'].items()),
+        )

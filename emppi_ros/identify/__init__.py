@@ -1,0 +1,1 @@
+"""Offline: from recorded motion to a prior."""

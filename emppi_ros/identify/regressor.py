@@ -1,0 +1,114 @@
+"""
+The regressor of a robot: joint torques as a linear function of its bodies' parameters.
+
+Newton and Euler about the origin of a link's frame, in that frame (An, Atkeson and Hollerbach
+1988): with the origin's acceleration a (gravity taken off), angular velocity w and acceleration
+dw, the force is m a + dw x h + w x (w x h) and the moment I dw + w x I w + h x a. Both go to the
+joints by the Jacobians. MuJoCo computes motion and Jacobians; masses in its model play no part.
+"""
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.consistency import COUNT, pseudo_inertia
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+_TURNS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
+                   [[0, 0, 1], [0, 0, 0], [-1, 0, 0]],
+                   [[0, -1, 0], [1, 0, 0], [0, 0, 0]]], dtype=np.float64)  # fmt: skip
+_INERTIAS = np.stack(  # of each of the six numbers, xx, xy, xz, yy, yz, zz
+    [np.trace(s) * np.eye(3) - s for s in (pseudo_inertia(e)[:3, :3] for e in np.eye(10)[4:])]
+)
+
+
+def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Array:
+    """
+    Return the regressor (n nv, 11 B) of n states, of which each row is a joint's torque.
+
+    Parameters
+    ----------
+    model : MjModel
+        A fixed-base arm of hinges and slides, whose B bodies but the world come in its order.
+    qpos, qvel, qacc : (n, nv) arrays
+        Positions, velocities and accelerations.
+
+    Returns
+    -------
+    array
+        Columns are a body's mass, mass times centre, inertia about its frame's origin and
+        viscous friction, as in `consistency`. A body's friction is that of its joint; where it
+        has none, the column is zero.
+
+    Raises
+    ------
+    IdentificationError
+        If the shapes do not match, or the arm has a free joint, a ball, or a body of two joints.
+
+    """
+    if model.nq != model.nv or np.any(model.body_jntnum > 1):
+        raise IdentificationError('expected a fixed base, and one hinge or slide a body at most')
+    if not qpos.shape == qvel.shape == qacc.shape == (len(qpos), model.nv):
+        raise IdentificationError(
+            f'qpos {qpos.shape}, qvel {qvel.shape} and qacc {qacc.shape} do not match: '
+            f'expected (n, {model.nv}) each'
+        )
+    data = mujoco.MjData(model)
+    rows = np.zeros((len(qpos), model.nv, model.nbody - 1, COUNT))
+    for row, position, velocity, acceleration in zip(rows, qpos, qvel, qacc, strict=True):
+        data.qpos[:], data.qvel[:] = position, velocity
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        data.qacc[:] = acceleration
+        mujoco.mj_rnePostConstraint(model, data)
+        for body in range(1, model.nbody):
+            row[:, body - 1, :10] = _of_body(model, data, body)
+            if model.body_jntnum[body]:
+                dof = model.body_dofadr[body]
+                row[dof, body - 1, 10] = velocity[dof]
+    return rows.reshape(len(qpos) * model.nv, -1)
+
+
+def parameters(model: mujoco.MjModel) -> Array:
+    """Return the parameters (11 B,) that a model has itself, in the regressor's order."""
+    found = np.zeros((model.nbody - 1, COUNT))
+    for body in range(1, model.nbody):
+        turn = np.empty(9)
+        mujoco.mju_quat2Mat(turn, model.body_iquat[body])
+        turn = turn.reshape(3, 3)
+        mass, centre = model.body_mass[body], model.body_ipos[body]
+        inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
+        inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+        friction = 0.0
+        if model.body_jntnum[body]:
+            friction = np.ravel(model.dof_damping[model.body_dofadr[body]])[0]
+        found[body - 1] = [mass, *(mass * centre), *inertia[np.triu_indices(3)], friction]
+    return found.ravel()
+
+
+def names(model: mujoco.MjModel) -> list[str]:
+    """Return the names of the parameters, such as `link3 mass`."""
+    quantities = ('mass', 'hx', 'hy', 'hz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'friction')
+    bodies = scene.names(model, 'body')[1:]
+    return [f'{body} {quantity}' for body in bodies for quantity in quantities]
+
+
+def _of_body(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:
+    """Return what each of a body's ten inertial parameters adds to the torques, (nv, 10)."""
+    kind = mujoco.mjtObj.mjOBJ_XBODY
+    velocity, acceleration = np.empty(6), np.empty(6)
+    mujoco.mj_objectVelocity(model, data, kind, body, velocity, 1)
+    mujoco.mj_objectAcceleration(model, data, kind, body, acceleration, 1)
+    spin, turning, moving = velocity[:3], acceleration[:3], acceleration[3:]
+    cross = np.tensordot(spin, _TURNS, 1)
+    force, moment = np.zeros((3, 10)), np.zeros((3, 10))
+    force[:, 0] = moving
+    force[:, 1:4] = np.tensordot(turning, _TURNS, 1) + cross @ cross
+    moment[:, 1:4] = -np.tensordot(moving, _TURNS, 1)
+    moment[:, 4:] = (_INERTIAS @ turning + (_INERTIAS @ spin) @ cross.T).T
+    linear, angular = np.empty((3, model.nv)), np.empty((3, model.nv))
+    mujoco.mj_jacBody(model, data, linear, angular, body)
+    turn = data.xmat[body].reshape(3, 3)
+    return (turn.T @ linear).T @ force + (turn.T @ angular).T @ moment

@@ -1,0 +1,152 @@
+"""Rigid-body parameters: bodies stay what they are, and what is none becomes the closest one."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import consistency
+from emppi_ros.identify.consistency import COUNT, from_virtual, project
+
+
+def _possible(rng):
+    """Return any body: a cloud of ten points with mass, and friction."""
+    mass, place = rng.uniform(0.1, 1.0, 10), rng.normal(0.2, 0.5, (10, 3))
+    square = (mass[:, None] * place).T @ place
+    inertia = np.trace(square) * np.eye(3) - square
+    return np.array([mass.sum(), *(mass @ place), *inertia[np.triu_indices(3)], rng.random()])
+
+
+def _impossible(rng):
+    """Return what is no body's, with a negative moment of inertia and friction, and a metric."""
+    root = rng.standard_normal((COUNT, COUNT))
+    return _possible(rng) - 2.0 * np.eye(COUNT)[4] - 1.5 * np.eye(COUNT)[10], root @ root.T
+
+
+def _moments(actual):
+    """Return the moments of inertia (3,) at the centre of mass, ascending, by parallel axes."""
+    xx, xy, xz, yy, yz, zz = actual[4:10]
+    centre = actual[1:4] / actual[0]
+    shift = actual[0] * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - shift)
+
+
+def test_virtual_parameters_give_eq_5_of_the_paper(rng):
+    v = np.array([np.nan, *rng.standard_normal(11)])  # from 1, as there
+    expected = [
+        v[1] ** 2,
+        v[2] * v[1] ** 2,
+        v[3] * v[1] ** 2,
+        v[4] * v[1] ** 2,
+        v[5] ** 2 + (v[4] ** 2 + v[3] ** 2) * v[1] ** 2,
+        v[5] * v[6] - v[2] * v[3] * v[1] ** 2,
+        v[5] * v[7] - v[2] * v[4] * v[1] ** 2,
+        v[6] ** 2 + v[8] ** 2 + (v[2] ** 2 + v[4] ** 2) * v[1] ** 2,
+        v[6] * v[7] + v[8] * v[9] - v[3] * v[4] * v[1] ** 2,
+        v[7] ** 2 + v[9] ** 2 + v[10] ** 2 + (v[2] ** 2 + v[3] ** 2) * v[1] ** 2,
+        v[11] ** 2,
+    ]
+    np.testing.assert_allclose(from_virtual(v[1:]), expected, rtol=1e-12)  # rounding
+
+
+def test_virtual_parameters_may_give_what_no_body_has():
+    # a rod's moments (1, 1, 0) and more of the first: positive definite, and impossible
+    actual = from_virtual(np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.1, 0.5]))
+    low, middle, high = _moments(actual)
+    assert low > 0.0 and high > low + middle
+    assert np.linalg.eigvalsh(consistency.pseudo_inertia(actual))[0] < 0.0
+
+
+def test_a_pseudo_inertia_comes_back(rng):
+    for actual in (_possible(rng), _impossible(rng)[0]):
+        full = consistency.pseudo_inertia(actual)
+        again = consistency.from_pseudo_inertia(full)
+        np.testing.assert_allclose(again, actual[:10], rtol=1e-12, atol=1e-14)  # rounding
+
+
+def test_the_pseudo_inertia_is_positive_definite_just_for_triangles(rng):
+    signs = set()
+    for _ in range(300):
+        actual = _possible(rng)
+        actual[4:10] += rng.normal(0.0, 1.0, 6)
+        low, middle, high = _moments(actual)
+        positive = np.linalg.eigvalsh(consistency.pseudo_inertia(actual))[0] > 0.0
+        assert positive == (high < low + middle and low > 0.0)
+        signs.add(positive)
+    assert signs == {True, False}
+
+
+def test_a_body_of_mujoco_is_its_own_projection():
+    model = mujoco.MjModel.from_xml_string("""
+      <mujoco><worldbody><body><freejoint/>
+        <geom type="box" size="0.1 0.2 0.3" pos="0.3 -0.1 0.2" mass="2"/>
+        <geom type="capsule" size="0.05 0.2" euler="30 40 50" mass="0.7"/>
+      </body></worldbody></mujoco>""")
+    turn = np.empty(9)
+    mujoco.mju_quat2Mat(turn, model.body_iquat[1])
+    turn = turn.reshape(3, 3)
+    mass, centre = model.body_mass[1], model.body_ipos[1]
+    inertia = turn @ np.diag(model.body_inertia[1]) @ turn.T
+    inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    actual = np.array([mass, *(mass * centre), *inertia[np.triu_indices(3)], 0.1])
+    np.testing.assert_allclose(_moments(actual)[::-1], model.body_inertia[1], rtol=1e-10)
+    # it starts there and has nowhere to go: rounding of eigenvectors
+    np.testing.assert_allclose(project(actual, np.eye(COUNT)), actual, rtol=1e-9, atol=1e-12)
+
+
+def test_a_projection_is_possible_and_no_body_is_closer(rng):
+    found, metric = _impossible(rng)
+    near = project(found, metric)
+    low, middle, high = _moments(near)
+    # of numbers of order 1, a root of which is squared: rounding
+    assert near[0] > 0.0 and near[10] >= 0.0
+    assert low > -1e-12 and high <= low + middle + 1e-9
+    # bodies form a convex set, and the closest point of one has all of it on its other side
+    pull = metric @ (near - found)
+    size = np.linalg.norm(pull)
+    for _ in range(500):
+        other = _possible(rng) * rng.uniform(0.0, 10.0)
+        # the solver ends at relative changes of 1e-12, of squares: 1e-6 of the root
+        assert (other - near) @ pull > -1e-5 * size * np.linalg.norm(other - near)
+
+
+def test_a_projection_repeated_changes_nothing(rng):
+    found, metric = _impossible(rng)
+    once = project(found, metric)
+    # at the border of what is possible it starts 1e-9 off
+    np.testing.assert_allclose(project(once, metric), once, atol=1e-6)
+
+
+def test_what_moves_nothing_stays_where_it_was(rng):
+    actual = _possible(rng)
+    actual[10] = -0.2
+    metric = np.diag([*np.zeros(10), 1.0])
+    # nobody sees the other ten, which are possible already
+    np.testing.assert_allclose(project(actual, metric)[:10], actual[:10], rtol=1e-9)
+
+
+def test_it_does_not_matter_how_far_off_is_what_moves_nothing(rng):
+    actual, root = _possible(rng), rng.standard_normal((5, COUNT))
+    metric = root.T @ root
+    nothing = np.linalg.svd(root)[2][-1]
+    near = project(actual + 1e6 * nothing, metric)
+    # a body explains all of it; 1e6 times rounding, over what may be a hundredth of a weight
+    np.testing.assert_allclose(root @ near, root @ actual, atol=1e-5)
+    assert _moments(near)[0] > 0.0 and near[0] > 0.0
+
+
+def test_bodies_do_not_disturb_one_another_where_the_metric_parts_them(rng):
+    first, second = _impossible(rng), _impossible(rng)
+    metric = np.zeros((22, 22))
+    metric[:11, :11], metric[11:, 11:] = first[1], second[1]
+    both = project(np.concatenate([first[0], second[0]]), metric)
+    alone = np.concatenate([project(*first), project(*second)])
+    # convex: one answer, as exact as in the test of what is closest
+    np.testing.assert_allclose(both, alone, atol=1e-4)
+
+
+def test_sizes_that_do_not_match_and_what_is_not_finite_are_errors():
+    with pytest.raises(IdentificationError, match=r'12 parameters .* expected 11 for each body'):
+        project(np.ones(12), np.eye(12))
+    with pytest.raises(IdentificationError, match='not finite'):
+        project(np.full(11, np.nan), np.eye(11))

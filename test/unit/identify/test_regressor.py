@@ -1,0 +1,115 @@
+"""The regressor times a model's own parameters is MuJoCo's inverse dynamics."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import consistency, inputs, regressor
+from emppi_ros.model import scene
+from emppi_ros.paths import ASSETS
+
+
+@pytest.fixture(scope='module')
+def panda():
+    """Return the arm without what a regressor leaves out, such as rotors and dry friction."""
+    model = scene.load_scene(ASSETS / 'panda.xml')
+    model.dof_armature[:] = 0.0
+    model.dof_frictionloss[:] = 0.0
+    model.body_gravcomp[:] = 0.0
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    return model
+
+
+def _states(model, rng, count):
+    return rng.uniform(-1.0, 1.0, (3, count, model.nv)) * [[[1.5]], [[2.0]], [[10.0]]]
+
+
+def _inverse(model, states):
+    """Return what MuJoCo computes, (n nv,); its damping is passive, so that it is left in."""
+    data, torques = mujoco.MjData(model), []
+    for position, velocity, acceleration in zip(*states, strict=True):
+        data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, acceleration
+        mujoco.mj_inverse(model, data)
+        torques.append(data.qfrc_inverse.copy())
+    return np.concatenate(torques)
+
+
+@pytest.mark.parametrize('name', ['two_link', 'slider', 'panda'])
+def test_it_gives_the_torques_of_inverse_dynamics(name, request, rng):
+    model = request.getfixturevalue(name)
+    states = _states(model, rng, 20)
+    found = regressor.regressor(model, *states) @ regressor.parameters(model)
+    expected = _inverse(model, states)
+    # two ways to sums of products of a chain of seven bodies: rounding, of the largest torque
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_masses_of_the_model_play_no_part(panda, rng):
+    states = _states(panda, rng, 3)
+    before = regressor.regressor(panda, *states)
+    changed = scene.load_scene(ASSETS / 'panda.xml')
+    changed.body_mass[1:] *= 3.0
+    np.testing.assert_allclose(regressor.regressor(changed, *states), before, atol=1e-10)
+
+
+def test_seven_hinges_have_as_many_base_parameters_as_theory_says(panda, rng):
+    rows = regressor.regressor(panda, *_states(panda, rng, 60))
+    by_friction = np.abs(rows[:, 10::11]).max(axis=0) > 0.0
+    assert by_friction.sum() == panda.nv
+    moving = np.linalg.matrix_rank(rows, tol=1e-8 * np.linalg.norm(rows))
+    # 43 inertial base parameters of a Panda (Gaz et al. 2019), and 7 frictions
+    assert moving == 43 + 7
+    # centred, as for a regression with an offset, nothing is lost: no column is constant
+    assert len(inputs.base(rows)) == moving
+
+
+def _recording(model, rng, count):
+    """Return states (3, count, nv) along sums of sines, about a bent arm."""
+    t = np.linspace(0.0, 20.0, count)[:, None]
+    states = np.zeros((3, count, model.nv))
+    states[0] = [0.0, -0.3, 0.0, -1.8, 0.0, 1.8, 0.7]
+    for k in range(1, 6):
+        w = 0.2 * np.pi * k
+        a, b = rng.normal(0.0, 0.25 / k, (2, model.nv))
+        s, c = np.sin(w * t), np.cos(w * t)
+        states += [a * s + b * c, w * (a * c - b * s), -w * w * (a * s + b * c)]
+    return states
+
+
+@pytest.mark.parametrize('noise', [0.05, 0.3])
+def test_torques_are_better_predicted_by_bodies_that_can_be(panda, noise):
+    true, errors = regressor.parameters(panda), []
+    for seed in range(2):
+        rng = np.random.default_rng([4, seed])
+        states, others = _recording(panda, rng, 100), _recording(panda, rng, 50)
+        sd = noise * states.std(axis=1, keepdims=True) * [[[0.1]], [[1.0]], [[1.0]]]
+        torque = regressor.regressor(panda, *states) @ true
+        torque += 0.05 * torque.std() * rng.standard_normal(len(torque))
+        rows = regressor.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
+        least = np.linalg.lstsq(rows, torque, rcond=1e-8)[0]
+        possible = consistency.project(least, rows.T @ rows)
+        clean = regressor.regressor(panda, *others)
+        errors.append([np.mean((clean @ (b - true)) ** 2) for b in (least, possible)])
+        for body in possible.reshape(-1, 11):
+            moments = np.linalg.eigvalsh(consistency.pseudo_inertia(body))
+            assert body[0] > 0.0 and body[10] >= 0.0 and moments[0] > -1e-9  # rounding
+    before, after = np.mean(errors, axis=0)
+    # a bound: measured are a third and less
+    assert after < 0.7 * before
+
+
+def test_names_go_with_columns(panda):
+    found = dict(zip(regressor.names(panda), regressor.parameters(panda), strict=True))
+    hand = panda.body('panda_hand').id
+    assert found['panda_hand mass'] == panda.body_mass[hand]
+    assert found['panda_hand friction'] == 0.0  # it has no joint
+    joint = panda.body_dofadr[panda.body('panda_link3').id]
+    assert found['panda_link3 friction'] == np.ravel(panda.dof_damping[joint])[0]
+
+
+def test_what_does_not_fit_is_an_error(block, slider):
+    with pytest.raises(IdentificationError, match='fixed base'):
+        regressor.regressor(block, *np.zeros((3, 1, block.nv)))
+    with pytest.raises(IdentificationError, match=r'qpos \(1, 2\).* expected \(n, 1\) each'):
+        regressor.regressor(slider, *np.zeros((3, 1, 2)))
