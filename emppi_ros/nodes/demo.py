@@ -88,10 +88,11 @@ def run_demo(
         watch.arm(True)
         watch.record()
         watch.follow(duration_s or loaded.file.duration_s, progress)
+        fault = watch.recorder.messages['bridge'] if watch.recorder.fault else ''
         watch.arm(False)
         watch.wait_for(watch.fresh_diagnostics(), 3.0)
         summary, recording = watch.recorder.summarize(draw_truth(loaded, seed))
-        return {**summary, 'bridge_holds': watch.holds}, recording
+        return {**summary, 'bridge_holds': watch.holds, 'bridge_fault': fault}, recording
     finally:
         children.stop()
         executor.shutdown()
@@ -140,14 +141,14 @@ class _Watch:
         self.recorder.start(self._node.get_clock().now().nanoseconds * 1e-9)
 
     def follow(self, duration_s: float, progress: Callable[[float], None] | None) -> None:
-        """Record until success, or for a time."""
+        """Record until success, for a time, or until the arm is held for a person to look."""
         began = time.monotonic()
         while (elapsed := time.monotonic() - began) < duration_s:
             self._step()
             self._resume()
             if progress is not None:
                 progress(elapsed)
-            if self.recorder.success_time is not None:
+            if self.recorder.success_time is not None or self.recorder.fault:
                 break
 
     def _resume(self) -> None:

@@ -1,5 +1,6 @@
 """The whole graph, as processes: it does its task, and a node that dies may come back."""
 
+import dataclasses
 import signal
 
 import numpy as np
@@ -25,7 +26,7 @@ def test_the_demo_runs_a_task_and_reports(task, tmp_path):
     assert set(summary) == {
         'task', 'success', 'time_s', 'rate_hz', 'plan_ms', 'deadline_misses', 'bridge_period_ms',
         'bridge_latency_ms',
-        'belief_updates', 'ess_min', 'parameters', 'bridge_holds',
+        'belief_updates', 'ess_min', 'parameters', 'bridge_holds', 'bridge_fault',
     }  # fmt: skip
     assert summary['belief_updates'] == len(record.belief_times) > 10
     assert summary['plan_ms']['p50'] > 0.0 and summary['bridge_period_ms']['p50'] > 0.0
@@ -50,6 +51,23 @@ def test_a_node_that_cannot_be_configured_ends_the_demo_at_once(monkeypatch):
     monkeypatch.setattr(demo, '_START_S', 1e4)
     with pytest.raises(DemoError, match='bridge: .*commanded by velocity.*cartpole'):
         demo.run_demo('cartpole_swingup', 1.0, backend='trajectory')
+
+
+def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
+    def mistrustful(*arguments):
+        strict = {'residual_rad_per_s': 0.02, 'residual_ratio': 1e-3, 'residual_after_s': 0.02}
+        return [
+            dataclasses.replace(spec, parameters={**spec.parameters, **strict})
+            if spec.name == 'bridge'
+            else spec
+            for spec in graph_describe(*arguments)
+        ]
+
+    graph_describe = graph.describe
+    monkeypatch.setattr(graph, 'describe', mistrustful)
+    summary, record = run_demo('panda_push', 600.0)
+    assert not summary['success'] and len(record.times) > 1
+    assert 'panda_joint' in summary['bridge_fault'] and 'moves at' in summary['bridge_fault']
 
 
 def test_nodes_that_die_come_back_into_the_graph(harness):
