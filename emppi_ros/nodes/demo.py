@@ -148,8 +148,14 @@ class _Watch:
             self._resume()
             if progress is not None:
                 progress(elapsed)
-            if self.recorder.success_time is not None or self.recorder.fault:
+            if self.recorder.success_time is not None or self._held:
                 break
+
+    @property
+    def _held(self) -> bool:
+        """Whether the bridge holds the arm for more than a busy machine."""
+        fault = self.recorder.fault
+        return bool(fault) and (fault not in _BUSY or self.holds >= _MOST_HOLDS)
 
     def _resume(self) -> None:
         """
@@ -157,7 +163,7 @@ class _Watch:
 
         Nobody is near a simulated arm; the summary tells how often.
         """
-        if self.recorder.fault not in _BUSY or self.holds >= _MOST_HOLDS:
+        if not self.recorder.fault or self._held:
             return
         self.holds += 1
         self.arm(False)
