@@ -47,11 +47,13 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
 
-# goes on where it was stopped
+# Goes on where it was stopped, from the rows in docs/results at first; PAPER='--tasks ...': a part
 paper: $(STAMP)
-	$(BIN)/emppi bench paper --out out/paper
-	mkdir -p docs/results
+	mkdir -p out/paper docs/results
+	[ -e out/paper/rows.jsonl ] || xz -dc docs/results/rows.jsonl.xz > out/paper/rows.jsonl
+	$(BIN)/emppi bench paper --out out/paper $(PAPER)
 	cp out/paper/*.png out/paper/*.csv docs/results
+	xz -9 -c out/paper/rows.jsonl > docs/results/rows.jsonl.xz
 	sed 's#](\([a-z_]*[.]png\))#](results/\1)#' out/paper/results.md > docs/results.md
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
