@@ -57,10 +57,7 @@ def success(rows: Sequence[Row]) -> Share:
 
 def outcome(rows: Sequence[Row]) -> Outcome:
     """Return how often these runs succeed, and how soon."""
-    return Outcome(
-        statistics.share([row.success for row in rows]),
-        float(np.median([row.time_s for row in rows])),
-    )
+    return Outcome(success(rows), float(np.median([row.time_s for row in rows])))
 
 
 def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean:

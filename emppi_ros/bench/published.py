@@ -29,12 +29,12 @@ PAPER: Mapping[str, Settings] = {
     'panda_push': Settings(10, 1, 8, 0.08, 0.02, 0.2),
     'panda_reconfigure': Settings(10, 1, 8, 0.08, 0.02, 0.2),
 }
-_COMPARED = (
-    'joint_position_sd',
-    'joint_velocity_sd',
-    'object_position_sd_m',
-    'object_rotation_sd_rad',
-)
+COMPARED = {  # keys of a likelihood, and of what each is the standard deviation
+    'joint_position_sd': 'joint positions',
+    'joint_velocity_sd': 'joint velocities',
+    'object_position_sd_m': 'object positions',
+    'object_rotation_sd_rad': 'object rotations',
+}
 
 
 def changes(file: TaskFile) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def changes(file: TaskFile) -> dict[str, Any]:
     """
     table, likelihood = PAPER[file.name], file.belief.likelihood
     sd = math.sqrt(table.likelihood_variance)
-    compared = {name: sd for name in _COMPARED if getattr(likelihood, name) is not None}
+    compared = {name: sd for name in COMPARED if getattr(likelihood, name) is not None}
     return {
         'planner': {
             'models': table.models,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from emppi_ros import config
 from emppi_ros.bench.cells import SUCCESS, Cell
-from emppi_ros.bench.published import PAPER, SOURCE
+from emppi_ros.bench.published import COMPARED, PAPER, SOURCE
 from emppi_ros.tasks.file import TaskFile
 
 NOTE = (
@@ -14,12 +14,6 @@ NOTE = (
     'where these are Table I over so much.'
 )
 HEADER = ('task', 'whose', 'T', 'N', 'K', 'Sigma', 'lambda', 'variance of the likelihood')
-_UNITS = {
-    'joint_position_sd': 'joint positions',
-    'joint_velocity_sd': 'joint velocities',
-    'object_position_sd_m': 'object positions',
-    'object_rotation_sd_rad': 'object rotations',
-}
 
 
 def lines(cells: Iterable[Cell]) -> list[list[object]]:
@@ -41,7 +35,7 @@ def lines(cells: Iterable[Cell]) -> list[list[object]]:
 def _ours(file: TaskFile) -> list[object]:
     """Return what a task's file says."""
     planner, likelihood = file.planner, file.belief.likelihood
-    sds = {words: getattr(likelihood, name) for name, words in _UNITS.items()}
+    sds = {words: getattr(likelihood, name) for name, words in COMPARED.items()}
     variances = [f'{sd**2:.2g} ({words})' for words, sd in sds.items() if sd is not None]
     if likelihood.dof is not None:
         variances.append(f"Student's t of {likelihood.dof:g} degrees of freedom")
