@@ -81,6 +81,8 @@ class Task:
             [p.name for p in self.parameters],
             {**self.objects, **self.jointed},
         )
+        if file.view:
+            located('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
