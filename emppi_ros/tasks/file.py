@@ -95,7 +95,15 @@ class Targets:
     body: str = key(doc='that shows them: it is made a mocap body')
     attempt_s: float = positive(doc='time for each')
     turn_rad: float = between(0.0, np.pi, np.pi, doc='the farthest from the one before')
+    least_turn_rad: float = between(0.0, np.pi, 0.0, doc='the nearest to the one before')
     lost: Loss | None = key(None, doc='then all begins anew')
+
+    def __post_init__(self) -> None:
+        """The nearest is no farther than the farthest."""
+        if self.least_turn_rad > self.turn_rad:
+            raise ConfigError(
+                f'least_turn_rad: {self.least_turn_rad:g} rad exceed turn_rad, {self.turn_rad:g}'
+            )
 
 
 @dataclass(frozen=True)
