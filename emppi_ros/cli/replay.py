@@ -5,6 +5,8 @@ from pathlib import Path
 import sys
 from typing import Any
 
+import numpy as np
+
 from emppi_ros.cli import output, reporting
 from emppi_ros.errors import ConfigError
 from emppi_ros.replay import observing, replaying, whatif
@@ -66,10 +68,7 @@ def replay(options: argparse.Namespace) -> int:
     count = sum(map(len, tape.journals.values()))
     with output.progress('replay', count, 'messages') as advance:
         summary = replaying.replay(bag, tape, advance)
-    if not options.json:
-        for note in summary['notes']:
-            print(f'note: {note}', file=sys.stderr)
-    output.show(summary, options.json)
+    _show(options, summary)
     return 0 if summary['identical'] else PARTED
 
 
@@ -81,8 +80,19 @@ def _what_if(options: argparse.Namespace, bag: Bag) -> int:
     summary, record = whatif.run(bag, tape, task, options.seed)
     if options.out is not None:
         reporting.write_plots(task, record, summary, options.out)
-    output.show(summary, options.json)
+    _show(options, summary)
     return 0
+
+
+def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+    """Print a summary; its notes on stderr, if people read it."""
+    if not options.json:
+        for note in summary.pop('notes'):
+            print(f'note: {note}', file=sys.stderr)
+        for verdict in summary.values():
+            if isinstance(verdict, dict) and not verdict.get('first_difference', 'none'):
+                del verdict['first_difference']
+    output.show(summary, options.json)
 
 
 def report(options: argparse.Namespace) -> None:
@@ -90,11 +100,14 @@ def report(options: argparse.Namespace) -> None:
     if options.video is not None:
         reporting.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
-    task, summary, record = observing.observe(bag)
+    task, observer, truth = observing.observe(bag)
+    summary, record = observer.summarize(observing.true_values(task, truth))
     if bag.cut:
         print(f'note: {bag.cut}', file=sys.stderr)
     folder = options.out or options.bag.parent / f'{options.bag.stem}_report'
     reporting.write_plots(task, record, summary, folder)
     if options.video is not None:
+        if not np.isfinite(record.truth).all():
+            raise ConfigError('--video: the bag does not tell the true parameters: no simulator')
         reporting.write_video(task, record, options.video)
     output.show(summary, options.json)

@@ -58,6 +58,8 @@ class BagRecorder:
         self._subscriptions: dict[str, PolledSubscription] = {}
         self._flushed, self._began = time.monotonic(), time.monotonic()
         self._optional: set[str] = set()  # a robot has more ways of being commanded than are used
+        self._silent: list[str] = []
+        self._closed = False
         self.problem = ''  # of the task: what its robot says is not recorded
         for topic in ALWAYS:
             self._listen(topic)
@@ -70,11 +72,12 @@ class BagRecorder:
     @property
     def silent(self) -> list[str]:
         """Topics on which nothing was heard, in words, once there was time for it."""
-        if time.monotonic() < self._began + _SILENT_S:
-            return []
+        if self._closed or time.monotonic() < self._began + _SILENT_S:
+            return self._silent
         count = self._node.count_publishers
         quiet = [n for n, heard in self.counts.items() if not heard and n not in self._optional]
-        return [name if count(name) else f'{name} (nobody publishes it)' for name in quiet]
+        self._silent = [n if count(n) else f'{n} (nobody publishes it)' for n in quiet]
+        return self._silent
 
     def poll(self) -> None:
         """Write what has arrived."""
@@ -86,6 +89,8 @@ class BagRecorder:
 
     def close(self) -> None:
         """Complete the bag."""
+        self._silent = self.silent  # while the graph can still be asked
+        self._closed = True
         for subscription in self._subscriptions.values():
             subscription.close()
         self._writer.close()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcap.records import Channel, Footer, Message, Schema
+from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 
@@ -68,19 +68,14 @@ class Bag:
 
     def _records(self, path: Path) -> Iterator[Any]:
         """Yield all records of a file that can be read, and note if its end cannot."""
-        size, ended = path.stat().st_size, False
         with path.open('rb') as file:
-            reader = StreamReader(file, validate_crcs=True, record_size_limit=size)
+            limit = path.stat().st_size
+            reader = StreamReader(file, validate_crcs=True, record_size_limit=limit)
             try:
-                for record in reader.records:
-                    ended = ended or isinstance(record, Footer)
-                    yield record
-            except GeneratorExit:
-                raise
-            except Exception as error:  # what a cut makes of the bytes before it is not known
-                if not ended:
-                    why = str(error) or type(error).__name__
-                    self.cut = f'{path} is cut off or damaged at byte {file.tell()} ({why})'
+                yield from reader.records
+            except Exception as error:  # there is no telling what a cut makes of a record
+                why = str(error) or type(error).__name__
+                self.cut = f'{path} is cut off or damaged at byte {file.tell()} ({why})'
 
     def _relative(self, name: str) -> str:
         """Return a topic's name in the namespace; that of a bag of one robot is found out."""

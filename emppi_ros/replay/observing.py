@@ -1,7 +1,7 @@
 """`emppi report`: what a bag shows of a run, for the same plots as a demo's."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from emppi_ros.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag import Bag, Heard
 from emppi_ros.replay.messages import NANO, read_cloud, stamp_ns
 from emppi_ros.report.observer import Observer
-from emppi_ros.report.recording import Recording
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.joints import select_joints
@@ -23,12 +22,20 @@ _TASK, _DIAGNOSTICS = 'emppi/task', '/diagnostics'
 _MOVING = ('armed', 'moving')  # phases of the bridge
 
 
-def observe(bag: Bag) -> tuple[Task, dict[str, Any], Recording]:
+class Observed(NamedTuple):
+    """What a bag shows."""
+
+    task: Task
+    observer: Observer
+    truth: dict[str, float]  # true parameters, where a simulator tells them
+
+
+def observe(bag: Bag) -> Observed:
     """
-    Return task, figures and recording of a bag.
+    Return what a bag shows.
 
     Time counts from when the bridge was first armed; where nothing says so, from the first
-    joint state. True parameters are NaN where no simulator tells them.
+    joint state.
     """
     text, started, truth = None, None, {}
     for heard in bag.messages({_TASK, _DIAGNOSTICS}):
@@ -39,7 +46,7 @@ def observe(bag: Bag) -> tuple[Task, dict[str, Any], Recording]:
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
                 started = _seconds(heard.data)
             if node == 'simulator':
-                truth |= {k.removeprefix('true '): v for k, v in values.items() if 'true ' in k}
+                truth |= _true(values)
     if text is None:
         found = ', '.join(sorted(bag.counts)) or 'no messages'
         raise ReplayError(f'{bag.path}: no {_TASK} in it; it holds: {found}')
@@ -47,14 +54,24 @@ def observe(bag: Bag) -> tuple[Task, dict[str, Any], Recording]:
         task = parse_task(text, 'task')
     except EmppiError as error:
         raise ReplayError(f'{bag.path}: the task in it can no longer be used: {error}') from None
-    values = [float(truth.get(p.name, 'nan')) for p in task.parameters]
     observer = _Ear(task, bag, started).hear()
     if not observer.rows['times']:
         raise ReplayError(
             f'{bag.path}: nothing to report: no joint states'
             + ''.join(f', or no tracking/{name}' for name in task.tracked)
         )
-    return task, *observer.summarize(np.array(values))
+    return Observed(task, observer, truth)
+
+
+def true_values(task: Task, truth: Mapping[str, float]) -> Array:
+    """Return a task's true parameters (P,), NaN where nobody tells them."""
+    return np.array([truth.get(parameter.name, np.nan) for parameter in task.parameters])
+
+
+def _true(values: Mapping[str, str]) -> dict[str, float]:
+    """Return the true parameters that a simulator tells."""
+    prefix = 'true '
+    return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
 
 
 class _Ear:

@@ -41,7 +41,9 @@ class Rerun:
             for event in events:
                 try:
                     yield from self._run(event)
-                except (ValueError, TypeError, AttributeError, KeyError) as error:
+                except ReplayError:
+                    raise
+                except Exception as error:
                     raise ReplayError(
                         f'{self.where}: {self.topic}: event {event[0]!r} of message {sequence} '
                         f'cannot be used: {error}'
@@ -64,6 +66,8 @@ class Rerun:
         except EmppiError:  # as in the node, which then said nothing
             return []
         except Exception as error:
+            if name != 'plan':  # a cost may raise anything, and the node goes on
+                raise
             self.notes.append(f'{type(error).__name__} in {name!r}: {error}')
             return []
         if isinstance(said, list):

@@ -1,13 +1,15 @@
 """`emppi replay --what-if`: the belief that other settings would have come to."""
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.errors import ReplayError
 from emppi_ros.loop.learning import Learning, Said
-from emppi_ros.replay import replaying
+from emppi_ros.replay import observing, replaying
 from emppi_ros.replay.bag import Bag
 from emppi_ros.replay.journal import BELIEF
 from emppi_ros.replay.replaying import Tape
@@ -16,13 +18,15 @@ from emppi_ros.report.observer import belief_series, figures
 from emppi_ros.report.recording import Recording
 from emppi_ros.tasks.task import Task
 
+Array = npt.NDArray[np.float64]
+
 
 def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, Any], Recording]:
     """
     Run the belief of a bag again under the settings of another task, and from its prior.
 
     It begins with the first recorded moment; what the bag's belief knew by then it does not.
-    Returns the figures of both, and the recording of the new one, without motion.
+    Returns the figures of both, and the recording with the new belief in place of the old one.
     """
     where = str(bag.path)
     about = replaying.first_about(tape, BELIEF, where)
@@ -37,32 +41,30 @@ def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, A
     again = _learned(Rerun(BELIEF, where), tape)
     if not said:
         raise ReplayError(f'{where}: nothing was learned in it under {task.where}')
-    unknown, unknown_before = (np.full(len(t.parameters), np.nan) for t in (task, before))
-    start = said[0].stamp
-    beliefs = [(one.stamp - start, one.belief) for one in said]
-    record = Recording(
-        times=np.empty(0),
-        qpos=np.empty((0, task.model.nq)),
-        error=np.empty(0),
-        plan_ms=np.empty(0),
-        bridge_period_ms=np.empty(0),
-        truth=unknown,
-        ess=np.array([one.ess for one in said]),
-        **belief_series(beliefs, len(unknown)),
+    observed = observing.observe(bag)
+    truth = observing.true_values(task, observed.truth)
+    beliefs = [(one.stamp - (observed.observer.started or 0.0), one.belief) for one in said]
+    later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
+    record = dataclasses.replace(
+        observed.observer.summarize(truth)[1],
+        ess=np.array([said[i].ess for i in later]),
+        **belief_series([beliefs[i] for i in later], len(truth)),
     )
+    now = figures(task, said[-1].belief, truth)
+    if again:
+        then = figures(before, again[-1].belief, np.full(len(before.parameters), np.nan))
+        for name, values in then.items():
+            told = {'recorded_mean': values['mean'], 'recorded_sd': values['sd']}
+            now[name] = now.get(name, {}) | told
     summary = {
         'bag': where,
-        'cut': tape.cut,
         'what_if': task.where,
         'seed': seed,
-        'updates': len(said),
-        'ess_min': float(record.ess.min()),
-        'parameters': figures(task, said[-1].belief, unknown),
-        'recorded': {
-            'updates': len(again),
-            'ess_min': min((one.ess for one in again), default=np.nan),
-            **(figures(before, again[-1].belief, unknown_before) if again else {}),
-        },
+        'beliefs': len(said),
+        'ess_min': min(one.ess for one in said),
+        'recorded_ess_min': min((one.ess for one in again), default=np.nan),
+        'parameters': now,
+        'notes': [tape.cut] if tape.cut else [],
     }
     return summary, record
 
