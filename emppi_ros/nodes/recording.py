@@ -145,7 +145,7 @@ def record(
     os.nice(10)  # as nice as the belief: the robot comes first
     context = rclpy.Context()
     context.init()
-    node = Node('emppi_record', namespace=namespace, context=context)
+    node = Node('recorder', namespace=namespace, context=context)
     try:
         recorder = BagRecorder(node, folder, overwrite)
         began = time.monotonic()
@@ -168,6 +168,7 @@ def _commands(robot: Robot) -> list[Topic]:
     return [
         Topic(name, _COMMANDS.get(interface, Float64MultiArray), qos.DEFAULT)
         for interface, name in robot.topics.commands.items()
+        if interface in (robot.command, *_COMMANDS)
     ]
 
 

@@ -37,9 +37,9 @@ class Journal:
         self._listeners, self._sequence, self._keyed = 0, 0, 0.0
 
     def tell(self, event: str, *values: Any) -> Any:
-        """Call a method of the session, and return what it returns."""
-        if self._listeners:
-            self._events.append([event, *map(memory.encode, values)])
+        """Call a method with numbers, texts and arrays; return what it returns."""
+        if self._listeners:  # written out later: a plan waits for this, and for nothing else
+            self._events.append([event, *values])
         return getattr(self.session, event)(*values)
 
     def begin(self, listeners: int, now: float) -> None:
@@ -62,7 +62,8 @@ class Journal:
         events, self._events = self._events, []
         if not (events and self._listeners):
             return ''
-        text = json.dumps({'sequence': self._sequence, 'events': events}, separators=(',', ':'))
+        message = {'sequence': self._sequence, 'events': events}
+        text = json.dumps(message, separators=(',', ':'), default=memory.encode)
         self._sequence += 1
         return text
 

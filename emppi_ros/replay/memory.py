@@ -5,7 +5,7 @@ Its class names the attributes in `MEMORY`. Arrays travel as their bytes, floats
 text that is read back as the same float. Nothing that is read is ever executed.
 """
 
-import base64
+import binascii
 from collections import deque
 from typing import Any, Protocol
 
@@ -68,9 +68,8 @@ def _restore(thing: Remembering, name: str, value: Any) -> None:
 def encode(value: Any) -> Any:
     """Return a number, a text, an array, or a structure of them as JSON knows it."""
     if isinstance(value, np.ndarray):
-        array = np.ascontiguousarray(value)
-        text = base64.b64encode(array).decode('ascii')
-        return {'array': [array.dtype.str, list(value.shape), text]}
+        text = binascii.b2a_base64(value.tobytes(), newline=False).decode('ascii')
+        return {'array': [value.dtype.str, value.shape, text]}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Rotation):
@@ -96,7 +95,7 @@ def decode(value: Any) -> Any:
         ((kind, content),) = value.items()
         if kind == 'array':
             dtype, shape, text = content
-            flat = np.frombuffer(base64.b64decode(text, validate=True), np.dtype(dtype))
+            flat = np.frombuffer(binascii.a2b_base64(text, strict_mode=True), np.dtype(dtype))
             return flat.reshape(shape).copy()
         if kind == 'rotation':  # not from_quat, which normalizes what is normal, and differs
             return Rotation(decode(content), normalize=False)
