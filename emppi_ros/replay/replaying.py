@@ -47,10 +47,10 @@ def read(bag: Bag) -> Tape:
     tape.cut, tape.seconds = bag.cut, (bag.span_ns[1] - bag.span_ns[0]) * 1e-9
     if not any(tape.journals.values()):
         found = ', '.join(sorted(bag.counts)) or 'no messages'
-        cut = f'; {bag.cut}' if bag.cut else ''
+        cut = f' ({bag.cut})' if bag.cut else ''
         raise ReplayError(
-            f'{bag.path}: nothing to replay: it lacks {" and ".join(SAID)}; it holds: {found}. '
-            f'`emppi record` records what a replay needs{cut}'
+            f'{bag.path}: nothing to replay: it lacks {" and ".join(SAID)}; it holds: '
+            f'{found}{cut}. `emppi record` records what a replay needs'
         )
     return tape
 
