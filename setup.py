@@ -42,6 +42,7 @@ setup(
     install_requires=[
         'imageio[ffmpeg]',  # MP4 and GIF, with an encoder inside the wheel
         'matplotlib',
+        'mcap-ros2-support>=0.5',  # bags, read and written without ROS
         'mujoco>=4.0',
         'numpy',
         'pillow',  # text in pictures; matplotlib has it, too
@@ -73,6 +74,7 @@ setup(
             'joblib>=1.4',
             'pytest',
             'pytest-timeout',
+            'rosbags>=0.10',  # reads bags as well: they are no dialect of ours
             'ruff',
             'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip

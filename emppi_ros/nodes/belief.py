@@ -6,41 +6,31 @@ It learns at every tracked pose, or, where nothing is tracked, from joint states
 it believes it says again every quarter of a second, even if it learned nothing.
 """
 
-from collections import deque
-from collections.abc import Sequence
 import sys
 import threading
 import time
-from typing import NamedTuple
 
-import mujoco
 import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros import weights
-from emppi_ros.errors import EmppiError
-from emppi_ros.loop.filter import Filter
-from emppi_ros.model.ensemble import State
+from emppi_ros import paths, weights
+from emppi_ros.loop.learning import Learning, Said
 from emppi_ros.nodes import cloud, process, qos
 from emppi_ros.nodes.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode, StageTopic
 from emppi_ros.nodes.inputs import Inputs
+from emppi_ros.nodes.journaling import JournalTopic
 from emppi_ros.nodes.parameters import Believing, declare_all
 from emppi_ros.nodes.polling import Loop
-from emppi_ros.state.estimator import Moment
-from emppi_ros.state.tracking import Pose
+from emppi_ros.replay import journal
+from emppi_ros.replay.about import describe
+from emppi_ros.replay.journal import Journal
+from emppi_ros.tasks.stages import BoundStage
 
-_LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
 _POLL_S = 0.01
 _REPEAT_S = 0.25  # who says nothing for longer than the planner waits is dead to it
-_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
-
-
-class _Waiting(NamedTuple):
-    stamp: float
-    name: str  # of the object, '' for a moment without one
-    pose: Pose | None
+_MOST_EVENTS = 100  # in a message of the journal
 
 
 class BeliefNode(FollowingNode):
@@ -59,53 +49,54 @@ class BeliefNode(FollowingNode):
         if self._settings.prior:
             self.task = self.task.with_prior(self._settings.prior)
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
-        self._filter = Filter(self.task, np.random.default_rng([self._settings.seed, 2]))
-        self._waiting: deque[_Waiting] = deque()
-        self._learned_at, self._last = -np.inf, None
-        self._updates = self._resampled = self._reinjected = self._jumps = self._skipped = 0
-        self._ess = self._ess_min = float(len(self._filter.belief.theta))
-        self._error = ''
+        seed = self._settings.seed
+        self.session = Learning(self.task, seed)
+        self._journal = Journal(
+            self.session, describe(self.task, self.follow.text, seed, self._prior_text())
+        )
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._inputs = Inputs(self, self.task, self._take_pose)
-        self._stage = StageTopic(self, self.task, self._hold)
+        self._journaling = JournalTopic(self, journal.BELIEF, self._journal)
+        self._inputs = Inputs(self, self.task, self._journal)
+        self._stage = StageTopic(self, self.task, self._enter)
 
     def start(self) -> None:
         """Learn from now on."""
-        self._waiting.clear()
         self._inputs.clear()
-        self._publish(self.now())
+        self._say()
         self.loop = Loop('learning', _POLL_S, self._work)
 
     def teardown(self) -> None:
         """Forget the task."""
         self._inputs.close()
         self._stage.close()
+        self._journaling.close()
         self.destroy_publisher(self._publisher)
         super().teardown()
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
-        belief = self._filter.belief
+        session, counts = self.session, self.session.counts
+        belief = session.filter.belief
         mean = weights.mean(belief.log_weights, belief.theta)
         sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
         now = self.now()
         values: dict[str, object] = {
-            'updates': self._updates,
-            'ess': self._ess,
-            'ess_min': self._ess_min,
+            'updates': counts['updates'],
+            'ess': session.ess,
+            'ess_min': session.ess_min,
             'entropy_nats': weights.entropy(belief.log_weights),
-            'resampled': self._resampled,
-            'reinjected': self._reinjected,
+            'resampled': counts['resampled'],
+            'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
             'out_of_prior': ', '.join(self._outside(mean)),
-            'restarts_after_jumps': self._jumps,
-            'skipped': self._skipped,
+            'restarts_after_jumps': counts['jumps'],
+            'skipped': counts['skipped'],
             **{f'age_s {k}': v for k, v in self._inputs.ages(now).items()},
         }
         for i, parameter in enumerate(self.task.parameters):
             values[f'mean {parameter.name}'] = float(mean[i])
             values[f'sd {parameter.name}'] = float(sd[i])
-        problems = [*filter(None, [self.follow.changed, self._error])]
+        problems = [*filter(None, [self.follow.changed, session.error])]
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
 
@@ -115,77 +106,38 @@ class BeliefNode(FollowingNode):
         outside = (mean < low) | (mean > high)
         return [p.name for p, out in zip(self.task.parameters, outside, strict=True) if out]
 
-    def _hold(self, equalities: Sequence[int]) -> None:
+    def _prior_text(self) -> str:
+        if not self._settings.prior:
+            return ''
+        return paths.find_config('priors', self._settings.prior).read_text(encoding='utf-8')
+
+    def _enter(self, stage: BoundStage) -> None:
         with self._lock:
-            self._filter.hold(equalities)
+            self._journal.tell('stage', stage.name)
 
-    def _take_pose(self, name: str, stamp: float, pose: Pose) -> None:
-        self._waiting.append(_Waiting(stamp, name, pose))
-
-    def _work(self, _moment: float) -> None:
+    def _work(self, moment: float) -> None:
         """Take what has arrived, and learn from every moment up to which all is known."""
         with self._lock:
+            self._journaling.begin(moment)
             self._inputs.poll()
-            stamp = self._inputs.estimator.joints_stamp
-            due = self._learned_at + self.task.belief.interval_s - 1e-9
-            if not self.task.tracked and stamp >= due and not self._waiting:
-                self._waiting.append(_Waiting(stamp, '', None))
-            self._catch_up()
-            if time.monotonic() > self._published_at + _REPEAT_S:
-                self._publish(self.now())
+            learned = self._journal.tell('learn')
+            for said in learned:
+                self._publish(said)
+            if self.session.error and self.session.counts['updates']:  # at first poses are old
+                self.get_logger().warning(
+                    f'not learned: {self.session.error}', throttle_duration_sec=2.0
+                )
+            if repeat := time.monotonic() > self._published_at + _REPEAT_S:
+                self._say()
+            if learned or repeat or self._journal.waiting >= _MOST_EVENTS:
+                self._journaling.send()
 
-    def _catch_up(self) -> None:
-        while self._waiting:
-            known = min(self._inputs.estimator.joints_stamp, self._inputs.applied.last_stamp)
-            stamp = self._waiting[0].stamp
-            if stamp > known and self._waiting[-1].stamp - stamp < _LONGEST_WAIT_S:
-                return
-            moment = self._waiting.popleft()
-            if stamp > known:
-                self._skipped += 1
-                self._error = 'no joint states or applied commands to learn with'
-            else:
-                self._learn(moment)
+    def _say(self) -> None:
+        self._publish(self._journal.tell('say', self.now()))
 
-    def _learn(self, moment: _Waiting) -> None:
-        try:
-            estimator, pose = self._inputs.estimator, None
-            if moment.pose is not None:
-                pose = estimator.add_pose(moment.name, moment.stamp, moment.pose)
-                if pose is None:
-                    return
-            seen = estimator.moment(moment.stamp, moment.name, pose)
-            self._learned_at = moment.stamp
-            self._observe(moment.stamp, seen)
-        except EmppiError as error:  # the belief stays as it was
-            self._error = str(error)
-            if self._updates:  # at first, poses are older than the first joint state
-                self.get_logger().warning(f'not learned: {error}', throttle_duration_sec=2.0)
-
-    def _observe(self, stamp: float, moment: Moment) -> None:
-        last, self._last = self._last, (stamp, moment.estimated)
-        if last is not None and self._jumped(stamp - last[0], last[1], moment.estimated):
-            self._jumps += 1
-            self._filter.restart()
-        update = self._filter.observe(stamp, moment, self._inputs.applied.hold)
-        self._error = ''
-        if update is not None:
-            self._updates += 1
-            self._resampled += update.resampled
-            self._reinjected += update.reinjected
-            self._ess, self._ess_min = update.ess, min(update.ess, self._ess_min)
-            self._publish(stamp)
-
-    def _jumped(self, elapsed: float, before: State, after: State) -> bool:
-        """Return whether something was put elsewhere, as by `simulator/reset`."""
-        moved = np.empty(self.task.model.nv)
-        mujoco.mj_differentiatePos(self.task.model, moved, 1.0, before.qpos, after.qpos)
-        explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
-        return bool(np.any(np.abs(moved) > explained + _JUMP))
-
-    def _publish(self, stamp: float) -> None:
+    def _publish(self, said: Said) -> None:
         self._published_at = time.monotonic()
-        self._publisher.publish(cloud.write_belief(self.task, stamp, self._filter.belief))
+        self._publisher.publish(cloud.write_belief(self.task, said.stamp, said.belief))
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.state in ('inactive', 'active')
@@ -193,9 +145,8 @@ class BeliefNode(FollowingNode):
             response.message = 'no task yet'
             return response
         with self._lock:
-            self._filter.reset()
-        self._ess = float(len(self._filter.belief.theta))
-        self._publish(self.now())
+            self._journal.tell('reset')
+            self._say()
         response.message = 'the belief is the prior again'
         return response
 

@@ -1,6 +1,6 @@
 """The topic `emppi/task`: the one truth about the running task, which every node follows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -9,6 +9,7 @@ from emppi_ros.errors import StaleInputError
 from emppi_ros.nodes import qos
 from emppi_ros.nodes.diagnostics import WARN, Report
 from emppi_ros.nodes.managed import ManagedNode
+from emppi_ros.tasks.stages import BoundStage
 from emppi_ros.tasks.task import Task, parse_task
 
 TOPIC = 'emppi/task'
@@ -45,6 +46,11 @@ class TaskTopic:
         self._taken = self._text
         return task
 
+    @property
+    def text(self) -> str:
+        """The text of the task that was taken."""
+        return self._taken or ''
+
     def release(self) -> None:
         """Be ready for another task."""
         self._taken = None
@@ -58,11 +64,11 @@ class TaskTopic:
 
 
 class StageTopic:
-    """Follows the stage that the planner is in; `hold` takes the constraints of its grasp."""
+    """Follows the stage that the planner is in; `enter` is called with it."""
 
-    def __init__(self, node: Node, task: Task, hold: Callable[[Sequence[int]], None]) -> None:
+    def __init__(self, node: Node, task: Task, enter: Callable[[BoundStage], None]) -> None:
         """Subscribe."""
-        self._node, self._hold = node, hold
+        self._node, self._enter = node, enter
         self._stages = {stage.name: stage for stage in task.stages}
         self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
 
@@ -72,7 +78,7 @@ class StageTopic:
 
     def _receive(self, message: String) -> None:
         if message.data in self._stages:  # else it is another task's
-            self._hold(self._stages[message.data].grasp)
+            self._enter(self._stages[message.data])
 
 
 class FollowingNode(ManagedNode):

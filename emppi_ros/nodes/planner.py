@@ -13,27 +13,28 @@ import sys
 import time
 import traceback
 
-import numpy as np
-import numpy.typing as npt
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros import config
-from emppi_ros.bridge.plan import Plan
+from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError
-from emppi_ros.loop.planner import Planner
+from emppi_ros.loop.planning import Planning
 from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.believing import BeliefTopic
 from emppi_ros.nodes.candidates import CandidatesTopic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.inputs import Inputs
+from emppi_ros.nodes.journaling import JournalTopic
 from emppi_ros.nodes.managed import ManagedNode
 from emppi_ros.nodes.parameters import Seeded, declare_all
 from emppi_ros.nodes.polling import Loop
+from emppi_ros.replay import journal
+from emppi_ros.replay.about import describe
+from emppi_ros.replay.journal import Journal
 from emppi_ros.tasks.task import parse_task, task_text
 
-Array = npt.NDArray[np.float64]
 _PATIENCE = 100  # cycles before the first plan that are nobody's fault
 
 
@@ -70,15 +71,19 @@ class PlannerNode(ManagedNode):
         """Load the task and tell everyone."""
         text = task_text(self._parameters.task, self._parameters.robot)
         self.task = parse_task(text, self._parameters.task)
-        self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
+        seed = self._parameters.seed
+        self.session = Planning(self.task, seed)
+        self._planner = self.session.planner
         self._planner.warm_up()
+        self._journal = Journal(self.session, describe(self.task, text, seed))
         self._period = 1.0 / self.task.planner.rate_hz
-        self._plans: deque[Plan] = deque(maxlen=10)
-        self._cycles = self._misses = self._diverged = 0
+        self._believed: Belief | None = None  # what the session was told last
+        self._cycles = self._misses = 0
         self._error, self._times, self._starts = '', Durations(), deque(maxlen=100)
-        self.inputs = Inputs(self, self.task)
+        self.inputs = Inputs(self, self.task, self._journal)
         self._belief = BeliefTopic(self, self.task)
         self._candidates = CandidatesTopic(self, self.task, self._planner)
+        self._journaling = JournalTopic(self, journal.PLANNER, self._journal)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
         self._tell_stage()
@@ -94,13 +99,14 @@ class PlannerNode(ManagedNode):
     def stop(self) -> None:
         """Let the cycle under way end, and start no other."""
         super().stop()
-        self._planner.forget()
+        self._journal.tell('forget')
 
     def teardown(self) -> None:
         """Forget the task."""
         self.inputs.close()
         self._belief.close()
         self._candidates.close()
+        self._journaling.close()
         self.destroy_publisher(self._publisher)
         self.destroy_publisher(self._stage_publisher)
 
@@ -116,7 +122,7 @@ class PlannerNode(ManagedNode):
             'plan_ms_p99': self._times.quantile_ms(0.99),
             'plan_ms_recent': self._times.take_recent_ms(),
             'rate_hz': (len(starts) - 1) / span,
-            'diverged_rollouts': self._diverged,
+            'diverged_rollouts': self.session.diverged,
             'stage': self._planner.stage.name,
             'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
@@ -133,24 +139,25 @@ class PlannerNode(ManagedNode):
         belief = self._belief.current(self._parameters.belief_timeout_s)
         self.inputs.poll()
         self.inputs.check_ages(moment, self._parameters.input_timeout_s)
-        stamp = self.inputs.estimator.stamp
-        state = self.inputs.estimator.state(stamp)
-        self._planner.believe(belief)
-        start = moment + self._period
-        seen = self.inputs.estimator.seen(stamp)
+        if belief is not self._believed:
+            self._journal.tell('believe', *belief)
+            self._believed = belief
         before = self._planner.stage
         self._candidates.watch(moment)
-        plan, info = self._planner.cycle(state, stamp, start, self._commands, seen)
+        plan = self._journal.tell('plan', moment)
         if self._planner.stage is not before:
             self._tell_stage()
-        self._plans.append(plan)
-        self._diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
 
     def _tell_stage(self) -> None:
         self._stage_publisher.publish(String(data=self._planner.stage.name))
 
     def _cycle(self, moment: float) -> None:
+        self._journaling.begin(moment)
+        self._work(moment)
+        self._journaling.send()  # after the plan, which nobody is to wait for
+
+    def _work(self, moment: float) -> None:
         start = moment + self._period
         self._cycles += 1
         began = time.perf_counter()
@@ -158,13 +165,13 @@ class PlannerNode(ManagedNode):
             message = self.plan(moment)
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
-            self._planner.forget()
+            self._journal.tell('forget')
             if self._starts or self._cycles > _PATIENCE:  # at first all wait for one another
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
             self._error = f'{type(error).__name__}: {error}'
-            self._planner.forget()
+            self._journal.tell('forget')
             self.get_logger().error(
                 f'no plan:\n{traceback.format_exc()}', throttle_duration_sec=2.0
             )
@@ -176,18 +183,6 @@ class PlannerNode(ManagedNode):
         self._misses += late
         self._publisher.publish(message)  # late or not, it is better than the one before
         self._candidates.show(start)
-
-    def _commands(self, times: Array) -> Array:
-        """Return the commands in force at `times`: those applied, then the plans under way."""
-        applied = self.inputs.applied
-        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
-        if resting and self.task.robot.command != 'position':
-            return rows  # a bridge that commands exact rest is following no plan
-        for i in np.flatnonzero(times > last):
-            under_way = [plan for plan in self._plans if plan.start <= times[i]]
-            if under_way:
-                rows[i] = under_way[-1].at(times[i])
-        return rows
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
 from emppi_ros.sim.follower import Follower
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.tasks.stages import BoundStage
 from emppi_ros.tasks.task import Task
 
 _CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
@@ -59,6 +60,8 @@ class SimulatorNode(Node):
             'simulated_time_s': self._robot.time,
             'lost_s': self._lost_s,
             'rejected_commands': self._rejected,
+            # for reports alone, with all digits; no node of the graph reads it
+            **{f'true {name}': repr(value) for name, value in self._true.items()},
         }
         problem = self._follow.changed or self._problem
         return Report(WARN if problem else OK, problem or 'simulating', values)
@@ -82,7 +85,10 @@ class SimulatorNode(Node):
             self.get_logger().error(self._problem)
 
     def _start(self, task: Task) -> None:
-        robot = SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
+        truth = draw_truth(task, self._seed, self._truth)
+        robot = SimulatedRobot(task, truth, self._seed)
+        names = [parameter.name for parameter in task.parameters]
+        self._true = dict(zip(names, truth.tolist(), strict=True))
         topic = task.robot.topics.joint_states
         self._joints = self.create_publisher(JointState, topic, qos.SENSOR)
         self._poses = {
@@ -102,10 +108,10 @@ class SimulatorNode(Node):
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 
-    def _hold(self, equalities: Sequence[int]) -> None:
+    def _hold(self, stage: BoundStage) -> None:
         """Grasp as the planner's stage does: what a gripper would do."""
         with self._lock:
-            self._robot.hold(equalities)
+            self._robot.hold(stage.grasp)
 
     def _rebase(self) -> None:
         """Let simulated time 0 be now."""

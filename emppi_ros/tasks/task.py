@@ -101,6 +101,12 @@ class Task:
         changed.prior = prior_binding.read(name, self.parameters, self.priors)
         return changed
 
+    def with_prior_text(self, text: str, where: str) -> 'Task':
+        """Return this task with the prior of a file's text; `where` is for errors."""
+        changed = copy.copy(self)
+        changed.prior = prior_binding.parse(text, self.parameters, self.priors, where)
+        return changed
+
     @property
     def commanded_rows(self) -> list[int]:
         """The commanded joints' places among the robot's joints."""
