@@ -40,9 +40,9 @@ def swing_up(data: mujoco.MjData) -> Array:
     """
     angle, rate = data.qpos[1], data.qvel[1]
     missing = 0.294 * (1.0 + np.cos(angle)) - 0.5 * 0.0084 * rate**2  # J, to be upright at rest
-    pump = -4.0 * np.sign(rate * np.cos(angle)) * np.clip(missing / 0.1, -1.0, 1.0)
-    sweep = 1.0 * np.sin(1.1 * data.time) + 0.8 * np.sin(5.0 * data.time)
-    return np.clip([pump + sweep - 1.0 * data.qpos[0]], -10.0, 10.0)
+    pump = -6.0 * np.sign(rate * np.cos(angle)) * np.clip(missing / 0.1, -1.0, 1.0)
+    sweep = 1.5 * np.sin(1.1 * data.time) + 1.2 * np.sin(5.0 * data.time)
+    return np.clip([pump + sweep - 1.5 * data.qpos[0]], -10.0, 10.0)
 
 
 def read_encoders(qpos: Array, pulses: int = 4096) -> Array:

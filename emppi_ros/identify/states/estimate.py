@@ -1,0 +1,54 @@
+"""The method `states` as a whole: from an observed motion to parameters, and what is known of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.dataset import smooth
+from emppi_ros.identify.states import solver, uncertainty
+from emppi_ros.identify.states.motion import Motion
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.states.solver import Iterate, Progress, Settings
+from emppi_ros.identify.states.uncertainty import Uncertainty
+
+Array = npt.NDArray[np.float64]
+CUTOFF_HZ = 10.0
+_UNSEEN = 0.7  # of its scale: the data hardly narrowed it down
+_VAGUE = 0.1
+
+
+class Estimate(NamedTuple):
+    """Parameters, how well they are known, and how the search went."""
+
+    found: Iterate
+    uncertainty: Uncertainty
+    knowledge: tuple[str, ...]  # of each of P: found, vague, or unexcited
+
+    @property
+    def theta(self) -> Array:
+        """The parameters (P,)."""
+        return self.found.theta
+
+
+def estimate(
+    plant: Plant, motion: Motion, settings: Settings, progress: Progress = lambda _: None
+) -> Estimate:
+    """Return parameters by least squares, the states starting from filtered observations."""
+    found = solver.solve(plant, motion, settings, begin(plant, motion), progress)
+    known = uncertainty.estimate(plant, motion, settings.state_weight, found)
+    return Estimate(found, known, tuple(_word(x) for x in known.sd / plant.scales))
+
+
+def begin(plant: Plant, motion: Motion) -> Array:
+    """Return where the states start (N, nq): observations without noise that would be jerks."""
+    if plant.model.nq != plant.model.nv:  # components of quaternions are not for a filter
+        return motion.qpos
+    return smooth(motion.qpos, 1.0 / plant.model.opt.timestep, CUTOFF_HZ)
+
+
+def _word(share: float) -> str:
+    """Return what a standard deviation means that is such a share of an unknown's scale."""
+    if share > _UNSEEN:
+        return 'unexcited'
+    return 'vague' if share > _VAGUE else 'found'
