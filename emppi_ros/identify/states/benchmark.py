@@ -15,8 +15,8 @@ from emppi_ros.identify.states.solver import Settings
 
 Array = npt.NDArray[np.float64]
 SERIES = 5  # recordings of the pendulum, as in the paper
-PENDULUM_STEPS, FURUTA_STEPS = 3000, 4000  # 15 s, 20 s
-SETTINGS = Settings(state_weight=1e6)
+PENDULUM_STEPS, FURUTA_STEPS = 2000, 4000  # 10 s, 20 s
+SETTINGS = Settings()
 
 
 def pendulum_motions(seed: int) -> list[Motion]:

@@ -18,7 +18,7 @@ MODELS = {
     'dry': (INERTIA, VISCOUS, DRY),
     'stribeck': (INERTIA, VISCOUS, DRY, STICTION, RATE),
 }
-TRUTH = np.array([0.0039, 2e-4, 1.6e-3, 1.2e-3, 0.5])  # of the last of these
+TRUTH = np.array([0.0039, 2e-4, 2.4e-3, 3e-3, 2.0])  # of the last of these
 
 
 def load() -> mujoco.MjModel:

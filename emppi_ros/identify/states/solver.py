@@ -23,7 +23,7 @@ _MOST_DAMPING = 1e12
 class Settings:
     """The solver's settings; the state error weight is the one that matters."""
 
-    state_weight: float = positive(1e4, doc='of squared impulses against squared observations')
+    state_weight: float = positive(1e5, doc='of squared impulses against squared observations')
     iterations: int = between(1, 1000, 30)
     cost_tolerance: float = positive(1e-5, doc='relative decrease at which it stops')
     step_tolerance: float = positive(1e-4, doc="change, in unknowns' scales, at which it stops")
