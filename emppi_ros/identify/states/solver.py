@@ -17,6 +17,7 @@ from emppi_ros.identify.states.residuals import Residuals, evaluate, linearize
 Array = npt.NDArray[np.float64]
 Progress = Callable[['Iterate'], None]
 _MOST_DAMPING = 1e12
+_EXACT = 1e-12  # of a squared residual: below it are rounding and derivatives' errors
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def solve(
 
     """
     start = motion.qpos if qpos is None else qpos
+    if not motion.weights.any():
+        raise IdentificationError('nothing was observed: record positions of the joints')
     residuals = evaluate(plant, motion, settings.state_weight, plant.initial, start)
     if not np.isfinite(residuals.cost):
         raise IdentificationError('the motion needs forces that are not finite: check its units')
@@ -96,7 +99,7 @@ def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate)
     normal = assemble(jacobian, current.residuals, plant.scales)
     box = [(bound - current.theta) / plant.scales for bound in plant.bounds]
     count = np.count_nonzero(motion.weights)  # states are as many as impulses, but for two
-    level = current.residuals.cost / count
+    level = max(current.residuals.cost / count, _EXACT)
     damping = current.damping
     while damping < _MOST_DAMPING:
         states, pull, expected = step(normal, damping * level, *box)
@@ -107,11 +110,9 @@ def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate)
         if np.isfinite(found.cost) and gain >= 0.0:
             change = float(np.max(np.abs(pull), initial=0.0))
             small = gain <= settings.cost_tolerance * current.residuals.cost
-            converged = small or change <= settings.step_tolerance and not len(pull) == 0
-            return Iterate(
-                theta, qpos, found, current.iterations + 1, change, max(damping / 10.0, 1.0),
-                converged,
-            )
+            converged = small or (len(pull) > 0 and change <= settings.step_tolerance)
+            done = current.iterations + 1
+            return Iterate(theta, qpos, found, done, change, max(damping / 10.0, 1.0), converged)
         if expected <= settings.cost_tolerance * current.residuals.cost:
             break  # nothing is left but rounding
         damping *= 10.0
