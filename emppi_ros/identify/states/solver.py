@@ -16,7 +16,7 @@ from emppi_ros.identify.states.residuals import Residuals, evaluate, linearize
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[['Iterate'], None]
-_MOST_DAMPING = 1e12
+_LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e12
 _EXACT = 1e-12  # of a squared residual: below it are rounding and derivatives' errors
 
 
@@ -58,8 +58,8 @@ def solve(
     Return the states and parameters of least squares.
 
     Damping is in proportion to the mean square residual, so that it vanishes with the residuals
-    (Fan and Yuan 2005). It never goes below that: a direction which the data determine
-    to no better than the parameters' scales stays where the search started.
+    (Fan and Yuan 2005). It never goes below a thousandth of that: a direction which the data do
+    not determine to some thirty of the parameters' scales stays where the search started.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate)
             small = gain <= settings.cost_tolerance * current.residuals.cost
             converged = small or (len(pull) > 0 and change <= settings.step_tolerance)
             done = current.iterations + 1
-            return Iterate(theta, qpos, found, done, change, max(damping / 10.0, 1.0), converged)
+            return Iterate(theta, qpos, found, done, change, max(damping / 10.0, _LEAST_DAMPING), converged)
         if expected <= settings.cost_tolerance * current.residuals.cost:
             break  # nothing is left but rounding
         damping *= 10.0
