@@ -34,8 +34,22 @@ class Estimate(NamedTuple):
 def estimate(
     plant: Plant, motion: Motion, settings: Settings, progress: Progress = lambda _: None
 ) -> Estimate:
-    """Return parameters by least squares, the states starting from filtered observations."""
-    found = solver.solve(plant, motion, settings, begin(plant, motion), progress)
+    """
+    Return parameters by least squares, the states starting from filtered observations.
+
+    They do so twice. With parameters that are still far off, states may be pushed across a
+    reversal, where dry friction jumps, and stay there: the second search has good ones.
+    """
+    start = begin(plant, motion)
+    first = solver.solve(plant, motion, settings, start, progress=progress)
+
+    def onward(iterate: Iterate) -> None:
+        progress(iterate._replace(iterations=first.iterations + iterate.iterations))
+
+    found = solver.solve(plant, motion, settings, start, first.theta, onward)
+    if found.residuals.cost > first.residuals.cost:
+        found = first._replace(iterations=found.iterations)
+    found = found._replace(iterations=first.iterations + found.iterations)
     known = uncertainty.estimate(plant, motion, settings.state_weight, found)
     return Estimate(found, known, tuple(_word(x) for x in known.sd / plant.scales))
 

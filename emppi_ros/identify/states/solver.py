@@ -52,6 +52,7 @@ def solve(
     motion: Motion,
     settings: Settings,
     qpos: Array | None = None,
+    theta: Array | None = None,
     progress: Progress = lambda _: None,
 ) -> Iterate:
     """
@@ -71,6 +72,8 @@ def solve(
         When to stop, and the state error weight.
     qpos : (N, nq) array, optional
         Where the states start; the observations if not given.
+    theta : (P,) array, optional
+        Where the parameters start; the unknowns' initial values if not given.
     progress : callable
         Called with each iterate.
 
@@ -81,12 +84,13 @@ def solve(
 
     """
     start = motion.qpos if qpos is None else qpos
+    guess = plant.initial if theta is None else theta
     if not motion.weights.any():
         raise IdentificationError('nothing was observed: record positions of the joints')
-    residuals = evaluate(plant, motion, settings.state_weight, plant.initial, start)
+    residuals = evaluate(plant, motion, settings.state_weight, guess, start)
     if not np.isfinite(residuals.cost):
         raise IdentificationError('the motion needs forces that are not finite: check its units')
-    current = Iterate(plant.initial, start, residuals, 0, np.inf, 1.0, False)
+    current = Iterate(guess, start, residuals, 0, np.inf, 1.0, False)
     while current.iterations < settings.iterations and not current.converged:
         current = _iterate(plant, motion, settings, current)
         progress(current)
