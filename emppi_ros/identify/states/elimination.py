@@ -89,9 +89,7 @@ class States:
         return scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)
 
 
-def step(
-    normal: Normal, damping: float, lower: Array, upper: Array
-) -> tuple[Array, Array, float]:
+def step(normal: Normal, damping: float, lower: Array, upper: Array) -> tuple[Array, Array, float]:
     """
     Return the steps of states (N nv,) and of scaled parameters (P,), and the expected decrease.
 

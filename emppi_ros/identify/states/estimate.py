@@ -1,4 +1,4 @@
-"""The method `states` as a whole: from an observed motion to parameters, and what is known of them."""
+"""The method `states` as a whole: from an observed motion to what is known of parameters."""
 
 from typing import NamedTuple
 

@@ -15,8 +15,13 @@ _SCALAR = {
     mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'torque': 'N'},
 }
 _STILL = 1e-4  # rad or m: less is what sensors do at rest
+_LAG = 3  # samples
 _LIKE = 1.25  # factor by which measured velocities and those of positions may differ
-_CONFUSIONS = {180.0 / np.pi: 'degrees', np.pi / 180.0: 'radians for degrees', 1000.0: 'millimetres'}
+_CONFUSIONS = {
+    180.0 / np.pi: 'degrees',
+    np.pi / 180.0: 'radians for degrees',
+    1000.0: 'millimetres',
+}
 
 
 def resample(recording: Recording, model: mujoco.MjModel) -> Motion:
@@ -128,10 +133,10 @@ def _check_motion(recording: Recording, position: Signal) -> None:
             'units, or leave the column out'
         )
     lag = _lag(moving - moving.mean(), measured - measured.mean())
-    if abs(lag) > 3:
+    if abs(lag) > _LAG:
         raise IdentificationError(
-            f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the positions: '
-            'record both on one clock'
+            f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
+            'positions: record both on one clock'
         )
 
 

@@ -35,8 +35,8 @@ def swing_up(data: mujoco.MjData) -> Array:
     """
     Return the command [V] that pumps energy into the Furuta pendulum of `furuta` (4.6).
 
-    The arm pushes with the pendulum's swing, harder the lower it is; a spring holds the arm near the
-    front, and a slow sweep turns it at all angles of the pendulum.
+    The arm pushes with the pendulum's swing, harder the lower it is; a spring holds the arm near
+    the front, and a slow sweep turns it at all angles of the pendulum.
     """
     angle, rate = data.qpos[1], data.qvel[1]
     missing = 0.294 * (1.0 + np.cos(angle)) - 0.5 * 0.0084 * rate**2  # J, to be upright at rest

@@ -116,7 +116,9 @@ def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate)
             small = gain <= settings.cost_tolerance * current.residuals.cost
             converged = small or (len(pull) > 0 and change <= settings.step_tolerance)
             done = current.iterations + 1
-            return Iterate(theta, qpos, found, done, change, max(damping / 10.0, _LEAST_DAMPING), converged)
+            return Iterate(
+                theta, qpos, found, done, change, max(damping / 10.0, _LEAST_DAMPING), converged
+            )
         if expected <= settings.cost_tolerance * current.residuals.cost:
             break  # nothing is left but rounding
         damping *= 10.0

@@ -99,7 +99,9 @@ def test_forces_of_a_pendulum_are_those_of_its_equation_of_motion():
     # MuJoCo takes damping at the end of a step (implicitfast)
     hinge = inertia + 0.2 * 0.15**2
     expected = (
-        hinge * np.diff(v, axis=0) + h * viscous * v[1:] + h * 0.2 * 9.81 * 0.15 * np.sin(qpos[1:-1])
+        hinge * np.diff(v, axis=0)
+        + h * viscous * v[1:]
+        + h * 0.2 * 9.81 * 0.15 * np.sin(qpos[1:-1])
     )
     np.testing.assert_allclose(found.impulses, expected, rtol=1e-10)  # rounding, of large numbers
 

@@ -9,8 +9,14 @@ import pytest
 import scipy.optimize
 
 from emppi_ros.errors import IdentificationError
-from emppi_ros.identify.states import elimination, pendulum, residuals, simulation, solver
-from emppi_ros.identify.states import uncertainty
+from emppi_ros.identify.states import (
+    elimination,
+    pendulum,
+    residuals,
+    simulation,
+    solver,
+    uncertainty,
+)
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.motion import Motion, displace
 from emppi_ros.identify.states.plant import Plant, Unknown
