@@ -20,8 +20,8 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser(
         'identify',
         help='learn parameters from recorded motion, and write them as a prior',
-        description='Learn the parameters of a task, or of a model, from a recorded run, and '
-        'write a prior that `emppi run --prior` starts from. Columns of the recording: time_s, and '
+        description='Learn the parameters of a task, or of a model, from a recorded run, '
+        'and write a prior for `emppi run --prior`. Columns of a recording: time_s, and '
         "such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', 'torque/hinge [N m]', "
         "'command/motor [N m]' (docs/identification.md).",
     )

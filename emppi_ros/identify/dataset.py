@@ -196,7 +196,7 @@ def _check_clock(signal: Signal) -> None:
     if steps[widest] > _GAP * signal.period:
         raise IdentificationError(
             f'{signal.where}: gap of {steps[widest]:.3g} s after {signal.time[widest]:.6g} s, '
-            f'where samples come every {signal.period:.3g} s: give the longer part, or record again'
+            f'where samples come every {signal.period:.3g} s: give one part, or record again'
         )
 
 

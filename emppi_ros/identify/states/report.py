@@ -39,8 +39,8 @@ def check(plant: Plant, motion: Motion, result: Estimate) -> None:
         if lacking[dof] > _UNEXPLAINED * needed[dof]:
             raise IdentificationError(
                 f'joint {name!r}: the model does not match: it lacks {lacking[dof]:.3g} N m '
-                f'(or N) of the {needed[dof]:.3g} that accelerate it (rms): check units, signs and '
-                'commands of the recording, and what the model leaves out'
+                f'(or N) of the {needed[dof]:.3g} that accelerate it (rms): check units, signs '
+                'and commands of the recording, and what the model leaves out'
             )
         if span is not None and apart[dof] > _ASTRAY * span[dof]:
             raise IdentificationError(
