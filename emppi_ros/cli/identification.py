@@ -101,6 +101,8 @@ def _check(options: argparse.Namespace) -> None:
         return
     if options.out.suffix not in ('.yaml', '.yml'):
         raise ConfigError(f'--out: found {options.out}, expected a name that ends in .yaml')
+    if not options.out.parent.is_dir():
+        raise ConfigError(f'--out: no such folder: {options.out.parent}')
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
 

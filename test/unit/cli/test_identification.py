@@ -74,6 +74,8 @@ def test_nothing_is_overwritten_unless_asked(table, tmp_path, capsys):
     assert identify(data, '--out', str(out)) == 2
     assert 'exists; give another name, or --overwrite' in capsys.readouterr().err
     assert out.read_text() == 'mine'
+    assert identify(data, '--out', str(tmp_path / 'nowhere' / 'prior.yaml')) == 2
+    assert '--out: no such folder' in capsys.readouterr().err
     assert identify(data, '--out', str(out), '--overwrite') == 0
     assert 'method: states' in out.read_text()
 
