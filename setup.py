@@ -57,8 +57,8 @@ setup(
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
-        # `emppi bench identify`: what to compare with
-        'identify': ['scikit-learn>=1.7'],
+        # recordings in Parquet; `emppi bench identify`: what to compare with
+        'identify': ['pyarrow', 'scikit-learn>=1.7'],
         'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
@@ -72,6 +72,7 @@ setup(
             'distributed',
             'hypothesis',
             'joblib>=1.4',
+            'pyarrow',
             'pytest',
             'pytest-timeout',
             'rosbags>=0.10',  # reads bags as well: they are no dialect of ours

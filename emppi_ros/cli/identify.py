@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from emppi_ros.cli import output
+from emppi_ros.cli import identify_states, output
 from emppi_ros.identify import benchmark
 
 
@@ -15,6 +15,12 @@ def add_command(kinds: Any) -> None:
         description='Learn ten coefficients from noisy inputs, of which ninety are redundant or '
         'irrelevant, and test on noiseless ones: error in variances of the output, the mean of '
         'all trials. Needs the extra `identify`.',
+    )
+    parser.add_argument(
+        '--method',
+        choices=('regression', 'states'),
+        default='regression',
+        help='what to measure: regressions, or states and parameters of pendulums (regression)',
     )
     parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
     parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
@@ -37,6 +43,9 @@ def add_command(kinds: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
+    if options.method == 'states':
+        identify_states.run(options)
+        return
     others = benchmark.baselines()
     methods = {**benchmark.ours(), **others}
     panels = list(benchmark.setups(options.rows, options.covariance, options.unlike))
