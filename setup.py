@@ -57,7 +57,7 @@ setup(
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
         # `emppi bench identify`: what to compare with
-        'identify': ['scikit-learn>=1.7'],
+        'identify': ['cma>=4', 'emcee>=3.1', 'scikit-learn>=1.7'],
         'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
@@ -66,9 +66,11 @@ setup(
             'ros-kilted-rmw-fastrtps-cpp',
         ],
         'test': [
+            'cma>=4',
             'colcon-common-extensions',
             'dask',
             'distributed',
+            'emcee>=3.1',
             'hypothesis',
             'joblib>=1.4',
             'pytest',
