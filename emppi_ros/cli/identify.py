@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from emppi_ros.cli import output
+from emppi_ros.cli import identify_stein, output
 from emppi_ros.identify import benchmark
 
 
@@ -15,6 +15,12 @@ def add_command(kinds: Any) -> None:
         description='Learn ten coefficients from noisy inputs, of which ninety are redundant or '
         'irrelevant, and test on noiseless ones: error in variances of the output, the mean of '
         'all trials. Needs the extra `identify`.',
+    )
+    parser.add_argument(
+        '--method',
+        choices=('regression', 'stein'),
+        default='regression',
+        help='what to measure: regressions, or posteriors by Stein variational inference',
     )
     parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
     parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
@@ -32,11 +38,15 @@ def add_command(kinds: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
+    identify_stein.add_options(parser)
     parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
+    if options.method == 'stein':
+        identify_stein.run(options)
+        return
     others = benchmark.baselines()
     methods = {**benchmark.ours(), **others}
     panels = list(benchmark.setups(options.rows, options.covariance, options.unlike))

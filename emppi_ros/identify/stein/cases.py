@@ -13,7 +13,9 @@ Array = npt.NDArray[np.float64]
 # Links hang along x, which points down; a bob at the end of each is all that weighs.
 TWO_LINKS = """
 <mujoco model="two_links">
-  <option timestep="0.01" integrator="Euler"/>
+  <option timestep="0.01" integrator="Euler">
+    <flag autoreset="disable"/>
+  </option>
   <worldbody>
     <body euler="0 90 0">
       <joint name="shoulder" type="hinge" axis="0 -1 0"/>
@@ -62,7 +64,9 @@ def lengths() -> tuple[Problem, Array]:
 # Gravity acts along x, in which both links hang; angles are measured about z.
 PENDULUM = """
 <mujoco model="double_pendulum">
-  <option timestep="0.01" integrator="Euler" gravity="9.81 0 0"/>
+  <option timestep="0.01" integrator="Euler" gravity="9.81 0 0">
+    <flag autoreset="disable"/>
+  </option>
   <worldbody>
     <body name="link1">
       <joint name="shoulder" type="hinge" axis="0 0 1"/>
@@ -101,3 +105,57 @@ def pendulum(seed: int = 0) -> tuple[Problem, Array]:
     noise = 0.02 * clean[0].std(axis=0)
     seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
     return Problem(model, parameters, start, controls, seen, noise), ELEVEN
+
+
+# A wrist of two driven hinges shakes a box that hangs on a universal joint below it.
+BOX = """
+<mujoco model="two_weights">
+  <option timestep="0.01" integrator="implicitfast">
+    <flag autoreset="disable"/>
+  </option>
+  <worldbody>
+    <body name="wrist" pos="0 0 1">
+      <joint name="joint6" type="hinge" axis="0 1 0" damping="5"/>
+      <inertial pos="0 0 -0.05" mass="1" diaginertia="0.002 0.002 0.002"/>
+      <body name="flange">
+        <joint name="joint7" type="hinge" axis="1 0 0" damping="5"/>
+        <inertial pos="0 0 -0.1" mass="1" diaginertia="0.002 0.002 0.002"/>
+        <body name="box" pos="0 0 -0.2">
+          <joint name="swing x" type="hinge" axis="1 0 0" damping="0.05"/>
+          <joint name="swing y" type="hinge" axis="0 1 0" damping="0.05"/>
+          <inertial pos="0 0 -0.15" mass="0.92" diaginertia="0.012 0.014 0.008"/>
+          <body name="weight 1" pos="0 0 -0.28">
+            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
+          </body>
+          <body name="weight 2" pos="0 0 -0.28">
+            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
+          </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <actuator>
+    <position joint="joint6" kp="300" kv="20"/>
+    <position joint="joint7" kp="300" kv="20"/>
+  </actuator>
+</mujoco>
+"""
+WEIGHTS = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
+
+
+def weights(seed: int = 0) -> tuple[Problem, Array]:
+    """Return two weights in a box (supplement, Table 3 b), and both ways (2, 4) to name them."""
+    model = mujoco.MjModel.from_xml_string(BOX)
+    parameters = tuple(
+        Parameter(f'{axis} of {weight}', 'body_pos', weight, element, -size, size, 'm')
+        for weight in ('weight 1', 'weight 2')
+        for element, (axis, size) in enumerate((('x', 0.14), ('y', 0.08)))
+    )
+    start = np.zeros(8)
+    # joints 6 and 7 go to offsets of 0.1 and -0.1 rad, in sequence
+    offsets = 0.1 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [0, 0]])
+    controls = np.repeat(offsets, 50, axis=0)
+    clean = roll_out(model, parameters, WEIGHTS[:1], start, controls)
+    noise = 0.01 * clean[0].std(axis=0)
+    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
+    return Problem(model, parameters, start, controls, seen, noise), WEIGHTS

@@ -41,8 +41,8 @@ def mmd(p: Array, q: Array, bandwidth: float | None = None) -> float:
     """
     Return the squared maximum mean discrepancy of samples p (N, D) and q (M, D), unbiased.
 
-    With the kernel exp(-|x - y|^2 / h) (Gretton et al. 2012, eq. 3); h is the median of the squared
-    distances in q, the reference, if it is None: so that posteriors are compared by one kernel.
+    With the kernel exp(-|x - y|^2 / h) (Gretton et al. 2012, eq. 3); if h is None it is the
+    median of the squared distances in q, the reference: all posteriors meet the same kernel.
     """
     q_apart = squared_distances(q, q)
     if bandwidth is None:

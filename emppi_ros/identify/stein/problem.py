@@ -49,6 +49,11 @@ class Problem:
         size = self.model.nq + self.model.nv
         if self.model.nq != self.model.nv:
             raise IdentificationError('the model has free or ball joints: only slides and hinges')
+        if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
+            raise IdentificationError(
+                'the model resets itself where it diverges, which hides that it did: '
+                'expected <flag autoreset="disable"/>, as model.scene.load has it'
+            )
         for p in self.parameters:
             if not (math.isfinite(p.lower) and math.isfinite(p.upper)):
                 raise IdentificationError(

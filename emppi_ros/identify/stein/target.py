@@ -20,7 +20,7 @@ class Evaluation(NamedTuple):
     score: Array  # (N, D)
     curvature: Array  # (N, D, D): minus its second derivative, after Gauss and Newton
     defects: Array  # (N, C): zero where constraints hold
-    normals: Array  # (N, C, D): their derivatives
+    normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
 
 
 def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
