@@ -58,7 +58,7 @@ setup(
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
         # recordings in Parquet; `emppi bench identify`: what to compare with
-        'identify': ['pyarrow', 'scikit-learn>=1.7'],
+        'identify': ['cma>=4', 'emcee>=3.1', 'pyarrow', 'scikit-learn>=1.7'],
         'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
@@ -67,9 +67,11 @@ setup(
             'ros-kilted-rmw-fastrtps-cpp',
         ],
         'test': [
+            'cma>=4',
             'colcon-common-extensions',
             'dask',
             'distributed',
+            'emcee>=3.1',
             'hypothesis',
             'joblib>=1.4',
             'pyarrow',
