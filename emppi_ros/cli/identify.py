@@ -12,9 +12,9 @@ def add_command(kinds: Any) -> None:
     parser = kinds.add_parser(
         'identify',
         help='methods of identification, on data whose truth is known',
-        description='Regressions: learn ten coefficients from noisy inputs, of which ninety are redundant or '
-        'irrelevant, and test on noiseless ones: error in variances of the output, the mean of '
-        'all trials. Needs the extra `identify`.',
+        description='Regressions: learn ten coefficients from noisy inputs, of which ninety are '
+        'redundant or irrelevant, and test on noiseless ones: error in variances of the output, '
+        'the mean of all trials. Needs the extra `identify`.',
     )
     parser.add_argument(
         '--method',
