@@ -37,7 +37,8 @@ def _percent(share: float) -> str:
 BOUNDS = (
     f'Success from the first run: at least {_percent(claims.FIRST_RUN)} % of the runs. Like the '
     f'oracle: at most {_percent(claims.NEAR_ORACLE)} percentage points fewer than with the true '
-    f'parameters. A wrong model fails below {_percent(claims.FIRST_RUN)} %. Estimates converge: '
+    f'parameters. A wrong model fails below {_percent(claims.FIRST_RUN)} %. Where targets follow '
+    'one another, attempts are compared, not runs. Estimates converge: '
     f'at most {_percent(claims.LEFT_OVER)} % of the squared parameter error is left at the end, '
     'medians over runs. That of a joint whose axis is open is the squared angle to its true axis '
     '[rad^2] and the squared distance of its pivot from the true hinge line [m^2]; that of one '
@@ -65,7 +66,7 @@ def write(
     cells: Sequence[Cell] = (),
 ) -> Path:
     """Write the report beside its pictures and return its path."""
-    parts = ["# The paper's claims, measured", *_origin(rows, origin)]
+    parts = ["# The paper's claims, measured", *_origin(rows, len(cells) or len(rows), origin)]
     if summary.success:
         parts += ['## Success', *_success(summary)]
     if summary.success or summary.learning:
@@ -100,13 +101,14 @@ def write(
     return path
 
 
-def _origin(rows: Sequence[Row], origin: Origin) -> Iterable[str]:
+def _origin(rows: Sequence[Row], wanted: int, origin: Origin) -> Iterable[str]:
     if origin.quick:
         yield '**A quick run: it shows that everything works, and is no evidence of anything.**'
     yield f'```\n{origin.command}\n```'
     yield _table(['', ''], [[name, value] for name, value in origin.machine.items()])
     seconds = sum(row.compute_s for row in rows)
-    yield f'{origin.date}. {len(rows)} runs, {seconds / 60.0:.1f} minutes of computing.'
+    count = f'{len(rows)} of {wanted}' if len(rows) < wanted else str(wanted)
+    yield f'{origin.date}. {count} runs, {seconds / 60.0:.1f} minutes of computing.'
     odd = {
         'rollouts that diverged': 'diverged',
         'belief updates that no particle explains': 'degenerate',

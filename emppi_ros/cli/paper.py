@@ -16,7 +16,7 @@ from emppi_ros.bench.rows import Row
 from emppi_ros.bench.store import Store
 from emppi_ros.bench.summary import Summary, summarize
 from emppi_ros.cli import output
-from emppi_ros.errors import EmppiError
+from emppi_ros.errors import BenchError, EmppiError
 
 DESCRIPTION = f"""
 Run tasks under several controllers from many seeds, and report what the paper claims.
@@ -74,6 +74,9 @@ def add_command(kinds: Any) -> None:
         action='store_true',
         help=f'see whether it works: one seed, {cells.QUICK_S} s a run; no evidence of anything',
     )
+    parser.add_argument(
+        '--so-far', action='store_true', help='compute nothing: report what is finished'
+    )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=paper)
 
@@ -93,8 +96,11 @@ def paper(options: argparse.Namespace) -> None:
     if finished:
         print(f'{finished} of {len(wanted)} runs are finished already', file=sys.stderr)
     if outdated:
-        print(f'{outdated} were made by other settings of a task: computed anew', file=sys.stderr)
-    found = _compute(options, kept, wanted)
+        what = 'left out' if options.so_far else 'computed anew'
+        print(f'{outdated} were made by other settings of a task: {what}', file=sys.stderr)
+    if options.so_far and not finished:
+        raise BenchError(f'--so-far: none of these runs is finished in {kept.path}')
+    found = kept.finished(wanted) if options.so_far else _compute(options, kept, wanted)
     summary = summarize(found)
     origin = Origin(
         command=shlex.join(['emppi', *options.words]),

@@ -68,6 +68,15 @@ def test_a_claim_holds_at_its_bound_and_not_beyond(counts, claim, holds):
     assert '/20' in verdicts[claim].numbers
 
 
+def test_where_targets_follow_one_another_attempts_are_compared():
+    runs = _shares(emppi=20, mppi_true=20, mppi_wrong=20)
+    tried = _shares(emppi=12, mppi_true=16, mppi_wrong=8).success['task']
+    found = {v.claim: v.holds for v in claims.judge(runs._replace(attempts={'task': tried}))}
+    assert found['succeeds from the first run'] and not found['succeeds like the oracle']
+    assert found['succeeds where a wrong model fails']
+    assert 'succeeds where a wrong model fails' not in {v.claim for v in claims.judge(runs)}
+
+
 @pytest.mark.parametrize(('shares', 'holds'), [((0.951, 1.0), True), ((0.95, 1.0), False)])
 def test_a_joints_type_is_known_if_every_run_knows_it(make_row, shares, holds):
     rows = [make_row(right_kind=share, seed=i) for i, share in enumerate((*shares, None))]

@@ -53,6 +53,20 @@ def test_the_same_command_computes_nothing_twice_and_says_so(
     assert (folder / 'rows.jsonl').read_bytes() == before
 
 
+def test_what_is_finished_is_reported_and_nothing_else_is_computed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, 'compute', None)  # would fail, were it called
+    (tmp_path / 'rows.jsonl').write_bytes((folder / 'rows.jsonl').read_bytes())
+    several = [*SMALL, '--seeds', '3', '--out', str(tmp_path)]
+    assert main([*several, '--so-far']) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])['runs'] == 2
+    assert '2 of 6 runs, ' in (tmp_path / 'results.md').read_text()
+    empty = tmp_path / 'empty'
+    assert main([*SMALL, '--out', str(empty), '--so-far']) == 2
+    assert 'none of these runs is finished in' in capsys.readouterr().err
+
+
 def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
