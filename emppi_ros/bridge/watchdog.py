@@ -55,7 +55,7 @@ class BridgeConfig:
     )
 
     swap_timeout_s: float = positive(
-        8.0, doc='time that another task may take, from the planner asking for rest'
+        15.0, doc='time that another task may take, from the planner asking for rest'
     )
 
     def __post_init__(self) -> None:

@@ -7,13 +7,12 @@ it believes it says again every quarter of a second, even if it learned nothing.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import sys
 import threading
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import mujoco
 import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
@@ -21,20 +20,19 @@ from std_srvs.srv import Trigger
 from emppi_ros import weights
 from emppi_ros.errors import EmppiError
 from emppi_ros.loop.filter import Filter
-from emppi_ros.model.ensemble import State
 from emppi_ros.nodes import cloud, process, qos
 from emppi_ros.nodes.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode, StageTopic
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.parameters import Believing, declare_all
 from emppi_ros.nodes.polling import Loop
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Moment, jumped
 from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.task import Task
 
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
 _POLL_S = 0.01
 _REPEAT_S = 0.25  # who says nothing for longer than the planner waits is dead to it
-_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
 
 
 class _Waiting(NamedTuple):
@@ -73,8 +71,14 @@ class BeliefNode(FollowingNode):
         """Learn from now on."""
         self._waiting.clear()
         self._inputs.clear()
+        self._learning = True
         self._publish(self.now())
         self.loop = Loop('learning', _POLL_S, self._work)
+
+    def stop(self) -> None:
+        """Learn no more, not even from what has arrived."""
+        self._learning = False
+        super().stop()
 
     def teardown(self) -> None:
         """Forget the task."""
@@ -83,24 +87,37 @@ class BeliefNode(FollowingNode):
         self.destroy_publisher(self._publisher)
         super().teardown()
 
+    def try_task(self, text: str) -> Task:
+        """Return the task in a YAML text, which the prior that this node was given must fit."""
+        task = super().try_task(text)
+        if self._settings.prior:
+            task.with_prior(self._settings.prior)
+        return task
+
+    def tune_task(self, data: Mapping[str, Any]) -> None:
+        """Learn by other variances from the next measurement on; what was learned is kept."""
+        tuned = self.task.tuned(data)
+        with self._lock:
+            self.task = tuned
+            self._filter.tune(tuned)
+
     def report(self) -> Report:
         """Return what is believed, and how surely."""
-        belief = self._filter.belief
-        mean = weights.mean(belief.log_weights, belief.theta)
-        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-        now = self.now()
+        theta, log_weights = self._filter.belief
+        mean = weights.mean(log_weights, theta)
+        sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
         values: dict[str, object] = {
             'updates': self._updates,
             'ess': self._ess,
             'ess_min': self._ess_min,
-            'entropy_nats': weights.entropy(belief.log_weights),
+            'entropy_nats': weights.entropy(log_weights),
             'resampled': self._resampled,
             'reinjected': self._reinjected,
             'prior': self.task.prior.describe(),
             'out_of_prior': ', '.join(self._outside(mean)),
             'restarts_after_jumps': self._jumps,
             'skipped': self._skipped,
-            **{f'age_s {k}': v for k, v in self._inputs.ages(now).items()},
+            **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
         for i, parameter in enumerate(self.task.parameters):
             values[f'mean {parameter.name}'] = float(mean[i])
@@ -135,7 +152,7 @@ class BeliefNode(FollowingNode):
                 self._publish(self.now())
 
     def _catch_up(self) -> None:
-        while self._waiting:
+        while self._waiting and self._learning:
             known = min(self._inputs.estimator.joints_stamp, self._inputs.applied.last_stamp)
             stamp = self._waiting[0].stamp
             if stamp > known and self._waiting[-1].stamp - stamp < _LONGEST_WAIT_S:
@@ -164,7 +181,8 @@ class BeliefNode(FollowingNode):
 
     def _observe(self, stamp: float, moment: Moment) -> None:
         last, self._last = self._last, (stamp, moment.estimated)
-        if last is not None and self._jumped(stamp - last[0], last[1], moment.estimated):
+        model, state = self.task.model, moment.estimated
+        if last is not None and jumped(model, stamp - last[0], last[1], state):
             self._jumps += 1
             self._filter.restart()
         update = self._filter.observe(stamp, moment, self._inputs.applied.hold)
@@ -175,13 +193,6 @@ class BeliefNode(FollowingNode):
             self._reinjected += update.reinjected
             self._ess, self._ess_min = update.ess, min(update.ess, self._ess_min)
             self._publish(stamp)
-
-    def _jumped(self, elapsed: float, before: State, after: State) -> bool:
-        """Return whether something was put elsewhere, as by `simulator/reset`."""
-        moved = np.empty(self.task.model.nv)
-        mujoco.mj_differentiatePos(self.task.model, moved, 1.0, before.qpos, after.qpos)
-        explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
-        return bool(np.any(np.abs(moved) > explained + _JUMP))
 
     def _publish(self, stamp: float) -> None:
         self._published_at = time.monotonic()
@@ -194,7 +205,7 @@ class BeliefNode(FollowingNode):
             return response
         with self._lock:
             self._filter.reset()
-        self._ess = float(len(self._filter.belief.theta))
+            self._ess = float(len(self._filter.belief.theta))
         self._publish(self.now())
         response.message = 'the belief is the prior again'
         return response

@@ -1,6 +1,6 @@
 """What is measured and applied, as it arrives: shared by planner, belief and recorder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import functools
 
 from geometry_msgs.msg import PoseStamped
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from emppi_ros.bridge.plan import Plan
 from emppi_ros.errors import EmppiError, StaleInputError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.polling import PolledSubscription
@@ -85,6 +86,18 @@ class Inputs:
         if old:
             words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
             raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
+
+    def commands(self, times: Array, plans: Sequence[Plan]) -> Array:
+        """Return the commands in force at times: those applied, then the plans under way."""
+        applied = self.applied
+        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
+        if resting and self._task.robot.command != 'position':
+            return rows  # a bridge that commands exact rest is following no plan
+        for i in np.flatnonzero(times > last):
+            under_way = [plan for plan in plans if plan.start <= times[i]]
+            if under_way:
+                rows[i] = under_way[-1].at(times[i])
+        return rows
 
     def take_joints(self, message: JointState) -> float:
         """Take a joint state."""

@@ -7,44 +7,37 @@ nodes follow.
 """
 
 from collections import deque
-from dataclasses import dataclass
-import math
+from collections.abc import Mapping
 import sys
 import time
 import traceback
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros import config
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.errors import EmppiError
+from emppi_ros.errors import EmppiError, SwapError
 from emppi_ros.loop.planner import Planner
 from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.believing import BeliefTopic
 from emppi_ros.nodes.candidates import CandidatesTopic
-from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Durations, Report
+from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Report
+from emppi_ros.nodes.figures import Figures
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.managed import ManagedNode
-from emppi_ros.nodes.parameters import Seeded, declare_all
+from emppi_ros.nodes.parameters import Planning, declare_all
 from emppi_ros.nodes.polling import Loop
-from emppi_ros.tasks.task import parse_task, task_text
+from emppi_ros.nodes.swapping import Swapping
+from emppi_ros.nodes.tuning import Tuning
+from emppi_ros.tasks import tuning
+from emppi_ros.tasks.task import Task, parse_task, task_text
 
 Array = npt.NDArray[np.float64]
 _PATIENCE = 100  # cycles before the first plan that are nobody's fault
-
-
-@dataclass(frozen=True)
-class PlannerParameters(Seeded):
-    """Parameters of the node."""
-
-    task: str = config.key('panda_push', doc='name or path of the task')
-    robot: str = config.key('', doc="robot in place of the task's own")
-    input_timeout_s: float = config.positive(0.25, 'no plan from older measurements')
-    belief_timeout_s: float = config.positive(1.0, 'nor from a belief not said for so long')
 
 
 class PlannerNode(ManagedNode):
@@ -53,8 +46,11 @@ class PlannerNode(ManagedNode):
     def __init__(self, **kwargs: object) -> None:
         """Declare parameters."""
         super().__init__('planner', **kwargs)
-        self._parameters = declare_all(self, PlannerParameters)
+        self._settings = declare_all(self, Planning)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
+        given = self._settings
+        self._swapping = Swapping(self, self, given.robot, given.seed)
+        self._tuning = Tuning(self, self._set)
 
     @property
     def believes(self) -> bool:
@@ -68,55 +64,87 @@ class PlannerNode(ManagedNode):
 
     def setup(self) -> None:
         """Load the task and tell everyone."""
-        text = task_text(self._parameters.task, self._parameters.robot)
-        self.task = parse_task(text, self._parameters.task)
-        self._planner = Planner(self.task, np.random.default_rng([self._parameters.seed, 3]))
-        self._planner.warm_up()
-        self._period = 1.0 / self.task.planner.rate_hz
-        self._plans: deque[Plan] = deque(maxlen=10)
-        self._cycles = self._misses = self._diverged = 0
-        self._error, self._times, self._starts = '', Durations(), deque(maxlen=100)
-        self.inputs = Inputs(self, self.task)
-        self._belief = BeliefTopic(self, self.task)
-        self._candidates = CandidatesTopic(self, self.task, self._planner)
+        text = task_text(self._settings.task, self._settings.robot)
+        task = parse_task(text, self._settings.task)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
-        self._tell_stage()
-        self._text_publisher.publish(String(data=text))
+        random = np.random.default_rng([self._settings.seed, 3])
+        self._adopt(text, task, Planner(task, random))
 
     def start(self) -> None:
-        """Plan from now on."""
-        self.inputs.clear()
-        # a cycle that begins late ends in time all the same, if planning takes half a period:
-        # to skip it leaves the bridge without a plan when one cycle took a little too long
-        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True)
+        """Plan from now on, and go over to other tasks on request."""
+        self.go_on()
+        self._swapping.open = True
 
     def stop(self) -> None:
         """Let the cycle under way end, and start no other."""
+        self._swapping.cancel()
         super().stop()
         self._planner.forget()
 
     def teardown(self) -> None:
         """Forget the task."""
+        self._drop()
+        self.destroy_publisher(self._publisher)
+        self.destroy_publisher(self._stage_publisher)
+        self._tuning.forget()
+
+    def go_over(self, text: str, task: Task, planner: Planner) -> None:
+        """Plan no more; tell everyone of another task."""
+        super().stop()
+        self._drop()
+        self._adopt(text, task, planner)
+
+    def go_on(self) -> None:
+        """Plan from now on, from what comes now."""
+        self.inputs.clear()
+        self._belief.close()  # what comes late is of the task before
+        self._belief = BeliefTopic(self, self.task)
+        # a cycle that begins late ends in time all the same, if planning takes half a period:
+        # to skip it leaves the bridge without a plan when one cycle took a little too long
+        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True)
+
+    def tune(self, data: Mapping[str, Any]) -> None:
+        """Go on with the task's YAML with other numbers, from the next cycle on."""
+        self._go_on_with(data)
+        self._tuning.show(data)
+
+    def _set(self, data: Mapping[str, Any]) -> None:
+        if self._swapping.busy:
+            raise SwapError('another task was asked for, and is under way: set it afterwards')
+        self._go_on_with(data)
+
+    def _go_on_with(self, data: Mapping[str, Any]) -> None:
+        self.task = self.task.tuned(data)
+        self._text_publisher.publish(String(data=tuning.to_text(data)))
+
+    def _adopt(self, text: str, task: Task, planner: Planner) -> None:
+        self.task, self._planner = task, planner
+        planner.warm_up()
+        self._period = 1.0 / task.planner.rate_hz
+        self._plans: deque[Plan] = deque(maxlen=10)
+        self._error, self.figures = '', Figures()
+        self.inputs = Inputs(self, task)
+        self._belief = BeliefTopic(self, task)
+        self._candidates = CandidatesTopic(self, task, planner)
+        self._tuning.show(task.data)
+        self._tell_stage()
+        self._text_publisher.publish(String(data=text))
+
+    def _drop(self) -> None:
         self.inputs.close()
         self._belief.close()
         self._candidates.close()
-        self.destroy_publisher(self._publisher)
-        self.destroy_publisher(self._stage_publisher)
+
+    @property
+    def has_planned(self) -> bool:
+        """Whether there is a plan of the task."""
+        return bool(self.figures.starts)
 
     def report(self) -> Report:
         """Return how planning goes."""
-        starts = list(self._starts)
-        span = starts[-1] - starts[0] if len(starts) > 1 else math.nan
         values = {
-            'cycles': self._cycles,
-            'deadline_misses': self._misses,
-            'deadline_miss_fraction': self._misses / max(self._cycles, 1),
-            'plan_ms_p50': self._times.quantile_ms(0.5),
-            'plan_ms_p99': self._times.quantile_ms(0.99),
-            'plan_ms_recent': self._times.take_recent_ms(),
-            'rate_hz': (len(starts) - 1) / span,
-            'diverged_rollouts': self._diverged,
+            **self.figures.values(),
             'stage': self._planner.stage.name,
             'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
@@ -130,36 +158,43 @@ class PlannerNode(ManagedNode):
 
     def plan(self, moment: float) -> JointTrajectory:
         """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
-        belief = self._belief.current(self._parameters.belief_timeout_s)
+        belief = self._belief.current(self._settings.belief_timeout_s)
         self.inputs.poll()
-        self.inputs.check_ages(moment, self._parameters.input_timeout_s)
+        self.inputs.check_ages(moment, self._settings.input_timeout_s)
         stamp = self.inputs.estimator.stamp
         state = self.inputs.estimator.state(stamp)
         self._planner.believe(belief)
+        if self._planner.task is not (task := self.task):
+            self._planner.tune(task)
         start = moment + self._period
         seen = self.inputs.estimator.seen(stamp)
         before = self._planner.stage
         self._candidates.watch(moment)
-        plan, info = self._planner.cycle(state, stamp, start, self._commands, seen)
+        plan, info = self._planner.cycle(state, stamp, start, self._in_force, seen)
         if self._planner.stage is not before:
             self._tell_stage()
         self._plans.append(plan)
-        self._diverged += info.diverged
+        self.figures.diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
+
+    def _in_force(self, times: Array) -> Array:
+        return self.inputs.commands(times, self._plans)
 
     def _tell_stage(self) -> None:
         self._stage_publisher.publish(String(data=self._planner.stage.name))
 
     def _cycle(self, moment: float) -> None:
         start = moment + self._period
-        self._cycles += 1
+        self.figures.cycles += 1
         began = time.perf_counter()
         try:
             message = self.plan(moment)
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
             self._planner.forget()
-            if self._starts or self._cycles > _PATIENCE:  # at first all wait for one another
+            if (
+                self.figures.starts or self.figures.cycles > _PATIENCE
+            ):  # at first all wait for one another
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
@@ -170,24 +205,12 @@ class PlannerNode(ManagedNode):
             )
             return
         self._error = ''
-        self._times.add(time.perf_counter() - began)
-        self._starts.append(start)
+        self.figures.times.add(time.perf_counter() - began)
+        self.figures.starts.append(start)
         late = self.now() > start
-        self._misses += late
+        self.figures.misses += late
         self._publisher.publish(message)  # late or not, it is better than the one before
         self._candidates.show(start)
-
-    def _commands(self, times: Array) -> Array:
-        """Return the commands in force at `times`: those applied, then the plans under way."""
-        applied = self.inputs.applied
-        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
-        if resting and self.task.robot.command != 'position':
-            return rows  # a bridge that commands exact rest is following no plan
-        for i in np.flatnonzero(times > last):
-            under_way = [plan for plan in self._plans if plan.start <= times[i]]
-            if under_way:
-                rows[i] = under_way[-1].at(times[i])
-        return rows
 
 
 def main() -> None:

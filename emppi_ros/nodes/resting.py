@@ -47,10 +47,15 @@ class Rest:
         self._client = node.create_client(SetBool, SWAP)
         self._future: Future | None = None
 
+    def ask_again(self, rest: bool) -> None:
+        """Ask anew, whatever was asked before."""
+        self._future = None
+        if self._client.service_is_ready():
+            self._future = self._client.call_async(SetBool.Request(data=rest))
+
     def ask(self, rest: bool) -> SetBool.Response | None:
         """Ask for rest, or for its end; return the bridge's answer to the call before."""
         if not self._client.service_is_ready():
-            self._future = None
             raise SwapError(f'no bridge serves {SWAP}: is it running?')
         answer = None
         if self._future is not None and self._future.done():

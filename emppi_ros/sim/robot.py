@@ -83,6 +83,13 @@ class SimulatedRobot:
         """True position of the commanded joints (joints,)."""
         return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
 
+    def take_over(self, other: 'SimulatedRobot') -> None:
+        """Stand where the robot of another task's simulation stands, at rest; objects begin."""
+        self.data.qpos[self._task.map.qpos] = other.data.qpos[other._task.map.qpos]
+        if self._task.robot.command == 'position':
+            self.command(other.data.ctrl[other._task.map.ctrl])
+        mujoco.mj_forward(self.model, self.data)
+
     def put_back(self) -> None:
         """Put robot and objects back to where they began, at rest; time goes on."""
         self.data.qpos[:], self.data.qvel[:] = self._task.start()

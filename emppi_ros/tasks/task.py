@@ -1,5 +1,6 @@
 """A task, as its YAML file says it, bound to its scene and robot."""
 
+from collections.abc import Mapping
 import copy
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class Task:
     def __init__(self, file: TaskFile, where: str, folder: Path | None) -> None:
         """Bind a task file to its scene and robot; see `load_task` and `parse_task`."""
         self.file, self.where = file, where
+        self.data: Mapping[str, Any] = {}  # the YAML that it was read from
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
         self.robot: Robot = located('robot', load_robot, file.robot, folder)
@@ -97,6 +99,15 @@ class Task:
         """Return this task with the prior of a file: a name in config/priors, or a path."""
         changed = copy.copy(self)
         changed.prior = prior_binding.read(name, self.parameters, self.priors)
+        return changed
+
+    def tuned(self, data: Mapping[str, Any]) -> 'Task':
+        """Return this task with the weights and settings of YAML that differs in them alone."""
+        changed = copy.copy(self)
+        changed.file, changed.data = config.build(TaskFile, data, self.where), data
+        changed.planner, changed.belief = changed.file.planner, changed.file.belief
+        changed.planner.variance(self.model.nu)
+        changed.stages = bind_stages(self.model, changed.file)
         return changed
 
     @property
@@ -197,6 +208,8 @@ def task_text(name: str, robot: str = '') -> str:
 def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     file = config.build(TaskFile, data, where)
     try:
-        return Task(file, where, folder)
+        task = Task(file, where, folder)
     except EmppiError as error:
         raise config.located(error, where, data) from None
+    task.data = data
+    return task

@@ -1,0 +1,218 @@
+"""
+Another task while the robot runs: a request in, every node over to it or none, an answer out.
+
+Whoever asks publishes on `emppi/task/request`. First all that can fail is tried: the planner
+makes everything new, the others say whether they can follow. Then the bridge brings the arm to
+rest; only then the task is published and all go over; and only when there is a plan of the new
+task may the bridge go on. Until the task is published a failure changes nothing; after that the
+arm stays at rest. Runs in the executor, a step at a time, while planning goes on.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import time
+from typing import Any, Protocol
+
+import numpy as np
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from emppi_ros.errors import EmppiError, SwapError
+from emppi_ros.loop.planner import Planner
+from emppi_ros.nodes import qos
+from emppi_ros.nodes.following import ANSWERS, NEXT
+from emppi_ros.nodes.resting import UNABLE, Rest
+from emppi_ros.tasks import live, tuning
+from emppi_ros.tasks.live import Answer
+from emppi_ros.tasks.task import Task
+
+REQUEST = 'emppi/task/request'
+_STEP_S = 0.005
+_TRY_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # and then something is wrong
+Steps = Iterator[None]
+
+
+class Swapper(Protocol):
+    """What the planner does for a swap."""
+
+    task: Task
+
+    def go_over(self, text: str, task: Task, planner: Planner) -> None:
+        """End planning, and publish another task."""
+
+    def go_on(self) -> None:
+        """Plan for it."""
+
+    def tune(self, data: Mapping[str, Any]) -> None:
+        """Go on with YAML that differs in numbers alone."""
+
+    @property
+    def has_planned(self) -> bool:
+        """Whether there is a plan of the task."""
+
+
+class Swapping:
+    """Takes requests, one at a time."""
+
+    def __init__(self, node: Node, planner: Swapper, robot: str, seed: int) -> None:
+        """Listen; `robot` takes the place of that of a task that is asked for by name."""
+        self._node, self._planner, self._robot, self._seed = node, planner, robot, seed
+        self._next = node.create_publisher(String, NEXT, qos.DEFAULT)
+        self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
+        node.create_subscription(String, REQUEST, self._take_request, qos.DEFAULT)
+        node.create_subscription(String, ANSWERS, self._take_answer, qos.DEFAULT)
+        self._rest = Rest(node)
+        self._heard: dict[str, Answer] = {}  # about the text under way, by node
+        self._about, self._began, self._published = '', 0.0, False
+        self._steps: Steps | None = None
+        self._timer = node.create_timer(
+            _STEP_S, self._step, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._timer.cancel()  # until there is something to do
+        self.open = False  # whether the planner is active
+
+    @property
+    def busy(self) -> bool:
+        """Whether a swap is under way."""
+        return self._steps is not None
+
+    def cancel(self) -> None:
+        """End a swap under way, because the planner stops."""
+        self.open = False
+        if self._steps is not None:
+            self._end(SwapError('the planner was stopped'))
+
+    def _take_request(self, message: String) -> None:
+        about = live.digest(message.data)
+        if self._steps is not None:
+            waited = time.monotonic() - self._began
+            reason = f'another task was asked for {waited:.1f} s ago and is under way: ask again'
+            self._answer(about, live.REFUSED, reason)
+        elif not self.open:
+            self._answer(about, live.REFUSED, 'the planner is not active')
+        else:
+            self._about, self._began, self._published = about, time.monotonic(), False
+            self._steps = self._swap(message.data)
+            self._timer.reset()
+
+    def _take_answer(self, message: String) -> None:
+        answer = live.read_answer(message.data)
+        if answer is not None and self._steps is not None:
+            self._heard[f'{answer.node} {answer.about} {answer.said}'] = answer
+
+    def _step(self) -> None:
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._end(None)
+        except EmppiError as error:
+            self._end(error)
+
+    def _end(self, error: EmppiError | None) -> None:
+        """Answer; after a failure before anything changed, all goes on as before."""
+        self._timer.cancel()
+        steps, self._steps = self._steps, None
+        steps.close()
+        self._heard.clear()
+        if error is None:
+            return
+        reason = live.explain(error)
+        if self._published:
+            reason += f'. {self._planner.task.name} is the task now; the arm stays at rest'
+        self._node.get_logger().warning(f'{REQUEST}: {reason}')
+        self._answer(self._about, live.FAILED if self._published else live.REFUSED, reason)
+
+    def _answer(self, about: str, said: str, reason: str = '', **figures: object) -> None:
+        name = self._node.get_fully_qualified_name()
+        self._answers.publish(String(data=Answer(name, about, said, reason, figures).to_text()))
+
+    def _swap(self, request: str) -> Steps:
+        """Go through a swap; EmppiError says what went wrong."""
+        began, planner = self._began, self._planner
+        text = live.requested(request, self._robot)
+        task = live.checked(text, REQUEST, planner.task.robot)
+        if tuning.is_tuned(planner.task.data, task.data):
+            planner.tune(task.data)
+            self._answer(self._about, live.DONE, task=task.name, tuned=True)
+            return
+        fresh = Planner(task, np.random.default_rng([self._seed, 3]))
+        yield
+        nodes = self._followers()
+        self._next.publish(String(data=text))
+        yield from self._wait_for(nodes, text, live.READY, _TRY_S)
+        asked = time.monotonic()
+        try:
+            yield from self._asked(True, 'the arm did not come to rest')
+            rested = time.monotonic()
+            planner.go_over(text, task, fresh)
+            self._published = True
+            yield from self._wait_for(nodes, text, live.FOLLOWING, _FOLLOW_S)
+        except BaseException:
+            if not self._published:
+                self._rest.ask_again(False)
+            else:
+                planner.go_on()
+            raise
+        planner.go_on()
+        yield from _until(lambda: planner.has_planned, _PLAN_S, 'there is no plan of the new task')
+        planned = time.monotonic()
+        said = yield from self._asked(False, 'the bridge did not go on')
+        spans = {'checked_s': asked - began, 'to_rest_s': rested - asked}
+        spans['to_first_plan_s'] = planned - began
+        self._answer(self._about, live.DONE, task=task.name, tuned=False, bridge=said, **spans)
+
+    def _followers(self) -> set[str]:
+        """Return the full names of all nodes that are to follow."""
+        space = self._node.get_namespace().rstrip('/')
+        found = {
+            f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+            for info in self._node.get_subscriptions_info_by_topic(NEXT)
+        }
+        needed = {f'{space}/belief', f'{space}/bridge'}
+        if needed - found:
+            names = ', '.join(sorted(needed - found))
+            raise SwapError(f'not to be found: {names}: are they running?')
+        return needed | (found & {f'{space}/simulator'})
+
+    def _wait_for(self, nodes: set[str], text: str, said: str, limit: float) -> Steps:
+        """Wait until all nodes have said something about a text."""
+        about = live.digest(text)
+
+        def missing() -> set[str]:
+            for answer in self._heard.values():
+                if answer.about == about and answer.said == live.REFUSED and answer.node in nodes:
+                    raise SwapError(f'{answer.node}: {answer.reason}')
+            return {name for name in nodes if f'{name} {about} {said}' not in self._heard}
+
+        words = 'try' if said == live.READY else 'follow'
+        yield from _until(
+            lambda: not missing(),
+            limit,
+            lambda: f'{", ".join(sorted(missing()))} did not {words} the task',
+        )
+
+    def _asked(self, rest: bool, problem: str) -> Steps:
+        """Ask the bridge for rest, or for its end, until it is so; return its last words."""
+        self._rest.ask_again(rest)
+        last = 'no answer'
+
+        def answered() -> bool:
+            nonlocal last
+            answer = self._rest.ask(rest)
+            last = last if answer is None else answer.message
+            if answer is not None and answer.message == UNABLE:
+                raise SwapError(f'the bridge: {UNABLE}')
+            return answer is not None and answer.success
+
+        yield from _until(answered, _REST_S, lambda: f'{problem}; it says: {last}')
+        return last
+
+
+def _until(condition: Callable[[], bool], limit: float, problem: str | Callable[[], str]) -> Steps:
+    """Wait for a condition; SwapError if it takes longer than a limit [s]."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > limit:
+            words = problem if isinstance(problem, str) else problem()
+            raise SwapError(f'{words} within {limit:g} s')
+        yield
