@@ -1,5 +1,6 @@
 """Asks a running graph for another task, and waits for what comes of it."""
 
+from collections.abc import Callable
 import time
 
 import rclpy
@@ -16,6 +17,7 @@ from emppi_ros.tasks.live import Answer
 
 _DISCOVERY_S = 5.0  # to find the planner
 _POLL_S = 0.02
+_SETTLE = 10  # polls more, so that all know of one another
 
 
 def ask(text: str, namespace: str, patience_s: float) -> Answer:
@@ -39,7 +41,7 @@ def ask(text: str, namespace: str, patience_s: float) -> Answer:
         if ours and answer.said in (live.DONE, live.FAILED, live.REFUSED):
             found.append(answer)
 
-    def wait(condition: object, limit_s: float, problem: str) -> None:
+    def wait(condition: Callable[[], object], limit_s: float, problem: str) -> None:
         deadline = time.monotonic() + limit_s
         while not condition():
             if time.monotonic() > deadline:
@@ -48,15 +50,16 @@ def ask(text: str, namespace: str, patience_s: float) -> Answer:
 
     try:
         topic = node.resolve_topic_name(REQUEST)
-        answers = node.create_subscription(String, ANSWERS, hear, qos.DEFAULT)
+        node.create_subscription(String, ANSWERS, hear, qos.DEFAULT)
         publisher = node.create_publisher(String, REQUEST, qos.DEFAULT)
         wait(
-            # both ways, else the answer may be missed; the other nodes' answers come there too
-            lambda: publisher.get_subscription_count() and _is_published_by(node, publisher),
+            # both ways, else the answer may be missed
+            lambda: publisher.get_subscription_count() > 0 < node.count_publishers(ANSWERS),
             _DISCOVERY_S,
-            f'nobody listens to {topic}: is the planner running, here and in this ROS domain?',
+            f'nobody listens to {topic}: is the planner running, in this ROS domain?',
         )
-        wait(lambda: answers.get_publisher_count() > 0, _DISCOVERY_S, f'nobody answers {topic}')
+        for _ in range(_SETTLE):
+            executor.spin_once(timeout_sec=_POLL_S)
         publisher.publish(String(data=request))
         wait(lambda: found, patience_s, f'{topic}: no answer within {patience_s:g} s')
         return found[0]

@@ -48,8 +48,7 @@ class PlannerNode(ManagedNode):
         super().__init__('planner', **kwargs)
         self._settings = declare_all(self, Planning)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        given = self._settings
-        self._swapping = Swapping(self, self, given.robot, given.seed)
+        self._swapping = Swapping(self, self, self._settings.robot, self._settings.seed)
         self._tuning = Tuning(self, self._set)
 
     @property
@@ -68,8 +67,7 @@ class PlannerNode(ManagedNode):
         task = parse_task(text, self._settings.task)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
-        random = np.random.default_rng([self._settings.seed, 3])
-        self._adopt(text, task, Planner(task, random))
+        self._adopt(text, task, Planner(task, np.random.default_rng([self._settings.seed, 3])))
 
     def start(self) -> None:
         """Plan from now on, and go over to other tasks on request."""

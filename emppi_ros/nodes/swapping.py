@@ -9,6 +9,7 @@ arm stays at rest. Runs in the executor, a step at a time, while planning goes o
 """
 
 from collections.abc import Callable, Iterator, Mapping
+import sys
 import time
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ from emppi_ros.tasks.task import Task
 
 REQUEST = 'emppi/task/request'
 _STEP_S = 0.005
+_SWITCH_S, _USUAL_SWITCH_S = 5e-4, 5e-3  # for which a thread of Python's may hold up another
 _TRY_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # and then something is wrong
 Steps = Iterator[None]
 
@@ -65,9 +67,8 @@ class Swapping:
         self._heard: dict[str, Answer] = {}  # about the text under way, by node
         self._about, self._began, self._published = '', 0.0, False
         self._steps: Steps | None = None
-        self._timer = node.create_timer(
-            _STEP_S, self._step, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = node.create_timer(_STEP_S, self._step, clock=clock)
         self._timer.cancel()  # until there is something to do
         self.open = False  # whether the planner is active
 
@@ -91,6 +92,7 @@ class Swapping:
         elif not self.open:
             self._answer(about, live.REFUSED, 'the planner is not active')
         else:
+            sys.setswitchinterval(_SWITCH_S)  # for planning, which goes on meanwhile
             self._about, self._began, self._published = about, time.monotonic(), False
             self._steps = self._swap(message.data)
             self._timer.reset()
@@ -111,6 +113,7 @@ class Swapping:
     def _end(self, error: EmppiError | None) -> None:
         """Answer; after a failure before anything changed, all goes on as before."""
         self._timer.cancel()
+        sys.setswitchinterval(_USUAL_SWITCH_S)
         steps, self._steps = self._steps, None
         steps.close()
         self._heard.clear()
@@ -128,7 +131,7 @@ class Swapping:
 
     def _swap(self, request: str) -> Steps:
         """Go through a swap; EmppiError says what went wrong."""
-        began, planner = self._began, self._planner
+        planner = self._planner
         text = live.requested(request, self._robot)
         task = live.checked(text, REQUEST, planner.task.robot)
         if tuning.is_tuned(planner.task.data, task.data):
@@ -157,8 +160,8 @@ class Swapping:
         yield from _until(lambda: planner.has_planned, _PLAN_S, 'there is no plan of the new task')
         planned = time.monotonic()
         said = yield from self._asked(False, 'the bridge did not go on')
-        spans = {'checked_s': asked - began, 'to_rest_s': rested - asked}
-        spans['to_first_plan_s'] = planned - began
+        spans = {'checked_s': asked - self._began, 'to_rest_s': rested - asked}
+        spans['to_first_plan_s'] = planned - self._began
         self._answer(self._about, live.DONE, task=task.name, tuned=False, bridge=said, **spans)
 
     def _followers(self) -> set[str]:
@@ -184,11 +187,10 @@ class Swapping:
                     raise SwapError(f'{answer.node}: {answer.reason}')
             return {name for name in nodes if f'{name} {about} {said}' not in self._heard}
 
-        words = 'try' if said == live.READY else 'follow'
         yield from _until(
             lambda: not missing(),
             limit,
-            lambda: f'{", ".join(sorted(missing()))} did not {words} the task',
+            lambda: f'{", ".join(sorted(missing()))} never said {said!r}',
         )
 
     def _asked(self, rest: bool, problem: str) -> Steps:

@@ -1,0 +1,46 @@
+"""
+Swaps in a row, in motion: `make swaps SWAPS=100` prints what they took, and holds them to 2 s.
+
+EMPPI_SWAPS is their number; a few are left to `test_swap.py`, which holds nobody to a time.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+import swaps
+from swaps import SwapGraph
+
+from emppi_ros.tasks import live
+
+SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))
+LONGEST_S = 2.0  # from a request to the first plan of the new task
+
+
+@pytest.mark.skipif(not SWAPS, reason='make swaps')
+@pytest.mark.timeout(0)
+def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
+    arm = SwapGraph(harness)
+    arm.arm()
+    rows = []
+    for i in range(SWAPS):
+        name = ('panda_reconfigure', 'panda_push')[i % 2]
+        swap = arm.swap(name)
+        assert swap.answer.said == live.DONE, swap
+        assert f'name: {name}' in arm.running() and swap.answer.figures['bridge'] == ''
+        fault = harness.says('bridge')[2]['fault']
+        assert fault == '', f'swap {i}: {harness.statuses["bridge"]}'
+        figures = [swap.answer.figures[k] for k in ('to_first_plan_s', 'checked_s', 'to_rest_s')]
+        rows.append([*figures, swap.speed_before, swap.commanded, swap.measured, swap.steps])
+        print(f'{i + 1} {name} ' + ' '.join(f'{x:.3f}' for x in rows[-1]), flush=True)
+    table = np.array(rows)
+    names = ('first plan [s]', 'checked [s]', 'rest [s]', 'speed before [rad/s]',
+             'commanded at the swap', 'measured at the swap', 'step over allowed')  # fmt: skip
+    for name, column in zip(names, table.T, strict=True):
+        print(f'{name:>24}: median {np.median(column):.3f}, max {np.max(column):.3f}')
+    assert np.all(table[:, 0] <= LONGEST_S)
+    assert np.all(table[:, 3] > swaps.SPEED) and np.all(table[:, 4] == 0.0)
+    assert np.all(table[:, 5] < 0.05) and np.all(table[:, 6] <= 1.0 + 1e-6)
