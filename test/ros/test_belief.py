@@ -23,13 +23,18 @@ def test_it_waits_for_the_task(harness):
     harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
 
 
-def test_another_task_is_not_followed_before_a_restart(harness):
+def test_another_task_is_followed_and_one_that_cannot_be_is_said(harness):
+    from std_msgs.msg import String
+
     harness.publish_task('cartpole_swingup')
     node = harness.make(BeliefNode)
     harness.spin_until(lambda: node.state == 'active')
     harness.publish_task('panda_push')
-    harness.spin_until(lambda: 'restart this node' in harness.says('belief')[1])
-    assert node.task.name == 'cartpole_swingup'
+    harness.spin_until(lambda: node.task.name == 'panda_push' and node.state == 'active')
+    harness.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data='name: [broken'))
+    harness.spin_until(lambda: 'a task that is not followed' in harness.says('belief')[1])
+    assert 'not valid YAML' in harness.says('belief')[1]
+    assert node.task.name == 'panda_push' and node.state == 'active'
 
 
 def test_a_task_that_cannot_be_used_is_said(harness):

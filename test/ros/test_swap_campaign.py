@@ -1,10 +1,14 @@
 """
 Swaps in a row, in motion: `make swaps SWAPS=100` prints what they took, and holds them to 2 s.
 
-EMPPI_SWAPS is their number; a few are left to `test_swap.py`, which holds nobody to a time.
+EMPPI_SWAPS is their number, and ten times as many requests are wrong. A few swaps are left to
+`test_swap.py`, which holds nobody to a time.
 """
 
+from itertools import count, islice
 import os
+from pathlib import Path
+import sys
 
 import numpy as np
 import pytest
@@ -14,10 +18,26 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 import swaps
 from swaps import SwapGraph
 
+from emppi_ros.errors import EmppiError
 from emppi_ros.tasks import live
 
 SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))
 LONGEST_S = 2.0  # from a request to the first plan of the new task
+
+
+def wrong_requests():
+    """Yield texts that are no task for a Panda."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / 'fuzz'))
+    import yaml_cases
+
+    for index in count():
+        text = yaml_cases.case(index)[1].decode(errors='replace')
+        if len(text) > 1 << 16 or '\0' in text:  # the longest and NUL do not travel well
+            continue
+        try:
+            live.checked(live.requested(live.tagged(text)), 'request', swaps.ROBOT)
+        except EmppiError:
+            yield text
 
 
 @pytest.mark.skipif(not SWAPS, reason='make swaps')
@@ -44,3 +64,22 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
     assert np.all(table[:, 0] <= LONGEST_S)
     assert np.all(table[:, 3] > swaps.SPEED) and np.all(table[:, 4] == 0.0)
     assert np.all(table[:, 5] < 0.05) and np.all(table[:, 6] <= 1.0 + 1e-6)
+
+
+@pytest.mark.skipif(not SWAPS, reason='make swaps')
+@pytest.mark.timeout(0)
+def test_wrong_requests_in_motion_change_nothing(harness):
+    arm = SwapGraph(harness)
+    arm.arm()
+    before = arm.running()
+    for i, text in enumerate(islice(wrong_requests(), 10 * SWAPS)):
+        answer = arm.ask(text)
+        assert answer.said == live.REFUSED and answer.reason, (i, text[:200])
+        arm.answers.clear()
+        if i % 100 == 0:
+            print(f'{i}: {answer.reason[:120]}', flush=True)
+            arm.get_moving()
+            values = harness.says('bridge')[2]
+            assert (values['fault'], values['swapping']) == ('', 'False')
+    assert arm.running() == before and len(arm.texts) == 1
+    arm.get_moving()
