@@ -8,6 +8,7 @@ nodes follow.
 
 from collections import deque
 from collections.abc import Mapping
+import functools
 import sys
 import time
 import traceback
@@ -92,11 +93,12 @@ class PlannerNode(ManagedNode):
         super().stop()
         self._drop()
         self._adopt(text, task, planner)
+        self._belief.close()  # what comes now is of the task before
 
     def go_on(self) -> None:
         """Plan from now on, from what comes now."""
         self.inputs.clear()
-        self._belief.close()  # what comes late is of the task before
+        self._belief.close()
         self._belief = BeliefTopic(self, self.task)
         # a cycle that begins late ends in time all the same, if planning takes half a period:
         # to skip it leaves the bridge without a plan when one cycle took a little too long
@@ -168,15 +170,13 @@ class PlannerNode(ManagedNode):
         seen = self.inputs.estimator.seen(stamp)
         before = self._planner.stage
         self._candidates.watch(moment)
-        plan, info = self._planner.cycle(state, stamp, start, self._in_force, seen)
+        commands = functools.partial(self.inputs.commands, plans=self._plans)
+        plan, info = self._planner.cycle(state, stamp, start, commands, seen)
         if self._planner.stage is not before:
             self._tell_stage()
         self._plans.append(plan)
         self.figures.diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
-
-    def _in_force(self, times: Array) -> Array:
-        return self.inputs.commands(times, self._plans)
 
     def _tell_stage(self) -> None:
         self._stage_publisher.publish(String(data=self._planner.stage.name))

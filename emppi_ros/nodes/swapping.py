@@ -11,6 +11,7 @@ arm stays at rest. Runs in the executor, a step at a time, while planning goes o
 from collections.abc import Callable, Iterator, Mapping
 import sys
 import time
+import traceback
 from typing import Any, Protocol
 
 import numpy as np
@@ -109,6 +110,9 @@ class Swapping:
             self._end(None)
         except EmppiError as error:
             self._end(error)
+        except Exception as error:  # of whatever a task's file led to: planning goes on
+            self._node.get_logger().error(traceback.format_exc())
+            self._end(SwapError(f'{type(error).__name__}: {error}'))
 
     def _end(self, error: EmppiError | None) -> None:
         """Answer; after a failure before anything changed, all goes on as before."""
@@ -157,7 +161,7 @@ class Swapping:
                 planner.go_on()
             raise
         planner.go_on()
-        yield from _until(lambda: planner.has_planned, _PLAN_S, 'there is no plan of the new task')
+        yield from _until(lambda: planner.has_planned, _PLAN_S, lambda: 'no plan of the new task')
         planned = time.monotonic()
         said = yield from self._asked(False, 'the bridge did not go on')
         spans = {'checked_s': asked - self._began, 'to_rest_s': rested - asked}
@@ -173,8 +177,7 @@ class Swapping:
         }
         needed = {f'{space}/belief', f'{space}/bridge'}
         if needed - found:
-            names = ', '.join(sorted(needed - found))
-            raise SwapError(f'not to be found: {names}: are they running?')
+            raise SwapError(f'not to be found, is it running? {", ".join(needed - found)}')
         return needed | (found & {f'{space}/simulator'})
 
     def _wait_for(self, nodes: set[str], text: str, said: str, limit: float) -> Steps:
@@ -188,9 +191,7 @@ class Swapping:
             return {name for name in nodes if f'{name} {about} {said}' not in self._heard}
 
         yield from _until(
-            lambda: not missing(),
-            limit,
-            lambda: f'{", ".join(sorted(missing()))} never said {said!r}',
+            lambda: not missing(), limit, lambda: f'{", ".join(missing())} never said {said!r}'
         )
 
     def _asked(self, rest: bool, problem: str) -> Steps:
@@ -210,11 +211,10 @@ class Swapping:
         return last
 
 
-def _until(condition: Callable[[], bool], limit: float, problem: str | Callable[[], str]) -> Steps:
+def _until(condition: Callable[[], bool], limit: float, problem: Callable[[], str]) -> Steps:
     """Wait for a condition; SwapError if it takes longer than a limit [s]."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > limit:
-            words = problem if isinstance(problem, str) else problem()
-            raise SwapError(f'{words} within {limit:g} s')
+            raise SwapError(f'{problem()} within {limit:g} s')
         yield

@@ -50,7 +50,8 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
         name = ('panda_reconfigure', 'panda_push')[i % 2]
         swap = arm.swap(name)
         assert swap.answer.said == live.DONE, swap
-        assert f'name: {name}' in arm.running() and swap.answer.figures['bridge'] == ''
+        assert f'name: {name}' in arm.running()
+        assert swap.answer.figures['bridge'] in ('', 'settling where it is', 'waiting for a plan')
         fault = harness.says('bridge')[2]['fault']
         assert fault == '', f'swap {i}: {harness.statuses["bridge"]}'
         figures = [swap.answer.figures[k] for k in ('to_first_plan_s', 'checked_s', 'to_rest_s')]
@@ -71,6 +72,7 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
 def test_wrong_requests_in_motion_change_nothing(harness):
     arm = SwapGraph(harness)
     arm.arm()
+    arm.get_moving()
     before = arm.running()
     for i, text in enumerate(islice(wrong_requests(), 10 * SWAPS)):
         answer = arm.ask(text)
@@ -78,8 +80,8 @@ def test_wrong_requests_in_motion_change_nothing(harness):
         arm.answers.clear()
         if i % 100 == 0:
             print(f'{i}: {answer.reason[:120]}', flush=True)
-            arm.get_moving()
+            arm.plans.clear()
+            harness.spin_until(lambda: arm.plans, 60.0)
             values = harness.says('bridge')[2]
             assert (values['fault'], values['swapping']) == ('', 'False')
     assert arm.running() == before and len(arm.texts) == 1
-    arm.get_moving()
