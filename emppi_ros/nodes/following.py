@@ -108,11 +108,12 @@ class TaskTopic:
 
     def _try(self, message: String) -> None:
         """Say whether the text can be followed."""
-        text, self._tried = message.data, ('', None)
+        text = message.data
         try:
             if self._taken is None:
                 raise StaleInputError('it follows no task yet')
-            self._tried = text, self._follower.try_task(text)
+            if self._tried[0] != text:  # else it is told again
+                self._tried = text, self._follower.try_task(text)
         except EmppiError as error:
             self._answer(text, live.REFUSED, live.explain(error))
         else:

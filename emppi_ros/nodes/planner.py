@@ -68,7 +68,8 @@ class PlannerNode(ManagedNode):
         task = parse_task(text, self._settings.task)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
-        self._adopt(text, task, Planner(task, np.random.default_rng([self._settings.seed, 3])))
+        self._adopt(task, Planner(task, np.random.default_rng([self._settings.seed, 3])))
+        self.tell(text)
 
     def start(self) -> None:
         """Plan from now on, and go over to other tasks on request."""
@@ -88,12 +89,16 @@ class PlannerNode(ManagedNode):
         self.destroy_publisher(self._stage_publisher)
         self._tuning.forget()
 
-    def go_over(self, text: str, task: Task, planner: Planner) -> None:
-        """Plan no more; tell everyone of another task."""
+    def go_over(self, task: Task, planner: Planner) -> None:
+        """Plan no more; be ready for another task."""
         super().stop()
         self._drop()
-        self._adopt(text, task, planner)
+        self._adopt(task, planner)
         self._belief.close()  # what comes now is of the task before
+
+    def tell(self, text: str) -> None:
+        """Publish the task's YAML."""
+        self._text_publisher.publish(String(data=text))
 
     def go_on(self) -> None:
         """Plan from now on, from what comes now."""
@@ -116,9 +121,9 @@ class PlannerNode(ManagedNode):
 
     def _go_on_with(self, data: Mapping[str, Any]) -> None:
         self.task = self.task.tuned(data)
-        self._text_publisher.publish(String(data=tuning.to_text(data)))
+        self.tell(tuning.to_text(data))
 
-    def _adopt(self, text: str, task: Task, planner: Planner) -> None:
+    def _adopt(self, task: Task, planner: Planner) -> None:
         self.task, self._planner = task, planner
         planner.warm_up()
         self._period = 1.0 / task.planner.rate_hz
@@ -129,17 +134,11 @@ class PlannerNode(ManagedNode):
         self._candidates = CandidatesTopic(self, task, planner)
         self._tuning.show(task.data)
         self._tell_stage()
-        self._text_publisher.publish(String(data=text))
 
     def _drop(self) -> None:
         self.inputs.close()
         self._belief.close()
         self._candidates.close()
-
-    @property
-    def has_planned(self) -> bool:
-        """Whether there is a plan of the task."""
-        return bool(self.figures.starts)
 
     def report(self) -> Report:
         """Return how planning goes."""

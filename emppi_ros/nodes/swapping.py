@@ -8,11 +8,11 @@ task may the bridge go on. Until the task is published a failure changes nothing
 arm stays at rest. Runs in the executor, a step at a time, while planning goes on.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+import functools
 import sys
 import time
 import traceback
-from typing import Any, Protocol
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
@@ -24,34 +24,16 @@ from emppi_ros.loop.planner import Planner
 from emppi_ros.nodes import qos
 from emppi_ros.nodes.following import ANSWERS, NEXT
 from emppi_ros.nodes.resting import UNABLE, Rest
+from emppi_ros.nodes.swapper import Swapper
 from emppi_ros.tasks import live, tuning
 from emppi_ros.tasks.live import Answer
-from emppi_ros.tasks.task import Task
 
 REQUEST = 'emppi/task/request'
-_STEP_S = 0.005
+_STEP_S, _AGAIN_S = 0.005, 0.3
 _SWITCH_S, _USUAL_SWITCH_S = 5e-4, 5e-3  # for which a thread of Python's may hold up another
 _TRY_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # and then something is wrong
+_SPANS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # what the time of a swap went into
 Steps = Iterator[None]
-
-
-class Swapper(Protocol):
-    """What the planner does for a swap."""
-
-    task: Task
-
-    def go_over(self, text: str, task: Task, planner: Planner) -> None:
-        """End planning, and publish another task."""
-
-    def go_on(self) -> None:
-        """Plan for it."""
-
-    def tune(self, data: Mapping[str, Any]) -> None:
-        """Go on with YAML that differs in numbers alone."""
-
-    @property
-    def has_planned(self) -> bool:
-        """Whether there is a plan of the task."""
 
 
 class Swapping:
@@ -145,15 +127,16 @@ class Swapping:
         fresh = Planner(task, np.random.default_rng([self._seed, 3]))
         yield
         nodes = self._followers()
-        self._next.publish(String(data=text))
-        yield from self._wait_for(nodes, text, live.READY, _TRY_S)
-        asked = time.monotonic()
+        show = functools.partial(self._next.publish, String(data=text))
+        yield from self._tell(show, nodes, text, live.READY, _TRY_S)
+        marks = [self._began, time.monotonic()]
         try:
             yield from self._asked(True, 'the arm did not come to rest')
-            rested = time.monotonic()
-            planner.go_over(text, task, fresh)
-            self._published = True
-            yield from self._wait_for(nodes, text, live.FOLLOWING, _FOLLOW_S)
+            marks.append(time.monotonic())
+            planner.go_over(task, fresh)
+            self._published, tell = True, functools.partial(planner.tell, text)
+            yield from self._tell(tell, nodes, text, live.FOLLOWING, _FOLLOW_S)
+            marks.append(time.monotonic())
         except BaseException:
             if not self._published:
                 self._rest.ask_again(False)
@@ -161,12 +144,14 @@ class Swapping:
                 planner.go_on()
             raise
         planner.go_on()
-        yield from _until(lambda: planner.has_planned, _PLAN_S, lambda: 'no plan of the new task')
-        planned = time.monotonic()
+        yield from _until(
+            lambda: bool(planner.figures.starts), _PLAN_S, lambda: 'no plan of the new task'
+        )
+        marks.append(time.monotonic())
         said = yield from self._asked(False, 'the bridge did not go on')
-        spans = {'checked_s': asked - self._began, 'to_rest_s': rested - asked}
-        spans['to_first_plan_s'] = planned - self._began
-        self._answer(self._about, live.DONE, task=task.name, tuned=False, bridge=said, **spans)
+        figures = {name: b - a for name, a, b in zip(_SPANS, marks, marks[1:], strict=False)}
+        figures |= {'to_first_plan_s': marks[-1] - marks[0], 'bridge': said}
+        self._answer(self._about, live.DONE, task=task.name, tuned=False, **figures)
 
     def _followers(self) -> set[str]:
         """Return the full names of all nodes that are to follow."""
@@ -175,14 +160,19 @@ class Swapping:
             f'{info.node_namespace.rstrip("/")}/{info.node_name}'
             for info in self._node.get_subscriptions_info_by_topic(NEXT)
         }
-        needed = {f'{space}/belief', f'{space}/bridge'}
-        if needed - found:
+        if (needed := {f'{space}/belief', f'{space}/bridge'}) - found:
             raise SwapError(f'not to be found, is it running? {", ".join(needed - found)}')
         return needed | (found & {f'{space}/simulator'})
 
-    def _wait_for(self, nodes: set[str], text: str, said: str, limit: float) -> Steps:
-        """Wait until all nodes have said something about a text."""
-        about = live.digest(text)
+    def _tell(
+        self, tell: Callable[[], None], nodes: set[str], text: str, said: str, limit: float
+    ) -> Steps:
+        """
+        Tell a text until all nodes have said that they are ready for it, or follow it.
+
+        Again and again: the middleware repeats a message that was lost after seconds only.
+        """
+        about, told = live.digest(text), -np.inf
 
         def missing() -> set[str]:
             for answer in self._heard.values():
@@ -190,9 +180,14 @@ class Swapping:
                     raise SwapError(f'{answer.node}: {answer.reason}')
             return {name for name in nodes if f'{name} {about} {said}' not in self._heard}
 
-        yield from _until(
-            lambda: not missing(), limit, lambda: f'{", ".join(missing())} never said {said!r}'
-        )
+        def all_have() -> bool:
+            nonlocal told
+            if time.monotonic() > told + _AGAIN_S:
+                tell()
+                told = time.monotonic()
+            return not missing()
+
+        yield from _until(all_have, limit, lambda: f'{", ".join(missing())} never said {said!r}')
 
     def _asked(self, rest: bool, problem: str) -> Steps:
         """Ask the bridge for rest, or for its end, until it is so; return its last words."""

@@ -9,6 +9,7 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.nodes import graph, qos
+from emppi_ros.nodes.convert import to_seconds
 from emppi_ros.tasks import live
 from emppi_ros.tasks.robot import load_robot
 
@@ -44,7 +45,8 @@ class SwapGraph:
         self.texts = harness.listen(String, 'emppi/task', qos.LATCHED)
         self.answers = harness.listen(String, 'emppi/task/answers')
         self.plans = harness.listen(JointTrajectory, 'emppi/plan')
-        self._rows, self._measured, self._at_text = [], [], []
+        self._rows, self._states = [], []  # (stamp, velocities)
+        self._published = []  # when tasks were, by the clock of the one who did
         tester = harness.tester
         tester.create_subscription(JointState, 'emppi/applied', self._apply, qos.DEFAULT)
         tester.create_subscription(JointState, 'joint_states', self._measure, qos.SENSOR)
@@ -58,7 +60,7 @@ class SwapGraph:
         assert answer.success, answer.message
 
     def speed(self):
-        return float(np.max(np.abs(self._rows[-1])))
+        return float(np.max(np.abs(self._rows[-1][1])))
 
     def get_moving(self):
         self.harness.spin_until(lambda: self.speed() > SPEED, 30.0)
@@ -83,15 +85,16 @@ class SwapGraph:
     def swap(self, request):
         """Ask for a task while the arm moves; return what was seen."""
         self.get_moving()
-        for seen in (self._at_text, self.answers, self.plans):
+        for seen in (self._published, self.answers, self.plans):
             seen.clear()
-        del self._rows[:-1]
+        del self._rows[:-1], self._states[:-1]
         before = self.speed()
         answer = self.ask(request)
         usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
         # a step lasts 4 ms, or up to twice as long after a hiccup
-        steps = np.max(np.abs(np.diff(self._rows, axis=0)) / (usable * 0.008))
-        at_rest = self._at_text[-1] if self._at_text else (np.nan, np.nan)
+        commands = np.array([velocity for _, velocity in self._rows])
+        steps = np.max(np.abs(np.diff(commands, axis=0)) / (usable * 0.008))
+        at_rest = [at(rows, self._published) for rows in (self._rows, self._states)]
         return Swap(answer, before, *at_rest, float(steps))
 
     def running(self):
@@ -99,11 +102,16 @@ class SwapGraph:
         return self.texts[-1].data
 
     def _apply(self, message):
-        self._rows.append(np.array(message.velocity))
+        self._rows.append((to_seconds(message.header.stamp), np.array(message.velocity)))
 
     def _measure(self, message):
-        self._measured = message.velocity
+        self._states.append((to_seconds(message.header.stamp), np.array(message.velocity)))
 
-    def _note(self, _message):
-        if self._rows:
-            self._at_text.append((self.speed(), float(np.max(np.abs(self._measured)))))
+    def _note(self, _message, info):
+        self._published.append(info['source_timestamp'] * 1e-9)
+
+
+def at(rows, published):
+    """Return the speed of the fastest joint when a task was published; NaN if none was."""
+    known = [velocity for stamp, velocity in rows if published and stamp <= published[0]]
+    return float(np.max(np.abs(known[-1]))) if known else np.nan

@@ -51,7 +51,7 @@ def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
         arm.get_moving()
         answer = arm.ask(request)
         assert answer.said == live.REFUSED and words in answer.reason
-    assert arm.running() == before and len(arm.texts) == 3
+    assert arm.running() == before == PUSH and {text.data for text in arm.texts} == {PUSH, TIP}
     harness.spin_until(lambda: 'bridge' in harness.statuses)
     assert harness.says('bridge')[2]['fault'] == ''
     arm.get_moving()
