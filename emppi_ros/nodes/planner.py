@@ -189,9 +189,8 @@ class PlannerNode(ManagedNode):
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
             self._planner.forget()
-            if (
-                self.figures.starts or self.figures.cycles > _PATIENCE
-            ):  # at first all wait for one another
+            # at first all wait for one another
+            if self.figures.starts or self.figures.cycles > _PATIENCE:
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         except Exception as error:  # of a cost, a residual, the physics: all the same to the robot

@@ -91,9 +91,10 @@ class SwapGraph:
         before = self.speed()
         answer = self.ask(request)
         usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
-        # a step lasts 4 ms, or up to twice as long after a hiccup
+        # a step lasts 4 ms, or up to twice as long after a hiccup; some may not have come here
         commands = np.array([velocity for _, velocity in self._rows])
-        steps = np.max(np.abs(np.diff(commands, axis=0)) / (usable * 0.008))
+        spans = np.maximum(np.diff([stamp for stamp, _ in self._rows]), 0.008)[:, None]
+        steps = np.max(np.abs(np.diff(commands, axis=0)) / (usable * spans))
         at_rest = [at(rows, self._published) for rows in (self._rows, self._states)]
         return Swap(answer, before, *at_rest, float(steps))
 
