@@ -7,7 +7,8 @@ it believes it says again every quarter of a second, even if it learned nothing.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+import functools
 import sys
 import threading
 import time
@@ -59,13 +60,14 @@ class BeliefNode(FollowingNode):
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
         self._filter = Filter(self.task, np.random.default_rng([self._settings.seed, 2]))
         self._waiting: deque[_Waiting] = deque()
+        self._todo: deque[Callable[[], None]] = deque()  # a lock might be had too late
         self._learned_at, self._last = -np.inf, None
         self._updates = self._resampled = self._reinjected = self._jumps = self._skipped = 0
         self._ess = self._ess_min = float(len(self._filter.belief.theta))
         self._error = ''
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._inputs = Inputs(self, self.task, self._take_pose)
-        self._stage = StageTopic(self, self.task, self._hold)
+        self._stage = StageTopic(self, self.task, lambda grasp: self._do(self._filter.hold, grasp))
 
     def start(self) -> None:
         """Learn from now on."""
@@ -96,10 +98,8 @@ class BeliefNode(FollowingNode):
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
         """Learn by other variances from the next measurement on; what was learned is kept."""
-        tuned = self.task.tuned(data)
-        with self._lock:
-            self.task = tuned
-            self._filter.tune(tuned)
+        self.task = self.task.tuned(data)
+        self._do(self._filter.tune, self.task)
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
@@ -120,8 +120,7 @@ class BeliefNode(FollowingNode):
             **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
         for i, parameter in enumerate(self.task.parameters):
-            values[f'mean {parameter.name}'] = float(mean[i])
-            values[f'sd {parameter.name}'] = float(sd[i])
+            values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
         problems = [*filter(None, [self.follow.changed, self._error])]
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
@@ -129,12 +128,10 @@ class BeliefNode(FollowingNode):
     def _outside(self, mean: np.ndarray) -> list[str]:
         """Return the parameters whose mean the prior holds for next to impossible."""
         low, high = self.task.prior.range
-        outside = (mean < low) | (mean > high)
-        return [p.name for p, out in zip(self.task.parameters, outside, strict=True) if out]
+        return [self.task.parameters[i].name for i in np.flatnonzero((mean < low) | (mean > high))]
 
-    def _hold(self, equalities: Sequence[int]) -> None:
-        with self._lock:
-            self._filter.hold(equalities)
+    def _do(self, act: Callable[[Any], None], what: object) -> None:
+        self._todo.append(functools.partial(act, what))
 
     def _take_pose(self, name: str, stamp: float, pose: Pose) -> None:
         self._waiting.append(_Waiting(stamp, name, pose))
@@ -152,7 +149,11 @@ class BeliefNode(FollowingNode):
                 self._publish(self.now())
 
     def _catch_up(self) -> None:
-        while self._waiting and self._learning:
+        while self._learning:
+            while self._todo:
+                self._todo.popleft()()
+            if not self._waiting:
+                return
             known = min(self._inputs.estimator.joints_stamp, self._inputs.applied.last_stamp)
             stamp = self._waiting[0].stamp
             if stamp > known and self._waiting[-1].stamp - stamp < _LONGEST_WAIT_S:
@@ -200,14 +201,13 @@ class BeliefNode(FollowingNode):
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.state in ('inactive', 'active')
-        if not response.success:
-            response.message = 'no task yet'
-            return response
-        with self._lock:
-            self._filter.reset()
-            self._ess = float(len(self._filter.belief.theta))
-        self._publish(self.now())
-        response.message = 'the belief is the prior again'
+        response.message = 'no task yet'
+        if response.success:
+            with self._lock:
+                self._filter.reset()
+                self._ess = float(len(self._filter.belief.theta))
+            self._publish(self.now())
+            response.message = 'the belief is the prior again'
         return response
 
 
