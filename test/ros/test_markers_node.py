@@ -51,7 +51,7 @@ def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
     heard = {
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
     }
-    assert heard <= {'/emppi/task', '/parameter_events'}
+    assert heard <= {'/emppi/task', '/emppi/task/next', '/parameter_events'}
     assert harness.says('markers')[:2] == (OK, 'nobody looks')
 
 
