@@ -13,10 +13,11 @@ from emppi_ros.nodes.convert import to_seconds
 from emppi_ros.tasks import live
 from emppi_ros.tasks.robot import load_robot
 
-# a busy machine plans late; and here nobody arms again what is held
+# a busy machine plans late, and an arm that follows old plans presses on the table; and here
+# nobody arms again what is held
 PATIENT = {
     'plan_timeout_s': 0.5, 'rest_within_s': 1.0, 'plan_lost_s': 1000.0, 'late_plans': 1000,
-    'state_timeout_s': 1000.0,
+    'state_timeout_s': 1000.0, 'residual_after_s': 1000.0,
 }  # fmt: skip
 SPEED = 0.05  # rad/s: in motion
 ROBOT = load_robot('panda')
