@@ -42,6 +42,7 @@ setup(
     install_requires=[
         'imageio[ffmpeg]',  # MP4 and GIF, with an encoder inside the wheel
         'matplotlib',
+        'mcap-ros2-support>=0.5',  # bags, read and written without ROS
         'mujoco>=4.0',
         'numpy',
         'pillow',  # text in pictures; matplotlib has it, too
@@ -56,8 +57,8 @@ setup(
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
-        # `emppi bench identify`: what to compare with
-        'identify': ['scikit-learn>=1.7'],
+        # recordings in Parquet; `emppi bench identify`: what to compare with
+        'identify': ['cma>=4', 'emcee>=3.1', 'pyarrow', 'scikit-learn>=1.7'],
         'tasks': TASKS,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
@@ -66,13 +67,17 @@ setup(
             'ros-kilted-rmw-fastrtps-cpp',
         ],
         'test': [
+            'cma>=4',
             'colcon-common-extensions',
             'dask',
             'distributed',
+            'emcee>=3.1',
             'hypothesis',
             'joblib>=1.4',
+            'pyarrow',
             'pytest',
             'pytest-timeout',
+            'rosbags>=0.10',  # reads bags as well: they are no dialect of ours
             'ruff',
             'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip

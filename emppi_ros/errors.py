@@ -66,6 +66,10 @@ class ClusterError(BenchError):
     """A cluster does not answer, is too small, or went away."""
 
 
+class ReplayError(EmppiError):
+    """A bag cannot be read, written or replayed; the message names file, topic and reason."""
+
+
 class DegenerateWeightsError(EmppiError):
     """No sample carries weight (all minus infinity), or a weight is NaN."""
 

@@ -1,6 +1,7 @@
 """What a prior's YAML file means to a task: its parameters, in order, within their bounds."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +34,24 @@ def read(name: str, parameters: Sequence[Parameter], priors: Sequence[Prior]) ->
 
     """
     path = paths.find_config('priors', name)
-    data = config.load(path, MOST)
-    file = config.build(PriorFile, data, str(path))
+    return _bind(config.load(path, MOST), parameters, priors, str(path))
+
+
+def parse(
+    text: str, parameters: Sequence[Parameter], priors: Sequence[Prior], where: str
+) -> JointPrior:
+    """Return the prior that the text of a file gives; otherwise like `read`."""
+    return _bind(config.parse(text, where, MOST), parameters, priors, where)
+
+
+def _bind(
+    data: dict[str, Any], parameters: Sequence[Parameter], priors: Sequence[Prior], where: str
+) -> JointPrior:
+    file = config.build(PriorFile, data, where)
     try:
-        return bind(file, parameters, priors, str(path))
+        return bind(file, parameters, priors, where)
     except ConfigError as error:
-        raise config.located(error, str(path), data) from None
+        raise config.located(error, where, data) from None
 
 
 def bind(

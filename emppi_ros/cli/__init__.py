@@ -1,9 +1,9 @@
 """
-The command `emppi`: tasks, check, run, demo, task, markers, bench.
+The command `emppi`: tasks, check, run, demo, task, record, replay, report, identify, bench.
 
-Exit status: 0 when a command ran to its end (whether a task succeeded is in its output),
-2 when something given to it is wrong, 3 when `emppi task` began a swap that did not end, 130 after
-Ctrl-C.
+Exit status: 0 when a command ran to its end (whether a task succeeded is in its output), 1 when a
+replay parts from what was recorded, 2 when something given to it is wrong, 3 when `emppi task`
+began a swap that did not end, 130 after Ctrl-C.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import os
 import sys
 
 from emppi_ros import __version__
-from emppi_ros.cli import bench, demo, markers, run, task, tasks
+from emppi_ros.cli import bench, demo, identification, markers, record, replay, run, task, tasks
 from emppi_ros.errors import EmppiError
 
 WRONG, INTERRUPTED = 2, 130
@@ -27,7 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='version', version=f'emppi {__version__}')
     commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
-    for group in (tasks, run, demo, task, markers, bench):
+    for group in (tasks, run, demo, task, record, replay, markers, identification, bench):
         group.add_commands(commands)
     return parser
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(words)
     options.words = words  # as they were given, for reports
     try:
-        status = options.execute(options)
+        status = options.execute(options) or 0
         sys.stdout.flush()
     except EmppiError as error:
         print(f'error: {error}', file=sys.stderr)
@@ -49,4 +49,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return status or 0
+    return status

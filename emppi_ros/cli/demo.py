@@ -1,12 +1,11 @@
 """`emppi demo`: the ROS 2 graph of a task on this machine, and a report of what it did."""
 
 import argparse
-import importlib
 from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.cli import output, reporting
+from emppi_ros.cli import output, reporting, ros
 from emppi_ros.errors import ConfigError, EmppiError
 from emppi_ros.tasks.task import load_task
 
@@ -47,15 +46,7 @@ def demo(options: argparse.Namespace) -> None:
             f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
             f'`emppi run {options.task}` runs it in simulated time'
         )
-    try:
-        graph = importlib.import_module('emppi_ros.nodes.demo')
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith('emppi_ros'):
-            raise
-        raise ConfigError(
-            f'ROS 2 is not to be found ({error}): source an installation, or `pip install '
-            "'emppi_ros[ros]'`"
-        ) from None
+    graph = ros.module('demo')
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         summary, record = graph.run_demo(

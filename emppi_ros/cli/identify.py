@@ -1,9 +1,9 @@
-"""`emppi bench identify`: regressions with noisy inputs, held against one another."""
+"""`emppi bench identify`: methods of identification, held against the truth and one another."""
 
 import argparse
 from typing import Any
 
-from emppi_ros.cli import output
+from emppi_ros.cli import identify_states, identify_stein, output
 from emppi_ros.identify import benchmark
 
 
@@ -11,10 +11,17 @@ def add_command(kinds: Any) -> None:
     """Add the command to the parser of `emppi bench`."""
     parser = kinds.add_parser(
         'identify',
-        help='regressions with noisy inputs, as in Ting et al. (2006), Fig. 2',
-        description='Learn ten coefficients from noisy inputs, of which ninety are redundant or '
-        'irrelevant, and test on noiseless ones: error in variances of the output, the mean of '
-        'all trials. Needs the extra `identify`.',
+        help='methods of identification, on data whose truth is known',
+        description='Regressions: learn ten coefficients from noisy inputs, of which ninety are '
+        'redundant or irrelevant, and test on noiseless ones: error in variances of the output, '
+        'the mean of all trials. Needs the extra `identify`.',
+    )
+    parser.add_argument(
+        '--method',
+        choices=('regression', 'states', 'stein'),
+        default='regression',
+        help='what to measure: regressions, states and parameters of pendulums, or posteriors by '
+        'Stein variational inference (regression)',
     )
     parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
     parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
@@ -32,11 +39,15 @@ def add_command(kinds: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
+    identify_stein.add_options(parser)
     parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
+    if options.method != 'regression':
+        {'states': identify_states, 'stein': identify_stein}[options.method].run(options)
+        return
     others = benchmark.baselines()
     methods = {**benchmark.ours(), **others}
     panels = list(benchmark.setups(options.rows, options.covariance, options.unlike))

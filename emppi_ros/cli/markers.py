@@ -15,7 +15,6 @@ from emppi_ros.display.layers import Layers, Seen
 from emppi_ros.errors import ConfigError
 from emppi_ros.loop import watching
 from emppi_ros.loop.closed_loop import ClosedLoop
-from emppi_ros.model import scene
 from emppi_ros.report import video
 from emppi_ros.tasks.task import Task, load_task
 
@@ -76,12 +75,11 @@ def draw(options: argparse.Namespace) -> None:
 
 
 def look(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
-    """Return the scene's camera `overview`, or one that looks at what beliefs are shown over."""
+    """Return from where to look: as videos do, or at what beliefs are shown over."""
+    told = video.view(task, model, task.start().qpos)
+    if told is not None:
+        return told
     camera = mujoco.MjvCamera()
-    if 'overview' in scene.names(model, 'camera'):
-        camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
-        camera.fixedcamid = scene.find(model, 'camera', 'overview')
-        return camera
     size, _ = setting.setting(task)
     camera.lookat[:] = setting.beside(task, setting.place(task, task.start().qpos))
     camera.lookat[2] += 0.3 * size  # the panel is above

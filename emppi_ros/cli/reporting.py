@@ -6,6 +6,8 @@ from pathlib import Path
 import sys
 from typing import Any
 
+import numpy as np
+
 from emppi_ros.cli import output
 from emppi_ros.errors import ConfigError
 from emppi_ros.report import axes, plots, video
@@ -31,6 +33,8 @@ def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folde
 
 def _axes(task: Task, record: Recording, folder: Path) -> list[Path]:
     """Write pictures of what is believed of joints, if any is open and pictures can be made."""
+    if not np.isfinite(record.truth).all():  # of a real robot: there is no true axis to draw
+        return []
     try:
         return axes.write_all(task, record, folder)
     except video.RenderError as error:

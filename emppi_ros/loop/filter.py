@@ -35,6 +35,8 @@ class Update(NamedTuple):
 class Filter:
     """Keeps a belief about a task's parameters up to date with measurements."""
 
+    MEMORY = ('_rng', 'belief', '_last')
+
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         """Draw the particles from the prior."""
         self._task, self._rng, self._config = task, rng, task.belief

@@ -8,6 +8,8 @@ ROUNDING_S = 1e-9  # of times that are sums of steps
 class Held:
     """Notes since when something holds."""
 
+    MEMORY = ('_since',)
+
     def __init__(self) -> None:
         """Begin with something that does not."""
         self._since = math.inf

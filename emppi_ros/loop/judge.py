@@ -32,12 +32,15 @@ class Judge:
             return False
         self._trace.attempts.append(Attempt(self._began, now, reached, lost))
         self._began, self._held = now, Held()
+        if lost:
+            self._target = Rotation.identity()  # what is put back lies as at first
         return True
 
     def next_target(self) -> Array:
         """Return another orientation to reach: a quaternion (4,), wxyz."""
         targets = self._task.file.targets
         axis = self._rng.standard_normal(3)
-        angle = self._rng.uniform(0.0, targets.turn_rad if targets else 0.0)
+        least, most = (targets.least_turn_rad, targets.turn_rad) if targets else (0.0, 0.0)
+        angle = self._rng.uniform(least, most)
         self._target = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)) * self._target
         return np.roll(self._target.as_quat(), 1)

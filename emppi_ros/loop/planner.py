@@ -30,6 +30,8 @@ Commands = Callable[[Array], Array]  # times (n,) -> commands in force (n, joint
 class Planner:
     """Plans for a task with the models of a belief; remembers its last plan."""
 
+    MEMORY = ('_rng', '_controls', '_applied', '_start', '_staging')
+
     def __init__(self, task: Task, rng: np.random.Generator, models: int | None = None) -> None:
         """Make the ensemble; `models` overrides the task's M, with as many rollouts in all."""
         self.task, self.config, self._rng = task, task.planner, rng
@@ -68,6 +70,7 @@ class Planner:
         self.settings = dataclasses.replace(task.planner, **counts)
         self._staging.tune(task)
         self.stage = self._staging.stage
+        self.ensemble.hold(self.stage.grasp)  # which a planner that was restored did not yet
 
     def warm_up(self) -> None:
         """Roll out once for nothing: the first cycle is then as quick as the others."""

@@ -12,6 +12,8 @@ from emppi_ros.tasks.task import Task
 class Staging:
     """Begins with a task's first stage; goes on, and back, as the stages' conditions say."""
 
+    MEMORY = ('_index', '_held')
+
     def __init__(self, task: Task) -> None:
         """Begin."""
         self._task, self._data = task, mujoco.MjData(task.model)

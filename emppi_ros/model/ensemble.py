@@ -113,7 +113,7 @@ class Ensemble:
         Parameters
         ----------
         start : State
-            Where rollouts begin: (nq,) for all, or (M, nq) for each model.
+            Where rollouts begin: (nq,) for all, (M, nq) for each model, or (M, K, nq).
         controls : (M, K, substeps, nu) array
             One control for each physics step.
         record : sequence of str
@@ -181,5 +181,7 @@ class Ensemble:
         batch.warning[..., 1] = 1  # MuJoCo prints and logs only the first of a kind: none
 
     def _spread(self, values: Array, rollouts: int) -> Array:
-        """Return per-model values for every simulation."""
+        """Return values for all, or for each model or rollout, for every simulation."""
+        if values.ndim == 3:
+            return values.reshape(-1, values.shape[-1])
         return np.repeat(values, rollouts, axis=0) if values.ndim == 2 else values

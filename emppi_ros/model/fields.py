@@ -93,6 +93,7 @@ def _joint_type(
 FIELDS: dict[str, Field] = {
     'body_mass': Field('body', 1, 0.0, _mass),  # kg
     'body_inertia': Field('body', 1, 0.0, _inertia),  # kg m^2, largest principal moment
+    'body_pos': Field('body', 3, -math.inf, _row('body_pos')),  # m, in the parent: a link's length
     'body_ipos': Field('body', 3, -math.inf, _row('body_ipos')),  # m, centre of mass
     'geom_friction': Field('geom', 3, -1e-12, _row('geom_friction')),  # sliding, torsion, rolling
     'jnt_type': Field('joint', 1, -1e-12, _joint_type),  # 0 slide, 1 hinge

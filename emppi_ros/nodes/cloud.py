@@ -16,6 +16,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.nodes import convert
+from emppi_ros.replay.messages import belief_table
 from emppi_ros.tasks.task import Task
 
 _TYPES = {PointField.FLOAT32: 'f4', PointField.FLOAT64: 'f8'}
@@ -45,8 +46,7 @@ def pack(task: Task, stamp: float, names: Sequence[str], points: np.ndarray) -> 
 
 def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
     """Return the message of a belief."""
-    points = np.column_stack([np.exp(belief.log_weights), belief.theta])
-    return pack(task, stamp, _names(task.parameters), points[None])
+    return pack(task, stamp, _names(task.parameters), belief_table(belief)[None])
 
 
 def write_points(task: Task, stamp: float, belief: Belief, places: np.ndarray) -> PointCloud2:

@@ -7,7 +7,6 @@ become float seconds, good to a fraction of a microsecond.
 
 from array import array
 from collections.abc import Sequence
-import math
 
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import PoseStamped
@@ -20,21 +19,18 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.bridge.trajectory import Trajectory
-from emppi_ros.errors import EmppiError, JointStateError, PlanError, PoseError
+from emppi_ros.errors import JointStateError, PlanError, PoseError
+from emppi_ros.replay.messages import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.joints import select_joints
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_NANO = 1_000_000_000
-# how a command is called in a JointState and in a trajectory point
-_STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
-_POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
 
 
 def to_seconds(stamp: Time | Duration) -> float:
     """Return a stamp as seconds."""
-    return (stamp.sec * _NANO + stamp.nanosec) / _NANO
+    return (stamp.sec * NANO + stamp.nanosec) / NANO
 
 
 def to_stamp(seconds: float) -> Time:
@@ -86,7 +82,7 @@ def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
 
 def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
     """Return a plan that the robot can follow, or raise PlanError."""
-    name = _POINT_FIELD[robot.command]
+    name = POINT_FIELD[robot.command]
     width = len(message.joint_names)
     _check_length(message)
     for i, point in enumerate(message.points):
@@ -109,7 +105,7 @@ def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
     """Return the trajectory of a plan, stamped with its start."""
     message = JointTrajectory(joint_names=list(robot.commanded))
     message.header.stamp = to_stamp(plan.start)
-    name = _POINT_FIELD[robot.command]
+    name = POINT_FIELD[robot.command]
     for time, row in zip(plan.times.tolist(), plan.values, strict=True):
         point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
         setattr(point, name, _doubles(row))
@@ -162,7 +158,7 @@ def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
 
 def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:
     """Return stamp and command (joints,) in the order of the robot's commanded joints."""
-    name = _STATE_FIELD[robot.command]
+    name = STATE_FIELD[robot.command]
     rows = select_joints(robot.commanded, message.name, {name: getattr(message, name)})
     return to_seconds(message.header.stamp), rows[name]
 
@@ -171,7 +167,7 @@ def write_applied(robot: Robot, stamp: Time, command: Array) -> JointState:
     """Return what was commanded; the field that is filled is the robot's kind of command."""
     message = JointState(name=list(robot.commanded))
     message.header.stamp = stamp
-    setattr(message, _STATE_FIELD[robot.command], _doubles(command))
+    setattr(message, STATE_FIELD[robot.command], _doubles(command))
     return message
 
 
@@ -201,11 +197,8 @@ def _check_length(message: JointTrajectory) -> None:
 
 def _split(seconds: float) -> dict[str, int]:
     """Return whole seconds and nanoseconds."""
-    if not (math.isfinite(seconds) and abs(seconds) < 2**31):
-        raise EmppiError(f'{seconds} s cannot be written as a ROS time')
-    whole = math.floor(seconds)  # apart, since their product has more digits than a float
-    carry, nanosec = divmod(round((seconds - whole) * _NANO), _NANO)
-    return {'sec': whole + carry, 'nanosec': nanosec}
+    whole, nanosec = divmod(nanoseconds(seconds), NANO)
+    return {'sec': whole, 'nanosec': nanosec}
 
 
 def _doubles(values: Array) -> array:

@@ -18,6 +18,7 @@ from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import graph, middleware
 from emppi_ros.nodes.children import Children, environment
 from emppi_ros.nodes.recorder import Recorder
+from emppi_ros.nodes.recording import BagRecorder
 from emppi_ros.report.recording import Recording
 from emppi_ros.sim.robot import draw_truth
 from emppi_ros.tasks.task import load_task
@@ -52,7 +53,7 @@ def run_demo(
     seed : int
         Of the hidden truth, the sensors' noise, planner and belief.
     out : Path, optional
-        Folder for what the nodes print.
+        Folder for what the nodes print, and for a bag, which replaces one that is there.
     progress : callable, optional
         Gets the seconds since arming.
     backend : str
@@ -81,9 +82,10 @@ def run_demo(
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     specs = graph.describe(task, '', seed, backend)
+    bag = None if out is None else BagRecorder(node, out / 'bag', overwrite=True)
     children = Children(specs, surroundings, None if out is None else out / 'log')
     try:
-        watch = _Watch(children, executor, node, Recorder(node, loaded))
+        watch = _Watch(children, executor, node, Recorder(node, loaded), bag)
         watch.wait_for(watch.ready, _START_S)
         watch.arm(True)
         watch.record()
@@ -95,6 +97,8 @@ def run_demo(
         return {**summary, 'bridge_holds': watch.holds, 'bridge_fault': fault}, recording
     finally:
         children.stop()
+        if bag is not None:
+            bag.close()
         executor.shutdown()
         node.destroy_node()
         context.try_shutdown()
@@ -110,8 +114,14 @@ class _Watch:
     """What goes on during a demo, step by step."""
 
     def __init__(
-        self, children: Children, executor: SingleThreadedExecutor, node: Node, recorder: Recorder
+        self,
+        children: Children,
+        executor: SingleThreadedExecutor,
+        node: Node,
+        recorder: Recorder,
+        bag: BagRecorder | None = None,
     ) -> None:
+        self._bag = bag
         self._children, self._executor, self._node = children, executor, node
         self.recorder = recorder
         self.holds = 0  # times that the bridge held the arm
@@ -184,5 +194,7 @@ class _Watch:
     def _step(self) -> None:
         self._executor.spin_once(timeout_sec=0.0)
         self.recorder.poll()
+        if self._bag is not None:
+            self._bag.poll()
         self._children.check()
         time.sleep(_POLL_S)

@@ -11,9 +11,15 @@ class Figures:
 
     def __init__(self) -> None:
         """Begin at nothing."""
-        self.cycles = self.misses = self.diverged = 0
+        self.cycles = self.misses = 0
         self.times = Durations()
         self.starts: deque[float] = deque(maxlen=100)
+
+    def add(self, start: float, duration: float, late: bool) -> None:
+        """Count a plan that starts then, and took so long [s]."""
+        self.starts.append(start)
+        self.times.add(duration)
+        self.misses += late
 
     def values(self) -> dict[str, object]:
         """Return all of it by name, for diagnostics."""
@@ -27,5 +33,4 @@ class Figures:
             'plan_ms_p99': self.times.quantile_ms(0.99),
             'plan_ms_recent': self.times.take_recent_ms(),
             'rate_hz': (len(starts) - 1) / span,
-            'diverged_rollouts': self.diverged,
         }

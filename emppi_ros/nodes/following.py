@@ -5,7 +5,7 @@ Before the planner publishes another task there, it shows it on `emppi/task/next
 says whether it can follow, before anything has changed. Once it is published, each goes over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rclpy.node import Node
@@ -18,6 +18,7 @@ from emppi_ros.nodes.diagnostics import WARN, Report
 from emppi_ros.nodes.managed import ManagedNode
 from emppi_ros.tasks import live, tuning
 from emppi_ros.tasks.live import Answer
+from emppi_ros.tasks.stages import BoundStage
 from emppi_ros.tasks.task import Task, parse_task
 
 TOPIC = 'emppi/task'
@@ -74,6 +75,11 @@ class TaskTopic:
         self._taken, self._tried, self.changed = self._text, ('', None), ''
         return task
 
+    @property
+    def text(self) -> str:
+        """The text of the task that was taken."""
+        return self._taken or ''
+
     def release(self) -> None:
         """Be ready for another task."""
         self._taken, self.changed = None, ''
@@ -126,11 +132,11 @@ class TaskTopic:
 
 
 class StageTopic:
-    """Follows the stage that the planner is in; `hold` takes the constraints of its grasp."""
+    """Follows the stage that the planner is in; `enter` is called with it."""
 
-    def __init__(self, node: Node, task: Task, hold: Callable[[Sequence[int]], None]) -> None:
+    def __init__(self, node: Node, task: Task, enter: Callable[[BoundStage], None]) -> None:
         """Subscribe."""
-        self._node, self._hold = node, hold
+        self._node, self._enter = node, enter
         self._stages = {stage.name: stage for stage in task.stages}
         self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
 
@@ -140,7 +146,7 @@ class StageTopic:
 
     def _receive(self, message: String) -> None:
         if message.data in self._stages:  # else it is another task's
-            self._hold(self._stages[message.data].grasp)
+            self._enter(self._stages[message.data])
 
 
 class FollowingNode(ManagedNode, TaskFollower):

@@ -1,6 +1,6 @@
 """What is measured and applied, as it arrives: shared by planner, belief and recorder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import functools
 
 from geometry_msgs.msg import PoseStamped
@@ -9,13 +9,12 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from emppi_ros.bridge.plan import Plan
 from emppi_ros.errors import EmppiError, StaleInputError
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.polling import PolledSubscription
+from emppi_ros.replay.journal import Journal
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.series import Series
-from emppi_ros.state.tracking import Pose
+from emppi_ros.state.measurements import Measurements
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -31,17 +30,11 @@ class Inputs:
     topic's next good one.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        task: Task,
-        on_pose: Callable[[str, float, Pose], None] | None = None,
-    ) -> None:
-        """Subscribe; `on_pose` takes poses in place of the estimator."""
+    def __init__(self, node: Node, task: Task, journal: Journal | None = None) -> None:
+        """Subscribe; all that comes is told to a journal's session."""
         self._node, self._task = node, task
-        self._on_pose = on_pose or self.estimate
-        self.estimator = Estimator(task)
-        self.applied = Series('applied commands', reach_s=np.inf)
+        self._journal = journal or Journal(Measurements(task))
+        self.estimator: Estimator = self._journal.session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
         topic = task.robot.topics.joint_states
@@ -71,8 +64,7 @@ class Inputs:
         """Forget all that was received, and what waits to be."""
         for subscription in self._subscriptions:
             subscription.drop()
-        self.estimator.clear()
-        self.applied.clear()
+        self._journal.tell('clear')
         self.stamps.clear()
         self.errors.clear()
 
@@ -87,39 +79,23 @@ class Inputs:
             words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
             raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
 
-    def commands(self, times: Array, plans: Sequence[Plan]) -> Array:
-        """Return the commands in force at times: those applied, then the plans under way."""
-        applied = self.applied
-        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
-        if resting and self._task.robot.command != 'position':
-            return rows  # a bridge that commands exact rest is following no plan
-        for i in np.flatnonzero(times > last):
-            under_way = [plan for plan in plans if plan.start <= times[i]]
-            if under_way:
-                rows[i] = under_way[-1].at(times[i])
-        return rows
-
     def take_joints(self, message: JointState) -> float:
         """Take a joint state."""
         stamp, position, velocity = convert.read_joints(self._task.robot, message)
-        self.estimator.add_joints(stamp, position, velocity)
+        self._journal.tell('joints', stamp, position, velocity)
         return stamp
 
     def take_applied(self, message: JointState) -> float:
         """Take what the bridge commanded."""
         stamp, command = convert.read_applied(self._task.robot, message)
-        self.applied.append(stamp, command)
+        self._journal.tell('command', stamp, command)
         return stamp
 
     def take_pose(self, name: str, message: PoseStamped) -> float:
         """Take a tracked pose."""
         stamp, pose = convert.read_pose(self._task.robot, message)
-        self._on_pose(name, stamp, pose)
+        self._journal.tell('pose', name, stamp, *pose)
         return stamp
-
-    def estimate(self, name: str, stamp: float, pose: Pose) -> None:
-        """Give a pose to the estimator."""
-        self.estimator.add_pose(name, stamp, pose)
 
     def _receive(self, topic: str, take: Callable, message: object) -> None:
         try:

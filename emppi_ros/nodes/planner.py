@@ -1,43 +1,41 @@
 """
 The node `planner`: plans at a fixed rate, in a thread of its own.
 
-At time t_k it takes the newest estimate, plans from where that will have led by
-t_k + period, and publishes the plan that starts then. It also publishes the task that all
-nodes follow.
+At time t_k it takes the newest estimate, plans from where that will have led by t_k + period,
+and publishes the plan that starts then. It also publishes the task that all nodes follow.
 """
 
 from collections import deque
 from collections.abc import Mapping
-import functools
+import json
 import sys
 import time
 import traceback
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.bridge.plan import Plan
+from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError, SwapError
-from emppi_ros.loop.planner import Planner
-from emppi_ros.nodes import convert, process, qos
+from emppi_ros.loop.planning import Planning
+from emppi_ros.nodes import convert, parameters, process, qos
 from emppi_ros.nodes.believing import BeliefTopic
 from emppi_ros.nodes.candidates import CandidatesTopic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.figures import Figures
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.inputs import Inputs
+from emppi_ros.nodes.journaling import JournalTopic
 from emppi_ros.nodes.managed import ManagedNode
-from emppi_ros.nodes.parameters import Planning, declare_all
 from emppi_ros.nodes.polling import Loop
 from emppi_ros.nodes.swapping import Swapping
 from emppi_ros.nodes.tuning import Tuning
+from emppi_ros.replay import about, journal
+from emppi_ros.replay.journal import Journal
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
-Array = npt.NDArray[np.float64]
 _PATIENCE = 100  # cycles before the first plan that are nobody's fault
 
 
@@ -47,10 +45,11 @@ class PlannerNode(ManagedNode):
     def __init__(self, **kwargs: object) -> None:
         """Declare parameters."""
         super().__init__('planner', **kwargs)
-        self._settings = declare_all(self, Planning)
+        self._settings = parameters.declare_all(self, parameters.Planning)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        self._swapping = Swapping(self, self, self._settings.robot, self._settings.seed)
+        self._swapping = Swapping(self, self, self._settings.robot)
         self._tuning = Tuning(self, self._set)
+        self._journaling = JournalTopic(self, journal.PLANNER)
 
     @property
     def believes(self) -> bool:
@@ -65,10 +64,10 @@ class PlannerNode(ManagedNode):
     def setup(self) -> None:
         """Load the task and tell everyone."""
         text = task_text(self._settings.task, self._settings.robot)
-        task = parse_task(text, self._settings.task)
+        fresh = self.make(parse_task(text, self._settings.task), text)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
-        self._adopt(task, Planner(task, np.random.default_rng([self._settings.seed, 3])))
+        self._adopt(fresh)
         self.tell(text)
 
     def start(self) -> None:
@@ -80,7 +79,7 @@ class PlannerNode(ManagedNode):
         """Let the cycle under way end, and start no other."""
         self._swapping.cancel()
         super().stop()
-        self._planner.forget()
+        self._journal.tell('forget')
 
     def teardown(self) -> None:
         """Forget the task."""
@@ -89,11 +88,16 @@ class PlannerNode(ManagedNode):
         self.destroy_publisher(self._stage_publisher)
         self._tuning.forget()
 
-    def go_over(self, task: Task, planner: Planner) -> None:
+    def make(self, task: Task, text: str) -> Journal:
+        """Return all that it takes to plan for a task, a session and its journal."""
+        seed = self._settings.seed
+        return Journal(Planning(task, seed), about.describe(task, text, seed))
+
+    def go_over(self, fresh: Journal) -> None:
         """Plan no more; be ready for another task."""
         super().stop()
         self._drop()
-        self._adopt(task, planner)
+        self._adopt(fresh)
         self._belief.close()  # what comes now is of the task before
 
     def tell(self, text: str) -> None:
@@ -121,38 +125,40 @@ class PlannerNode(ManagedNode):
 
     def _go_on_with(self, data: Mapping[str, Any]) -> None:
         self.task = self.task.tuned(data)
+        self._numbers.append(json.dumps(data))
         self.tell(tuning.to_text(data))
 
-    def _adopt(self, task: Task, planner: Planner) -> None:
-        self.task, self._planner = task, planner
-        planner.warm_up()
-        self._period = 1.0 / task.planner.rate_hz
-        self._plans: deque[Plan] = deque(maxlen=10)
+    def _adopt(self, fresh: Journal) -> None:
+        self._journal, self.session = fresh, fresh.session
+        task, self._planner = self.session.task, self.session.planner
+        self._planner.warm_up()
+        self.task, self._period = task, 1.0 / task.planner.rate_hz
+        self._numbers: deque[str] = deque(maxlen=1)  # for the next cycle; the last ones count
+        self._believed: Belief | None = None  # what the session was told last
         self._error, self.figures = '', Figures()
-        self.inputs = Inputs(self, task)
+        self._journaling.follow(fresh)
+        self.inputs = Inputs(self, task, fresh)
         self._belief = BeliefTopic(self, task)
-        self._candidates = CandidatesTopic(self, task, planner)
+        self._candidates = CandidatesTopic(self, task, self._planner)
         self._tuning.show(task.data)
         self._tell_stage()
 
     def _drop(self) -> None:
-        self.inputs.close()
-        self._belief.close()
-        self._candidates.close()
+        for topic in (self.inputs, self._belief, self._candidates):
+            topic.close()
 
     def report(self) -> Report:
         """Return how planning goes."""
         values = {
             **self.figures.values(),
+            'diverged_rollouts': self.session.diverged,
             'stage': self._planner.stage.name,
             'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
-        rejected = [*self.inputs.errors.values(), *filter(None, [self._belief.error])]
-        if self._error:
-            return Report(ERROR, '; '.join([self._error, *rejected]), values)
-        if rejected:
-            return Report(WARN, '; '.join(rejected), values)
+        problems = filter(None, [self._error, *self.inputs.errors.values(), self._belief.error])
+        if words := '; '.join(problems):
+            return Report(ERROR if self._error else WARN, words, values)
         return Report(OK, 'planning' if self.state == 'active' else 'not active', values)
 
     def plan(self, moment: float) -> JointTrajectory:
@@ -160,27 +166,27 @@ class PlannerNode(ManagedNode):
         belief = self._belief.current(self._settings.belief_timeout_s)
         self.inputs.poll()
         self.inputs.check_ages(moment, self._settings.input_timeout_s)
-        stamp = self.inputs.estimator.stamp
-        state = self.inputs.estimator.state(stamp)
-        self._planner.believe(belief)
-        if self._planner.task is not (task := self.task):
-            self._planner.tune(task)
-        start = moment + self._period
-        seen = self.inputs.estimator.seen(stamp)
+        if belief is not self._believed:
+            self._journal.tell('believe', *belief)
+            self._believed = belief
+        while self._numbers:
+            self._journal.tell('tune', self._numbers.popleft())
         before = self._planner.stage
         self._candidates.watch(moment)
-        commands = functools.partial(self.inputs.commands, plans=self._plans)
-        plan, info = self._planner.cycle(state, stamp, start, commands, seen)
+        plan = self._journal.tell('plan', moment)
         if self._planner.stage is not before:
             self._tell_stage()
-        self._plans.append(plan)
-        self.figures.diverged += info.diverged
         return convert.write_plan(self.task.robot, plan)
 
     def _tell_stage(self) -> None:
         self._stage_publisher.publish(String(data=self._planner.stage.name))
 
     def _cycle(self, moment: float) -> None:
+        self._journaling.begin(moment)
+        self._work(moment)
+        self._journaling.send()  # after the plan, which nobody is to wait for
+
+    def _work(self, moment: float) -> None:
         start = moment + self._period
         self.figures.cycles += 1
         began = time.perf_counter()
@@ -188,23 +194,19 @@ class PlannerNode(ManagedNode):
             message = self.plan(moment)
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
-            self._planner.forget()
-            # at first all wait for one another
-            if self.figures.starts or self.figures.cycles > _PATIENCE:
+            self._journal.tell('forget')
+            if self.figures.starts or self.figures.cycles > _PATIENCE:  # at first all wait
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
             self._error = f'{type(error).__name__}: {error}'
-            self._planner.forget()
+            self._journal.tell('forget')
             self.get_logger().error(
                 f'no plan:\n{traceback.format_exc()}', throttle_duration_sec=2.0
             )
             return
         self._error = ''
-        self.figures.times.add(time.perf_counter() - began)
-        self.figures.starts.append(start)
-        late = self.now() > start
-        self.figures.misses += late
+        self.figures.add(start, time.perf_counter() - began, late=self.now() > start)
         self._publisher.publish(message)  # late or not, it is better than the one before
         self._candidates.show(start)
 

@@ -44,12 +44,23 @@ class PolledSubscription:
         callback: Callable[..., object],
         profile: QoSProfile,
         timed: bool = False,
+        raw: bool = False,
     ) -> None:
-        """Subscribe; a `timed` callback also gets when a message was sent [s, system clock]."""
+        """
+        Subscribe.
+
+        A `timed` callback also gets when a message was sent [s, system clock]; a `raw` one gets
+        its bytes (CDR), and when they were sent and received [ns].
+        """
         self._node, self._callback, self._most = node, callback, profile.depth
-        self._time = (lambda info: (info['source_timestamp'] * 1e-9,)) if timed else (lambda _: ())
-        self._subscription = node.create_subscription(
-            kind, topic, callback, profile, callback_group=_ByHand()
+        self._time: Callable[[dict], tuple] = lambda _: ()
+        if timed:
+            self._time = lambda info: (info['source_timestamp'] * 1e-9,)
+        if raw:
+            self._time = lambda info: (info['source_timestamp'], info['received_timestamp'])
+        self._raw = raw
+        self._subscription = node.create_subscription(  # which never calls anything itself
+            kind, topic, lambda _message: None, profile, callback_group=_ByHand(), raw=raw
         )
 
     def poll(self) -> None:
@@ -57,7 +68,7 @@ class PolledSubscription:
         subscription = self._subscription
         with subscription.handle:
             for _ in range(self._most):
-                taken = subscription.handle.take_message(subscription.msg_type, False)
+                taken = subscription.handle.take_message(subscription.msg_type, self._raw)
                 if not taken:
                     return
                 self._callback(taken[0], *self._time(taken[1]))

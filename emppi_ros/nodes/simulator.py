@@ -5,7 +5,7 @@ Its stamps are the clock's time at the start plus simulated time, which follows 
 clock; what it cannot catch up with is counted as lost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import math
 import sys
 import threading
@@ -30,6 +30,7 @@ from emppi_ros.sim.follower import Follower
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks import live
 from emppi_ros.tasks.robot import Robot
+from emppi_ros.tasks.stages import BoundStage
 from emppi_ros.tasks.task import Task, parse_task
 
 _CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
@@ -62,6 +63,8 @@ class SimulatorNode(Node, TaskFollower):
             'simulated_time_s': self._robot.time,
             'lost_s': self._lost_s,
             'rejected_commands': self._rejected,
+            # for reports alone, with all digits; no node of the graph reads it
+            **{f'true {name}': repr(value) for name, value in self._true.items()},
         }
         problem = self._follow.changed or self._problem
         return Report(WARN if problem else OK, problem or 'simulating', values)
@@ -125,14 +128,16 @@ class SimulatorNode(Node, TaskFollower):
         self._follower: Follower | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
+        names = [parameter.name for parameter in task.parameters]
+        self._true = dict(zip(names, robot.truth.tolist(), strict=True))
         self._stage = StageTopic(self, task, self._hold)
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 
-    def _hold(self, equalities: Sequence[int]) -> None:
+    def _hold(self, stage: BoundStage) -> None:
         """Grasp as the planner's stage does: what a gripper would do."""
         with self._lock:
-            self._robot.hold(equalities)
+            self._robot.hold(stage.grasp)
 
     def _rebase(self) -> None:
         """Let simulated time 0 be now."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from emppi_ros.loop.planner import Planner
 from emppi_ros.nodes.figures import Figures
+from emppi_ros.replay.journal import Journal
 from emppi_ros.tasks.task import Task
 
 
@@ -14,8 +14,11 @@ class Swapper(Protocol):
     task: Task
     figures: Figures  # of the task
 
-    def go_over(self, task: Task, planner: Planner) -> None:
-        """End planning, and be ready for another task."""
+    def make(self, task: Task, text: str) -> Journal:
+        """Return all that it takes to plan for a task."""
+
+    def go_over(self, fresh: Journal) -> None:
+        """End planning, and be ready for the task that this was made for."""
 
     def tell(self, text: str) -> None:
         """Publish the task."""

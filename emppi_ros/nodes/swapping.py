@@ -10,17 +10,16 @@ arm stays at rest. Runs in the executor, a step at a time, while planning goes o
 
 from collections.abc import Callable, Iterator
 import functools
+import math
 import sys
 import time
 import traceback
 
-import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from emppi_ros.errors import EmppiError, SwapError
-from emppi_ros.loop.planner import Planner
 from emppi_ros.nodes import qos
 from emppi_ros.nodes.following import ANSWERS, NEXT
 from emppi_ros.nodes.resting import UNABLE, Rest
@@ -39,9 +38,9 @@ Steps = Iterator[None]
 class Swapping:
     """Takes requests, one at a time."""
 
-    def __init__(self, node: Node, planner: Swapper, robot: str, seed: int) -> None:
+    def __init__(self, node: Node, planner: Swapper, robot: str) -> None:
         """Listen; `robot` takes the place of that of a task that is asked for by name."""
-        self._node, self._planner, self._robot, self._seed = node, planner, robot, seed
+        self._node, self._planner, self._robot = node, planner, robot
         self._next = node.create_publisher(String, NEXT, qos.DEFAULT)
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
         node.create_subscription(String, REQUEST, self._take_request, qos.DEFAULT)
@@ -124,7 +123,7 @@ class Swapping:
             planner.tune(task.data)
             self._answer(self._about, live.DONE, task=task.name, tuned=True)
             return
-        fresh = Planner(task, np.random.default_rng([self._seed, 3]))
+        fresh = planner.make(task, text)
         yield
         nodes = self._followers()
         show = functools.partial(self._next.publish, String(data=text))
@@ -133,7 +132,7 @@ class Swapping:
         try:
             yield from self._asked(True, 'the arm did not come to rest')
             marks.append(time.monotonic())
-            planner.go_over(task, fresh)
+            planner.go_over(fresh)
             self._published, tell = True, functools.partial(planner.tell, text)
             yield from self._tell(tell, nodes, text, live.FOLLOWING, _FOLLOW_S)
             marks.append(time.monotonic())
@@ -172,7 +171,7 @@ class Swapping:
 
         Again and again: the middleware repeats a message that was lost after seconds only.
         """
-        about, told = live.digest(text), -np.inf
+        about, told = live.digest(text), -math.inf
 
         def missing() -> set[str]:
             for answer in self._heard.values():

@@ -106,7 +106,8 @@ def _belief_of(axis: Axes, record: Recording, index: int) -> None:
     )  # fmt: skip
     axis.fill_between(times, low, high, color=BLUE, alpha=0.22, linewidth=0, label='90 % band')
     axis.plot(times, mean, color=BLUE, label='mean')
-    axis.axhline(record.truth[index], color=RED, linestyle='--', label='true value')
+    if np.isfinite(record.truth[index]):
+        axis.axhline(record.truth[index], color=RED, linestyle='--', label='true value')
     axis.set_xlim(0, times[-1])
 
 

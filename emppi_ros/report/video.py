@@ -53,7 +53,7 @@ class Camera:
         height: int,
         view: mujoco.MjvCamera | None = None,
     ) -> None:
-        """Look as told, or through the camera `overview`, or freely if the scene has none."""
+        """Look as told, or freely."""
         model = copy.copy(model)  # its visual settings are made quick to render in software
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         model.vis.quality.shadowsize = min(_SHADOWS, model.vis.quality.shadowsize)
@@ -63,7 +63,8 @@ class Camera:
         self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene, self._option = mujoco.MjvScene(model, 5000), mujoco.MjvOption()
-        self._view = _overview(model) if view is None else view
+        self._free = _free(model)
+        self.view = view
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._pixels = np.empty((height, width, 3), np.uint8)
 
@@ -74,8 +75,9 @@ class Camera:
         self._data.qpos[:] = qpos
         mujoco.mj_forward(self.model, self._data)
         every = mujoco.mjtCatBit.mjCAT_ALL.value
+        looking = self._free if self.view is None else self.view
         mujoco.mjv_updateScene(
-            self.model, self._data, self._option, None, self._view, every, self._scene
+            self.model, self._data, self._option, None, looking, every, self._scene
         )
         add(self._scene)
         mujoco.mjr_render(self._rect, self._scene, self._context)
@@ -93,12 +95,27 @@ def true_model(task: Task, record: Recording) -> mujoco.MjModel:
     return with_parameters(task.visual_model(), task.parameters, record.truth)
 
 
-def _overview(model: mujoco.MjModel) -> mujoco.MjvCamera:
+def view(task: Task, model: mujoco.MjModel, qpos: Array) -> mujoco.MjvCamera | None:
+    """Return from where to look: the task's `view`, the scene's camera `overview`, or None."""
+    found, told = mujoco.MjvCamera(), task.file.view
+    if told is not None:
+        data = mujoco.MjData(model)
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        found.lookat[:] = data.body(told.body).xpos
+        found.distance = told.distance_m
+        found.azimuth, found.elevation = told.azimuth_deg, told.elevation_deg
+    elif 'overview' in scene.names(model, 'camera'):
+        found.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        found.fixedcamid = scene.find(model, 'camera', 'overview')
+    else:
+        return None
+    return found
+
+
+def _free(model: mujoco.MjModel) -> mujoco.MjvCamera:
     view = mujoco.MjvCamera()
     mujoco.mjv_defaultFreeCamera(model, view)
-    if 'overview' in scene.names(model, 'camera'):
-        view.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
-        view.fixedcamid = scene.find(model, 'camera', 'overview')
     return view
 
 
@@ -135,7 +152,8 @@ def write(
     """Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done."""
     fps, small = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
-    camera = Camera(true_model(task, record), SCENE, HEIGHT)
+    model = true_model(task, record)
+    camera = Camera(model, SCENE, HEIGHT)
     panel = Panel(task, record, PANEL, HEIGHT)
     options = (
         {'loop': 0, 'duration': 1e3 / fps}
@@ -147,6 +165,7 @@ def write(
             for i in range(count):
                 now = i / fps  # beyond the end, the last picture stays
                 row = min(np.searchsorted(record.times, now), len(record.times) - 1)
+                camera.view = view(task, model, record.qpos[row])
                 picture = np.hstack([camera.render(record.qpos[row]), panel.draw(now)])
                 writer.append_data(picture[::_GIF_SHARE, ::_GIF_SHARE] if small else picture)
                 progress(i + 1)

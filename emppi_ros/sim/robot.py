@@ -51,7 +51,7 @@ class SimulatedRobot:
 
     def __init__(self, task: Task, truth: Array, seed: int) -> None:
         """Start at the task's start, at time 0."""
-        self._task, self._settings = task, task.simulation
+        self._task, self._settings, self.truth = task, task.simulation, truth
         self.model = with_parameters(task.model, task.parameters, truth)
         self.model.opt.timestep = self._settings.timestep_s
         self.data = mujoco.MjData(self.model)

@@ -33,6 +33,8 @@ class Moment(NamedTuple):
 class Estimator:
     """Keeps joint readings and tracks; answers for the state at any recent time."""
 
+    MEMORY = ('_joints', '_tracks')
+
     def __init__(self, task: Task) -> None:
         """Wait for the measurements of a task."""
         self._task = task

@@ -13,6 +13,8 @@ Array = npt.NDArray[np.float64]
 class Series:
     """Rows by increasing stamp; the oldest are forgotten after `span_s` seconds."""
 
+    MEMORY = ('_stamps', '_rows')
+
     def __init__(self, what: str, span_s: float = 1.0, reach_s: float = 0.02) -> None:
         """Name the rows for errors; the last row may be read `reach_s` past its stamp."""
         self._what, self._span, self._reach = what, span_s, reach_s

@@ -95,7 +95,25 @@ class Targets:
     body: str = key(doc='that shows them: it is made a mocap body')
     attempt_s: float = positive(doc='time for each')
     turn_rad: float = between(0.0, np.pi, np.pi, doc='the farthest from the one before')
+    least_turn_rad: float = between(0.0, np.pi, 0.0, doc='the nearest to the one before')
     lost: Loss | None = key(None, doc='then all begins anew')
+
+    def __post_init__(self) -> None:
+        """The nearest is no farther than the farthest."""
+        if self.least_turn_rad > self.turn_rad:
+            raise ConfigError(
+                f'least_turn_rad: {self.least_turn_rad:g} rad exceed turn_rad, {self.turn_rad:g}'
+            )
+
+
+@dataclass(frozen=True)
+class View:
+    """From where pictures and videos look, in scenes that have no camera `overview`."""
+
+    body: str = key(doc='in the middle of the picture, wherever it goes')
+    distance_m: float = positive(doc='of the camera from it')
+    azimuth_deg: float = between(-360.0, 360.0, 90.0, doc='0 looks along x, 90 along y')
+    elevation_deg: float = between(-90.0, 90.0, -20.0, doc='-90 looks down')
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,7 @@ class TaskFile:
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
     description: str = ''
+    view: View | None = key(None, doc='in place of a camera `overview` in the scene')
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to leave out')
     joint_position_gain: float = fraction(
         1.0, doc='how far a measured joint position counts; the rest is the integrated velocity'

@@ -18,14 +18,7 @@ from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
-from emppi_ros.tasks.binding import (
-    BoundObject,
-    JointedObject,
-    bind_blocks,
-    bind_free,
-    bind_jointed,
-    located,
-)
+from emppi_ros.tasks import binding
 from emppi_ros.tasks.bound import Bound, length
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.file import ParameterEntry, TaskFile, TrackedObject
@@ -44,30 +37,30 @@ class Task:
         self.data: Mapping[str, Any] = {}  # the YAML that it was read from
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = located('robot', load_robot, file.robot, folder)
-        self._scene = located('scene', paths.find_scene, file.scene, folder)
+        self.robot: Robot = binding.located('robot', load_robot, file.robot, folder)
+        self._scene = binding.located('scene', paths.find_scene, file.scene, folder)
         self.model = self._load_scene(visual=False)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
-        self.map: RobotMap = located('robot', bind, self.robot, self.model)
+        self.map: RobotMap = binding.located('robot', bind, self.robot, self.model)
         entries = {
             name: config.build(ParameterEntry, data, f'parameters: {name}')
             for name, data in file.parameters.items()
         }
         self.parameters = tuple(
-            located(f'parameters: {name}', entry.parameter, name)
+            binding.located(f'parameters: {name}', entry.parameter, name)
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
         self.prior = JointPrior(self.parameters, self.priors)
         registry.check(self.parameters, self.model)
-        self.objects: dict[str, BoundObject] = {}
-        self.jointed: dict[str, JointedObject] = {}
+        self.objects: dict[str, binding.BoundObject] = {}
+        self.jointed: dict[str, binding.JointedObject] = {}
         for name, data in file.objects.items():
             settings = config.build(TrackedObject, data, f'objects: {name}')
             if settings.motion == 'jointed':
-                self.jointed[name] = bind_jointed(self.model, name, settings)
+                self.jointed[name] = binding.bind_jointed(self.model, name, settings)
             else:
-                self.objects[name] = bind_free(self.model, name, settings)
+                self.objects[name] = binding.bind_free(self.model, name, settings)
         # the objects whose poses a tracker reports, of every kind
         self.tracked = {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
         self.stages = bind_stages(self.model, file)
@@ -77,12 +70,14 @@ class Task:
             self.lost = bind_residual(
                 self.model, file.targets.lost.residual, 'targets: lost: residual'
             )
-        self.blocks = bind_blocks(
+        self.blocks = binding.bind_blocks(
             self.model,
             self.belief.blocks,
             [p.name for p in self.parameters],
             {**self.objects, **self.jointed},
         )
+        if file.view:
+            binding.located('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
@@ -108,6 +103,12 @@ class Task:
         changed.planner, changed.belief = changed.file.planner, changed.file.belief
         changed.planner.variance(self.model.nu)
         changed.stages = bind_stages(self.model, changed.file)
+        return changed
+
+    def with_prior_text(self, text: str, where: str) -> 'Task':
+        """Return this task with the prior of a file's text; `where` is for errors."""
+        changed = copy.copy(self)
+        changed.prior = prior_binding.parse(text, self.parameters, self.priors, where)
         return changed
 
     @property
@@ -139,7 +140,7 @@ class Task:
         path, root = self._scene
         targets = (self.file.targets.body,) if self.file.targets else ()
         without = self.file.scene_without
-        return located('scene', scene.load_scene, path, visual, root, without, targets)
+        return binding.located('scene', scene.load_scene, path, visual, root, without, targets)
 
     def _bind_truth(self) -> tuple[Prior, ...]:
         """Return the distribution of each hidden true value."""

@@ -92,16 +92,16 @@ def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch)
     harness.publish_task('cartpole_swingup')
     node = harness.make(BeliefNode)
     harness.spawn(NodeSpec('bridge'), NodeSpec('simulator'))
-    harness.spin_until(lambda: node.state == 'active' and node._updates > 0)
+    harness.spin_until(lambda: node.state == 'active' and node.session.counts['updates'] > 0)
 
     def degenerate(*_):
         raise DegenerateWeightsError('log weights need a finite maximum, found [-inf]')
 
-    monkeypatch.setattr(node._filter, 'observe', degenerate)
-    before = node._filter.belief
+    monkeypatch.setattr(node.session.filter, 'observe', degenerate)
+    before = node.session.filter.belief
     harness.spin_until(lambda: 'finite maximum' in harness.says('belief')[1])
     assert harness.says('belief')[0] == WARN
-    assert node._filter.belief is before
+    assert node.session.filter.belief is before
 
 
 def test_a_jump_is_no_evidence():

@@ -3,7 +3,9 @@
 import mujoco
 import numpy as np
 import pytest
+import yaml
 
+from emppi_ros import config
 from emppi_ros.belief import prior
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bridge.plan import Plan
@@ -14,7 +16,9 @@ from emppi_ros.loop.watching import Candidates
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.report import video
 from emppi_ros.report.articulation import COLORS, LIGHTEST, opened
-from emppi_ros.tasks.task import load_task
+from emppi_ros.tasks.task import load_task, parse_task, task_text
+
+VIEW = {'body': 'block', 'distance_m': 1.5, 'azimuth_deg': 30.0, 'elevation_deg': -40.0}
 
 
 @pytest.fixture(scope='module')
@@ -235,6 +239,24 @@ def test_a_view_sees_things_where_mujoco_does(name):
     expected, _ = view.through(model, model.qpos0, looking, 400, 300).project(np.array(places))
     # a pixel for each of two edges of the sphere
     np.testing.assert_allclose(seen, expected, atol=1.0)
+
+
+def test_a_task_tells_which_body_is_in_the_middle(push, rng):
+    told = {**config.parse(task_text('panda_push'), 'task'), 'view': VIEW}
+    task = parse_task(yaml.safe_dump(told))
+    qpos = task.start().qpos + 0.1 * rng.standard_normal(task.model.nq)
+    camera = video.view(task, task.model, qpos)
+    seen = view.through(task.model, qpos, camera, 400, 300)
+    data = mujoco.MjData(task.model)
+    data.qpos[:] = qpos
+    mujoco.mj_kinematics(task.model, data)
+    middle, depth = seen.project(data.body('block').xpos[None])
+    np.testing.assert_allclose(middle[0], (200, 150), atol=1e-9)  # rounding
+    np.testing.assert_allclose(depth, VIEW['distance_m'], rtol=1e-12)
+    assert camera.type == mujoco.mjtCamera.mjCAMERA_FREE.value
+    assert (
+        video.view(push, push.model, qpos).type == mujoco.mjtCamera.mjCAMERA_FIXED.value
+    )  # its scene's own, `overview`
 
 
 def test_layers_have_a_colour_for_each_part(push, rng):

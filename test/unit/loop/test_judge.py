@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.errors import ConfigError
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.judge import Judge
 from emppi_ros.loop.summary import summarize
@@ -19,17 +20,26 @@ GOAL = '<body name="goal_body" pos="0 0 0.3"><freejoint/><geom size="0.01" mass=
 
 
 @pytest.fixture
-def turning(task_data, make_task):
-    """Return a task whose block is to be turned to one orientation after another."""
-    data = task_data('block')
-    data['targets'] = dict(TARGETS)
-    data['success']['residual'] = {
-        'residual': 'rotation',
-        'of': 'body:block',
-        'to': 'body:goal_body',
-    }
-    data['success']['hold_s'] = 0.1
-    return make_task('block', data, bodies=GOAL)
+def turning_within(task_data, make_task):
+    """Return a maker of tasks whose block is to be turned to one orientation after another."""
+
+    def make(least):
+        data = task_data('block')
+        data['targets'] = {**TARGETS, 'least_turn_rad': least}
+        data['success']['residual'] = {
+            'residual': 'rotation',
+            'of': 'body:block',
+            'to': 'body:goal_body',
+        }
+        data['success']['hold_s'] = 0.1
+        return make_task('block', data, bodies=GOAL)
+
+    return make
+
+
+@pytest.fixture
+def turning(turning_within):
+    return turning_within(0.0)
 
 
 def _judge(task):
@@ -63,14 +73,31 @@ def test_an_attempt_ends_when_reached_or_lost_or_too_late(turning):
     assert [one.began for one in trace.attempts] == [0.0, 0.2, 0.7]
 
 
-def test_targets_turn_no_farther_than_they_may(turning):
-    judge, _ = _judge(turning)
+def test_targets_turn_no_farther_than_they_may(turning_within):
+    judge, _ = _judge(turning_within(0.0))
     last, angles = Rotation.identity(), []
     for _ in range(200):
         turn = Rotation.from_quat(np.roll(judge.next_target(), -1))
         angles.append((turn * last.inv()).magnitude())
         last = turn
     assert 0.95 < max(angles) <= 1.0 + 1e-9
+
+
+def test_targets_turn_as_far_as_they_must_also_after_a_loss(turning_within):
+    judge, _ = _judge(turning_within(0.9))
+    angles, last = [], Rotation.identity()
+    for i in range(200):
+        turn = Rotation.from_quat(np.roll(judge.next_target(), -1))
+        angles.append((turn * last.inv()).magnitude())
+        lost = i % 3 == 0
+        assert judge.judge(1.0, lost, 0.1 * i) or not lost
+        last = Rotation.identity() if lost else turn
+    assert 0.9 - 1e-9 <= min(angles) and max(angles) <= 1.0 + 1e-9  # rounding
+
+
+def test_the_nearest_target_is_not_beyond_the_farthest(turning_within):
+    with pytest.raises(ConfigError, match='targets: least_turn_rad: 1.2 rad exceed turn_rad, 1'):
+        turning_within(1.2)
 
 
 def test_the_target_is_seen_by_planner_and_robot_and_what_is_lost_is_put_back(turning):

@@ -59,6 +59,18 @@ def test_a_rollout_is_a_loop_of_mj_step_bit_for_bit(two_link, per_model):
                 assert np.array_equal(ours, expected[name]), (m, k, name)
 
 
+def test_each_rollout_may_begin_in_a_state_of_its_own(two_link):
+    rng = np.random.default_rng(3)
+    starts, controls = State(*rng.normal(0.0, 0.5, (2, M, K, 2))), _controls()
+    ensemble = Ensemble(two_link, [MASS, AXIS], M, K, threads=1)
+    ensemble.write(THETA)
+    together = ensemble.rollout(starts, controls, ('qpos',)).fields['qpos'].copy()
+    for k in range(K):
+        one = State(starts.qpos[:, k], starts.qvel[:, k])
+        alone = ensemble.rollout(one, controls, ('qpos',)).fields['qpos']
+        assert np.array_equal(together[:, k], alone[:, k])
+
+
 def test_contacts_are_the_same_bits_too(block):
     mass = Parameter('mass', 'body_mass', 'block', lower=0.01)
     ensemble = Ensemble(block, [mass], M, K)

@@ -25,7 +25,7 @@ XML = """
              stiffness="{stiffness}" armature="{armature}" frictionloss="{frictionloss}"/>
       <inertial pos="{ipos}" mass="{mass}" diaginertia="{inertia}"/>
       <geom name="a" type="box" size="0.1 0.2 0.3" contype="0" conaffinity="0"/>
-      <body name="b" pos="0.1 0 0.5">
+      <body name="b" pos="{place}">
         <joint name="k" type="hinge" axis="0 1 0" armature="0.01"/>
         <geom name="b" type="capsule" fromto="0 0 0 0.3 0.1 0" size="0.05" mass="{geom_mass}"
               contype="0" conaffinity="0"/>
@@ -54,6 +54,7 @@ NOMINAL = {
     'mass': 1,
     'inertia': '0.02 0.04 0.03',
     'geom_mass': 0.3,
+    'place': '0.1 0 0.5',
     'friction': '0.5 0.005 0.001',
     'kp': 10,
 }
@@ -64,6 +65,10 @@ CASES = {
     'body_mass with inertia': (
         [('body_inertia', 'a', 0, 0.06), ('body_mass', 'a', 0, 3.0)],
         {'mass': 3, 'inertia': '0.03 0.06 0.045'},
+    ),
+    'body_pos': (
+        [('body_pos', 'b', 0, -0.2), ('body_pos', 'b', 2, 0.8)],
+        {'place': '-0.2 0 0.8'},
     ),
     'body_ipos x': ([('body_ipos', 'a', 0, 0.1)], {'ipos': '0.1 0 0'}),
     'body_ipos y z': (
@@ -105,7 +110,7 @@ def _compile(**changes):
 
 
 def _parameter(name, field, of, element=0):
-    if field in ('body_ipos', 'jnt_axis', 'jnt_articulation', 'jnt_pos'):
+    if field in ('body_pos', 'body_ipos', 'jnt_axis', 'jnt_articulation', 'jnt_pos'):
         return Parameter(name, field, of, element, -9.0, 9.0)
     return Parameter(name, field, of, element, 1e-4 if FIELDS[field].floor == 0.0 else 0.0, 99.0)
 

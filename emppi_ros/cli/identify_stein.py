@@ -1,0 +1,68 @@
+"""`emppi bench identify --method stein`: posteriors of known systems, by CSVGD and by others."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+import sys
+
+from emppi_ros.cli import output
+from emppi_ros.identify.stein import benchmark
+from emppi_ros.identify.stein.experiments import Effort
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what only this method knows."""
+    group = parser.add_argument_group('stein')
+    group.add_argument(
+        '--case',
+        choices=tuple(benchmark.ALL),
+        default='lengths',
+        help='two link lengths, the eleven parameters of a pendulum, or two weights (lengths)',
+    )
+    group.add_argument('--particles', type=output.count, default=100, help='particles (100)')
+    group.add_argument('--iterations', type=output.count, default=500, help='iterations (500)')
+    group.add_argument('--threads', type=output.whole, default=1, help='0: every core (1)')
+    group.add_argument(
+        '--out',
+        type=Path,
+        default=Path('out/identify'),
+        help='folder for pictures, and for what is done, which is not done again (out/identify)',
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure, draw and print."""
+    effort = Effort(options.particles, options.iterations, options.seed, options.threads)
+
+    def advance(name: str) -> Callable[[float], None]:
+        def tell(done: float) -> None:
+            if done % 25 == 0:
+                print(f'{name}: {done:.0f} of {effort.iterations} iterations', file=sys.stderr)
+
+        return tell
+
+    found = benchmark.ALL[options.case](effort, options.out, advance)
+    rate, ratio = found.pop('pace')
+    whole = {
+        'case': options.case,
+        **found,
+        'steps_per_cpu_s': rate,
+        'ratio_to_bare_stepping': ratio,
+    }
+    if options.json:
+        print(output.to_json(whole))
+        return
+    names = list(next(iter(found['methods'].values())))
+    print(f'{"":18}', *(f'{name:>13}' for name in names))
+    for method, row in found['methods'].items():
+        print(f'{method:18}', *(f'{_short(row[name]):>13}' for name in names))
+    print(
+        f'{rate:.3g} physics steps per second of a core; '
+        f'an iteration takes {ratio:.2f} of bare stepping'
+    )
+
+
+def _short(value: float | list[float]) -> str:
+    if isinstance(value, list):
+        return ' '.join(f'{item:.2f}' for item in value)
+    return f'{value:.4g}'

@@ -1,0 +1,113 @@
+"""`emppi replay`: a bag run again, and `emppi report`: what a bag shows."""
+
+import argparse
+from pathlib import Path
+import sys
+from typing import Any
+
+import numpy as np
+
+from emppi_ros.cli import output, reporting
+from emppi_ros.errors import ConfigError
+from emppi_ros.replay import observing, replaying, whatif
+from emppi_ros.replay.bag import Bag
+from emppi_ros.tasks.task import load_task
+
+PARTED = 1
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        'replay',
+        help='run belief and planner of a bag again, and compare bit by bit',
+        description='Run belief and planner again from what they used when the bag was recorded. '
+        'Exit status 0: every belief and plan has the same bits; 1: they part, and where.',
+    )
+    _add_bag(parser)
+    parser.add_argument(
+        '--what-if', metavar='TASK', help='run the belief under the settings of another task file'
+    )
+    parser.add_argument('--prior', metavar='FILE', help='with --what-if: begin from this prior')
+    parser.add_argument(
+        '--seed', type=output.whole, help="with --what-if: of the belief (the recorded run's)"
+    )
+    parser.add_argument('--out', metavar='DIR', type=Path, help='with --what-if: write plots here')
+    parser.set_defaults(execute=replay)
+    parser = commands.add_parser(
+        'report', help='write the plots of a bag', description='Write the plots of a bag.'
+    )
+    _add_bag(parser)
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='folder for the plots (report, beside the bag)'
+    )
+    parser.add_argument('--video', metavar='FILE', type=Path, help='write a video, .mp4 or .gif')
+    parser.set_defaults(execute=report)
+
+
+def _add_bag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('bag', metavar='BAG', type=Path, help='folder of a bag, or .mcap file')
+    parser.add_argument(
+        '--namespace', metavar='NS', help='of the nodes, where a bag holds several robots'
+    )
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Replay, print the verdict; return the exit status."""
+    bag = Bag(options.bag, options.namespace)
+    if options.what_if is not None:
+        return _what_if(options, bag)
+    for name in ('prior', 'seed', 'out'):
+        if getattr(options, name) is not None:
+            raise ConfigError(
+                f'--{name} goes with --what-if: a replay uses what is in the bag, random numbers '
+                'included'
+            )
+    tape = replaying.read(bag)
+    count = sum(map(len, tape.journals.values()))
+    with output.progress('replay', count, 'messages') as advance:
+        summary = replaying.replay(bag, tape, advance)
+    _show(options, summary)
+    return 0 if summary['identical'] else PARTED
+
+
+def _what_if(options: argparse.Namespace, bag: Bag) -> int:
+    tape = replaying.read(bag)
+    task = load_task(options.what_if)
+    if options.prior is not None:
+        task = task.with_prior(options.prior)
+    summary, record = whatif.run(bag, tape, task, options.seed)
+    if options.out is not None:
+        reporting.write_plots(task, record, summary, options.out)
+    _show(options, summary)
+    return 0
+
+
+def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+    """Print a summary; its notes on stderr, if people read it."""
+    if not options.json:
+        for note in summary.pop('notes'):
+            print(f'note: {note}', file=sys.stderr)
+        for verdict in summary.values():
+            if isinstance(verdict, dict) and not verdict.get('first_difference', 'none'):
+                del verdict['first_difference']
+    output.show(summary, options.json)
+
+
+def report(options: argparse.Namespace) -> None:
+    """Write the plots of a bag, and print its summary."""
+    if options.video is not None:
+        reporting.check_video(options.video)
+    bag = Bag(options.bag, options.namespace)
+    task, observer, truth, notes = observing.observe(bag)
+    summary, record = observer.summarize(observing.true_values(task, truth))
+    for note in notes:
+        print(f'note: {note}', file=sys.stderr)
+    folder = options.out or options.bag.parent / f'{options.bag.stem}_report'
+    reporting.write_plots(task, record, summary, folder)
+    if options.video is not None:
+        if not np.isfinite(record.truth).all():
+            raise ConfigError('--video: the bag does not tell the true parameters: no simulator')
+        reporting.write_video(task, record, options.video)
+    output.show(summary, options.json)

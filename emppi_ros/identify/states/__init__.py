@@ -1,0 +1,1 @@
+"""Joint estimation of states and parameters from inverse dynamics (method `states`)."""

@@ -1,0 +1,68 @@
+"""The method `states` as a whole: from an observed motion to what is known of parameters."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.dataset import smooth
+from emppi_ros.identify.states import solver, uncertainty
+from emppi_ros.identify.states.motion import Motion
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.states.solver import Iterate, Progress, Settings
+from emppi_ros.identify.states.uncertainty import Uncertainty
+
+Array = npt.NDArray[np.float64]
+CUTOFF_HZ = 10.0
+_UNSEEN = 0.7  # of its scale: the data hardly narrowed it down
+_VAGUE = 0.1
+
+
+class Estimate(NamedTuple):
+    """Parameters, how well they are known, and how the search went."""
+
+    found: Iterate
+    uncertainty: Uncertainty
+    knowledge: tuple[str, ...]  # of each of P: found, vague, or unexcited
+
+    @property
+    def theta(self) -> Array:
+        """The parameters (P,)."""
+        return self.found.theta
+
+
+def estimate(
+    plant: Plant, motion: Motion, settings: Settings, progress: Progress = lambda _: None
+) -> Estimate:
+    """
+    Return parameters by least squares, the states starting from filtered observations.
+
+    They do so twice. With parameters that are still far off, states may be pushed across a
+    reversal, where dry friction jumps, and stay there: the second search has good ones.
+    """
+    start = begin(plant, motion)
+    first = solver.solve(plant, motion, settings, start, progress=progress)
+
+    def onward(iterate: Iterate) -> None:
+        progress(iterate._replace(iterations=first.iterations + iterate.iterations))
+
+    found = solver.solve(plant, motion, settings, start, first.theta, onward)
+    if found.residuals.cost > first.residuals.cost:
+        found = first._replace(iterations=found.iterations)
+    found = found._replace(iterations=first.iterations + found.iterations)
+    known = uncertainty.estimate(plant, motion, settings.state_weight, found)
+    return Estimate(found, known, tuple(_word(x) for x in known.sd / plant.scales))
+
+
+def begin(plant: Plant, motion: Motion) -> Array:
+    """Return where the states start (N, nq): observations without noise that would be jerks."""
+    if plant.model.nq != plant.model.nv:  # components of quaternions are not for a filter
+        return motion.qpos
+    return smooth(motion.qpos, 1.0 / plant.model.opt.timestep, CUTOFF_HZ)
+
+
+def _word(share: float) -> str:
+    """Return what a standard deviation means that is such a share of an unknown's scale."""
+    if share > _UNSEEN:
+        return 'unexcited'
+    return 'vague' if share > _VAGUE else 'found'

@@ -1,0 +1,153 @@
+"""What the method found, in words and as a prior's file; and whether it explains the motion."""
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.file import Known, PriorFile, Source
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.states.estimate import Estimate
+from emppi_ros.identify.states.motion import Motion, difference
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.states.solver import Settings
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+PARTICLES = 500
+_SMALL = 0.1  # of a direction: not worth a word
+_DRAWS = 100  # times as many are drawn, at most, until enough are within bounds
+_UNEXPLAINED = 0.2  # of the forces that accelerate a joint
+_ASTRAY = 0.05  # of how far a joint moves
+
+
+def check(plant: Plant, motion: Motion, result: Estimate) -> None:
+    """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
+    if all(word == 'unexcited' for word in result.knowledge):
+        raise IdentificationError(
+            'unexciting: no parameter shows in this motion: record one with larger accelerations '
+            'and, for friction, speeds of both signs'
+        )
+    joints = scene.names(plant.model, 'joint')
+    needed = _accelerating(plant, result)
+    apart = result.uncertainty.observation_sd
+    lacking = result.uncertainty.impulse_sd / plant.model.opt.timestep
+    span = np.ptp(motion.qpos, axis=0) if plant.model.nq == plant.model.nv else None
+    for dof in range(plant.model.nv):
+        name = joints[plant.model.dof_jntid[dof]]
+        if lacking[dof] > _UNEXPLAINED * needed[dof]:
+            raise IdentificationError(
+                f'joint {name!r}: the model does not match: it lacks {lacking[dof]:.3g} N m '
+                f'(or N) of the {needed[dof]:.3g} that accelerate it (rms): check units, signs '
+                'and commands of the recording, and what the model leaves out'
+            )
+        if span is not None and apart[dof] > _ASTRAY * span[dof]:
+            raise IdentificationError(
+                f'joint {name!r}: the model does not match: it stays {apart[dof]:.3g} rad (or m) '
+                f'away from a motion over {span[dof]:.3g} (rms): check units, signs and commands '
+                'of the recording, and what the model leaves out'
+            )
+
+
+def _accelerating(plant: Plant, result: Estimate) -> Array:
+    """Return the forces (nv,) that inertia alone needs along the motion, rms in N m or N."""
+    model, qpos = plant.at(result.theta), result.found.qpos
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    a = np.diff(v, axis=0) / model.opt.timestep
+    data, forces = mujoco.MjData(model), np.empty_like(a)
+    for k, row in enumerate(forces):
+        data.qpos[:] = qpos[k + 1]
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_mulM(model, data, row, a[k])
+    return np.sqrt(np.mean(forces**2, axis=0))
+
+
+def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
+    """Return each parameter with what is known of it, and how the search went."""
+    found, known = result.found, result.uncertainty
+    low, high = plant.bounds
+    parameters = {
+        unknown.name: {
+            'value': float(result.theta[i]),
+            'sd': float(known.sd[i]),
+            'unit': unknown.unit,
+            'knowledge': result.knowledge[i],
+            'at_bound': bool(result.theta[i] in (low[i], high[i])),
+        }
+        for i, unknown in enumerate(plant.unknowns)
+    }
+    names = [unknown.name for unknown in plant.unknowns]
+    blind = [
+        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, names, strict=True) if abs(x) > _SMALL)
+        for row in known.directions
+    ]
+    joints = scene.names(plant.model, 'joint')
+    of = [joints[joint] for joint in plant.model.dof_jntid]
+    return {
+        'parameters': parameters,
+        'unexcited_directions': blind,  # in the parameters' scales
+        'iterations': found.iterations,
+        'converged': found.converged,
+        'mean_cost': found.mean_cost,
+        'steps': len(found.qpos),
+        'observation_sd': dict(zip(of, known.observation_sd.tolist(), strict=True)),
+        'impulse_sd': dict(zip(of, known.impulse_sd.tolist(), strict=True)),
+    }
+
+
+def to_prior(
+    plant: Plant,
+    result: Estimate,
+    sources: tuple[Source, ...],
+    settings: Settings,
+    spread: float,
+    seed: int,
+) -> PriorFile:
+    """
+    Return a prior of particles from the linearised covariance, so that it keeps correlations.
+
+    Parameters that were not excited are left out: the task's own prior stays. `spread` multiplies
+    standard deviations, which the paper finds too small by several times (4.5).
+    """
+    kept = [i for i, word in enumerate(result.knowledge) if word != 'unexcited']
+    draws = _draw(plant, result, kept, spread, np.random.default_rng(seed))
+    summary = summarize(plant, result)
+    return PriorFile(
+        method='states',
+        sources=sources,
+        parameters={
+            plant.unknowns[i].name: Known(plant.unknowns[i].unit, tuple(column.tolist()))
+            for i, column in zip(kept, draws.T, strict=True)
+        },
+        weights=(1.0,) * len(draws),
+        settings={
+            'state_weight': settings.state_weight,
+            'step_s': float(plant.model.opt.timestep),
+            'spread': spread,
+            'seed': seed,
+        },
+        diagnostics=summary,
+    )
+
+
+def _draw(
+    plant: Plant, result: Estimate, kept: list[int], spread: float, rng: np.random.Generator
+) -> Array:
+    """Return particles (n, kept) within the bounds."""
+    low, high = (bound[kept] for bound in plant.bounds)
+    covariance = spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)]
+    scales = plant.scales[kept]  # units differ by many orders
+    root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(kept)))
+    inside = np.empty((0, len(kept)))
+    for _ in range(_DRAWS):
+        normal = rng.standard_normal((PARTICLES, len(kept)))
+        draws = result.theta[kept] + (normal @ root.T) * scales
+        fits = np.all((draws > low) & (draws < high), axis=1)
+        inside = np.concatenate([inside, draws[fits]])[:PARTICLES]
+        if len(inside) == PARTICLES:
+            return inside
+    raise IdentificationError(
+        'next to nothing of what the data allow is within the bounds of the parameters: '
+        'check units of the recording, and bounds'
+    )

@@ -1,0 +1,160 @@
+"""
+Residuals of discrete inverse dynamics and of observations, and their derivatives.
+
+A state is a configuration. Velocities are differences of successive ones, as MuJoCo's
+semi-implicit steps have it: v[k] leads from q[k] to q[k+1]. So the velocities need no residual of
+their own, and what remains of the dynamics is the impulse that each step lacks (eq. 3.6).
+"""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.states.motion import Motion, difference, difference_jacobians
+from emppi_ros.identify.states.plant import Plant
+
+Array = npt.NDArray[np.float64]
+_STEP = 1e-6  # rad, rad/s, ... for derivatives: MuJoCo's own default
+
+
+class Residuals(NamedTuple):
+    """What is to become small, already weighted."""
+
+    observed: Array  # (N, nv)
+    impulses: Array  # (N - 2, nv)
+
+    @property
+    def cost(self) -> float:
+        """The sum of squares."""
+        return float(np.sum(self.observed**2) + np.sum(self.impulses**2))
+
+
+class Jacobian(NamedTuple):
+    """Derivatives of the residuals: the blocks that are not zero."""
+
+    observed: Array  # (N, nv, nv), by the same configuration
+    impulses: tuple[Array, Array, Array]  # (N - 2, nv, nv) by q[k], q[k+1], q[k+2]
+    unknowns: Array  # (N - 2, nv, P), of impulses: observations do not depend on them
+
+
+def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Residuals:
+    """
+    Return the residuals of a trajectory and of parameters.
+
+    Parameters
+    ----------
+    plant : Plant
+        What moved.
+    motion : Motion
+        What was observed, N configurations.
+    weight : float
+        Of squared impulses, the state error weight: the method's one knob.
+    theta : (P,) array
+        The parameters.
+    qpos : (N, nq) array
+        The trajectory.
+
+    """
+    model = plant.at(theta)
+    apart = difference(model, motion.qpos, qpos)
+    forces = _forces(plant, model, motion, theta, qpos)
+    return Residuals(
+        np.sqrt(motion.weights) * apart, np.sqrt(weight) * model.opt.timestep * forces
+    )
+
+
+def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
+    """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
+    model = plant.at(theta)
+    h = model.opt.timestep
+    by_q, by_v, by_a = _force_derivatives(plant, model, motion, theta, qpos)
+    by_start, by_end = difference_jacobians(model, qpos[:-1], qpos[1:])
+    before, after = slice(None, -1), slice(1, None)  # steps into q[k+1], and out of it
+    blocks = (
+        by_v @ by_start[before] / h - by_a @ by_start[before] / h**2,
+        by_q + by_v @ by_end[before] / h + by_a @ (by_start[after] - by_end[before]) / h**2,
+        by_a @ by_end[after] / h**2,
+    )
+    size = np.sqrt(weight) * h
+    seen = difference_jacobians(model, motion.qpos, qpos)[1]
+    return Jacobian(
+        np.sqrt(motion.weights)[:, :, None] * seen,
+        (size * blocks[0], size * blocks[1], size * blocks[2]),
+        size * _by_unknowns(plant, motion, theta, qpos),
+    )
+
+
+def _forces(
+    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
+) -> Array:
+    """Return the generalised forces (N - 2, nv) that the motion needs beyond those known."""
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    a = (v[1:] - v[:-1]) / model.opt.timestep
+    friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
+    data, result = mujoco.MjData(model), np.empty_like(a)
+    for k in range(len(a)):
+        if friction is not None:
+            model.dof_frictionloss[:] = friction[k]
+        _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+        mujoco.mj_inverse(model, data)
+        mujoco.mj_fwdActuation(model, data)
+        result[k] = data.qfrc_inverse - data.qfrc_actuator
+    return result - motion.applied[1:-1]
+
+
+def _place(data: mujoco.MjData, qpos: Array, qvel: Array, qacc: Array, ctrl: Array) -> None:
+    data.qpos[:] = qpos
+    data.qvel[:] = qvel
+    data.qacc[:] = qacc
+    data.ctrl[:] = ctrl
+
+
+def _force_derivatives(
+    plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
+) -> tuple[Array, Array, Array]:
+    """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
+    n, nv = len(qpos) - 2, model.nv
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    a = (v[1:] - v[:-1]) / model.opt.timestep
+    data = mujoco.MjData(model)
+    result = np.zeros((3, n, nv, nv))
+    none = [None] * 4
+    friction = slope = None
+    if plant.friction is not None:
+        friction, slope = plant.friction(theta, v[:-1])
+    for k in range(n):
+        if friction is not None:
+            model.dof_frictionloss[:] = friction[k]
+        _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+        mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
+        if friction is not None and slope is not None:
+            _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+            result[1, k] += _by_friction(model, data, friction[k]) * slope[k][:, None]
+    by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
+    return by_q, by_v, by_a
+
+
+def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) -> Array:
+    """Return derivatives of forces by dry friction, one row (nv,) for each that is there."""
+    rows = np.zeros((model.nv, model.nv))
+    mujoco.mj_inverse(model, data)
+    base = data.qfrc_inverse.copy()
+    for dof in np.flatnonzero(friction):
+        model.dof_frictionloss[dof] += _STEP
+        mujoco.mj_inverse(model, data)
+        rows[dof] = (data.qfrc_inverse - base) / _STEP
+        model.dof_frictionloss[dof] = friction[dof]
+    return rows
+
+
+def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
+    """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
+    base = _forces(plant, plant.at(theta), motion, theta, qpos)
+    columns = np.empty((*base.shape, len(theta)))
+    for index in range(len(theta)):
+        other, change = plant.moved(theta, index)
+        forces = _forces(plant, plant.at(other), motion, other, qpos)
+        columns[:, :, index] = (forces - base) / change
+    return columns

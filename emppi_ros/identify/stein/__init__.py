@@ -1,0 +1,1 @@
+"""Constrained Stein variational inference of parameters (Heiden et al., ICRA 2022)."""

@@ -1,0 +1,113 @@
+"""`emppi bench identify --method stein`: what is measured of each experiment."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.stein import cases, experiments, heldout, pictures, samplers
+from emppi_ros.identify.stein.csvgd import Settings
+from emppi_ros.identify.stein.experiments import Effort, Found, Watch
+from emppi_ros.identify.stein.problem import Problem
+
+Array = npt.NDArray[np.float64]
+Advance = Callable[[str], Watch]
+WINDOWS = 10  # of multiple shooting, as in the paper
+NEAR = 0.05  # of a length: what counts as found
+NEAR_M = 0.01  # m: what counts as a weight that was found
+OURS, SINGLE = 'CSVGD', 'CSVGD, one window'
+
+
+def near(theta: Array, truths: Array, tolerance: Array) -> list[float]:
+    """Return the share of particles (N, P) within a tolerance of each truth (K, P)."""
+    return [float(np.mean(np.all(np.abs(theta - t) <= tolerance, axis=1))) for t in truths]
+
+
+def _constrained(
+    case: str, name: str, problem: Problem, settings: Settings, effort: Effort, out: Path,
+    advance: Advance,
+) -> Found:  # fmt: skip
+    key = experiments.key_of(case, effort, settings)
+    return experiments.stored(
+        out / case,
+        name,
+        key,
+        lambda: experiments.constrained(problem, settings, effort, advance(name)),
+    )
+
+
+def _facts(found: Found, problem: Problem) -> dict[str, Any]:
+    lower, upper = problem.limits
+    outside = np.any((found.theta < lower) | (found.theta > upper), axis=1)
+    return {
+        'steps': found.steps,
+        'cpu_s': found.cpu_s,
+        'outside': float(outside.mean()),
+        'beyond': found.beyond,
+        'defect': found.defect,
+    }
+
+
+def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
+    """Two link lengths, two systems: the sum of likelihoods, and the product."""
+    problem, truths = cases.lengths()
+    rows, thetas = {}, {}
+    for likelihood in ('sum', 'product'):
+        settings = Settings(effort.particles, effort.iterations, likelihood=likelihood)
+        found = _constrained('lengths', likelihood, problem, settings, effort, out, advance)
+        shares = near(found.theta, truths, NEAR * truths.min(axis=0))
+        rows[likelihood] = {
+            'near': shares,
+            'median': np.median(found.theta, axis=0).tolist(),
+            **_facts(found, problem),
+        }
+        thetas[likelihood] = found.theta
+    pictures.save(pictures.lengths(problem, truths, thetas), out / 'stein_lengths.png')
+    speed = experiments.pace(problem, Settings(effort.particles), effort.threads)
+    return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
+
+
+def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
+    """Eleven parameters of a double pendulum: windows, one window, and what others do."""
+    problem, truth = cases.pendulum()
+    settings = {
+        name: Settings(effort.particles, effort.iterations, windows)
+        for name, windows in ((OURS, WINDOWS), (SINGLE, 1))
+    }
+    rows: dict[str, Mapping[str, Any]] = {}
+    thetas = {}
+    for name in (*settings, *samplers.ALL):
+        if name in settings:
+            chosen = settings[name]
+            found = _constrained('pendulum', name, problem, chosen, effort, out, advance)
+        else:
+            found = experiments.stored(
+                out / 'pendulum',
+                name,
+                experiments.key_of('pendulum', effort),
+                lambda name=name: experiments.sampled(problem, name, effort),
+            )
+        measured = heldout.compare(problem, truth, found.theta, effort.seed)
+        rows[name], thetas[name] = {**measured, **_facts(found, problem)}, found.theta
+    pictures.save(pictures.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
+    speed = experiments.pace(problem, settings[OURS], effort.threads)
+    return {'truth': truth.tolist(), 'methods': rows, 'pace': speed}
+
+
+def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
+    """Two equal weights in a box: nobody can say which is which."""
+    problem, truths = cases.weights()
+    rows, thetas = {}, {}
+    for name, windows in ((OURS, WINDOWS), (SINGLE, 1)):
+        settings = Settings(effort.particles, effort.iterations, windows)
+        found = _constrained('weights', name, problem, settings, effort, out, advance)
+        shares = near(found.theta, truths, np.full(4, NEAR_M))
+        rows[name], thetas[name] = {'near': shares, **_facts(found, problem)}, found.theta
+    pictures.save(pictures.weights(problem, truths, thetas), out / 'stein_weights.png')
+    speed = experiments.pace(problem, Settings(effort.particles, windows=WINDOWS), effort.threads)
+    return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
+
+
+ALL = {'lengths': lengths, 'pendulum': pendulum, 'weights': weights}

@@ -1,0 +1,109 @@
+"""
+Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
+
+Particles follow Stein's direction; each keeps its own constraints (limits of parameters, and
+continuity of windows) by the modified differential method of multipliers of Platt and Barr
+(1988): multipliers grow while a constraint is broken, and a stiffness makes that stable.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from emppi_ros.identify.stein.adam import Adam
+from emppi_ros.identify.stein.newton import Newton
+from emppi_ros.identify.stein.problem import LIMIT, Problem
+from emppi_ros.identify.stein.shooting import Shooter
+from emppi_ros.identify.stein.target import Evaluation, Likelihood, evaluate
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to infer."""
+
+    particles: int = 100
+    iterations: int = 500
+    windows: int = 1
+    likelihood: Likelihood = 'sum'
+    step: Literal['adam', 'newton'] = 'newton'
+    rates: tuple[float, float] = (0.1, 0.01)  # of Adam, first and last, in coordinates
+    stiffness: tuple[float, float] = (1e3, 1e7)  # of constraints, first and last
+    growth: float = 0.0  # of multipliers, in units of the stiffness
+
+
+class Progress(NamedTuple):
+    """Where an inference is."""
+
+    iteration: int
+    z: Array
+    evaluation: Evaluation
+    steps: int  # of physics, so far
+
+
+class Posterior(NamedTuple):
+    """What was inferred, and how it went."""
+
+    theta: Array  # (N, P), within the limits
+    log_p: Array  # (N,), of the windows
+    z: Array  # (N, D), before parameters are clipped to their limits
+    beyond: float  # how far the worst particle was beyond a limit, in coordinates
+    defect: float  # root mean square, in units of the states' spread
+    steps: int  # of physics
+
+
+def sobol(problem: Problem, particles: int) -> Array:
+    """Return parameters (N, P) in coordinates, spread by the Sobol sequence without its origin."""
+    powers = int(np.ceil(np.log2(particles + 1)))
+    sequence = qmc.Sobol(len(problem.parameters), scramble=False)
+    points = sequence.random_base2(powers)[1 : particles + 1]
+    return LIMIT * (2.0 * points - 1.0)
+
+
+def initial(shooter: Shooter) -> Array:
+    """Return first particles (N, D): a Sobol sequence, and windows that begin as measured."""
+    seen = shooter.seen()
+    starts = seen[:, :-1, -1].reshape(len(seen), -1)[np.arange(shooter.particles) % len(seen)]
+    return np.concatenate([sobol(shooter.problem, shooter.particles), starts], axis=1)
+
+
+def infer(
+    problem: Problem,
+    settings: Settings,
+    threads: int = 0,
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> Posterior:
+    """Return particles of the posterior; `watch` is told of every iteration."""
+    shooter = Shooter(problem, settings.particles, settings.windows, threads)
+
+    def density(z: Array) -> Evaluation:
+        return evaluate(shooter, z, settings.likelihood)
+
+    z = initial(shooter)
+    now = density(z)
+    multipliers = np.zeros_like(now.defects)
+    mover: Adam | Newton = Newton(density, len(z))
+    if settings.step == 'adam':
+        mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
+    # stiff at the end: the last fifth is for what is left
+    hardening = np.geomspace(*settings.stiffness, max(4 * settings.iterations // 5, 1))
+    for iteration in range(settings.iterations):
+        watch(Progress(iteration, z, now, shooter.steps))
+        stiffness = float(hardening[min(iteration, len(hardening) - 1)])
+        z, now = mover.step(z, now, multipliers, stiffness)
+        multipliers += settings.growth * stiffness * now.defects
+    unknown = shooter.unknown
+    jumps = now.defects[:, unknown:]
+    return Posterior(
+        problem.theta(z[:, :unknown]),
+        now.log_p,
+        z,
+        float(np.abs(now.defects[:, :unknown]).max()),
+        float(np.sqrt(np.mean(jumps**2))) if jumps.size else 0.0,
+        shooter.steps,
+    )

@@ -1,0 +1,115 @@
+"""
+Trajectories in windows, with their derivatives: one call of the physics batch for all.
+
+A particle is z = (theta, s_1, ..., s_{W-1}): parameters, and the states in which all windows
+but the first begin, in units of their spread. Derivatives are forward differences: of each
+particle, models with one perturbed parameter, and with one perturbed component of the starts
+of all windows at once, which is one for each since windows do not touch one another.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.stein.problem import LIMIT, Problem
+from emppi_ros.model.ensemble import Ensemble, State
+
+Array = npt.NDArray[np.float64]
+STEP = 1e-6  # in units of a standard deviation: rounding grows as 1e-16 / STEP
+
+
+class Windows(NamedTuple):
+    """States (N, W, h, S) in units of their spread, and the derivatives (N, V, W, h, S)."""
+
+    states: Array
+    slopes: Array  # V: the parameters P, then the components S of each window's own start
+    diverged: npt.NDArray[np.bool_]  # (N,)
+
+
+class Shooter:
+    """Simulates N particles in W windows of h steps each."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        particles: int,
+        windows: int = 1,
+        threads: int = 0,
+        slopes: bool = True,
+    ) -> None:
+        """Make the ensemble: N (1 + P + S) models, W rollouts each; one window has no starts."""
+        steps = len(problem.controls)
+        if windows < 1 or steps % windows:
+            raise IdentificationError(f'{steps} steps do not make {windows} windows of one length')
+        self.problem, self.particles, self.windows = problem, particles, windows
+        self.unknown = len(problem.parameters)
+        self.states = len(problem.start)
+        self.variants = 1 + slopes * (self.unknown + (self.states if windows > 1 else 0))
+        self.size = self.unknown + (windows - 1) * self.states
+        self.steps = 0  # physics steps so far
+        self._scale = problem.scale
+        self._controls = problem.controls.reshape(
+            windows, steps // windows, -1 if problem.controls.size else 0
+        )
+        models = particles * self.variants
+        self.ensemble = Ensemble(problem.model, problem.parameters, models, windows, threads)
+
+    def seen(self) -> Array:
+        """Return what was measured in units of the states' spread, (R, W, h, S)."""
+        references = self.problem.references / self._scale
+        return references.reshape(len(references), self.windows, -1, self.states)
+
+    def simulate(self, z: Array) -> Windows:
+        """Return the windows of particles (N, size), and their derivatives."""
+        steps = self._variants(z)
+        start = State(*np.split(self._starts(z), 2, axis=-1))
+        length = self._controls.shape[1]
+        controls = np.broadcast_to(self._controls, (self.ensemble.models, *self._controls.shape))
+        records = self.ensemble.rollout(start, controls, ('qpos', 'qvel'))
+        self.steps += self.ensemble.models * self.windows * length
+        states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
+        states /= self._scale
+        states = states.reshape(self.particles, self.variants, self.windows, length, self.states)
+        diverged = records.diverged.reshape(self.particles, -1).any(axis=1)
+        diverged |= ~np.isfinite(states).all(axis=(1, 2, 3, 4))
+        states[diverged] = 0.0
+        if np.all(diverged):
+            raise IdentificationError('all particles diverge: limits or time step are too large')
+        slopes = states[:, 1:] - states[:, :1]
+        slopes /= steps[:, :, None, None, None]
+        return Windows(states[:, 0], slopes, diverged)
+
+    def _variants(self, z: Array) -> Array:
+        """Write the parameters of all models; return the steps (N, V) of the differences."""
+        centre = z[:, : self.unknown]
+        steps = np.full((self.particles, self.variants - 1), STEP)
+        if self.variants == 1:
+            self.ensemble.write(self.problem.theta(centre))
+            return steps
+        inwards = np.where(centre > 0.0, -STEP, STEP)
+        steps[:, : self.unknown] = inwards
+        rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
+        index = np.arange(self.unknown)
+        # the step that was really taken, in floating point
+        moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
+        rows[:, 1 + index, index] = moved
+        taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])
+        steps[:, : self.unknown] = taken
+        self.ensemble.write(rows.reshape(-1, self.unknown))
+        return steps
+
+    def _starts(self, z: Array) -> Array:
+        """Return where the windows of all models begin, (N * variants, W, S), in their unit."""
+        first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
+        later = self.starts(z) * self._scale
+        starts = np.concatenate([first, later], axis=1)
+        rows = np.repeat(starts[:, None], self.variants, axis=1)
+        if self.windows > 1 and self.variants > 1:
+            rows[:, 1 + self.unknown :, 1:] += STEP * np.diag(self._scale)[:, None]
+        return rows.reshape(-1, self.windows, self.states)
+
+    def starts(self, z: Array) -> Array:
+        """Return the learned starts of windows (N, W - 1, S) in units of the states' spread."""
+        return z[:, self.unknown :].reshape(len(z), self.windows - 1, self.states)

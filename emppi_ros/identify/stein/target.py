@@ -1,0 +1,128 @@
+"""The density that particles climb, and the constraints that they keep (Heiden et al., IV)."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, softmax
+
+from emppi_ros.identify.stein.problem import LIMIT
+from emppi_ros.identify.stein.shooting import Shooter, Windows
+
+Array = npt.NDArray[np.float64]
+Likelihood = Literal['sum', 'product']
+
+
+class Evaluation(NamedTuple):
+    """A log density and its derivatives at N particles with D coordinates, and C constraints."""
+
+    log_p: Array  # (N,)
+    score: Array  # (N, D)
+    curvature: Array  # (N, D, D): minus its second derivative, after Gauss and Newton
+    defects: Array  # (N, C): zero where constraints hold
+    normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
+
+
+def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
+    """
+    Return log p_ms(D | z), limits and defects at particles z (N, D).
+
+    Several trajectories are the modes of a mixture ('sum', supplement, eq. 1) or samples of
+    one system ('product', eq. 2). A particle that diverges has a log density of minus infinity
+    and no derivatives.
+    """
+    windows = shooter.simulate(z)
+    noise = shooter.problem.noise / shooter.problem.scale
+    slopes = windows.slopes / noise
+    flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
+        len(z), shooter.windows, shooter.variants - 1, -1
+    )  # (N, W, V, h S)
+    gram = flat @ flat.swapaxes(-1, -2)
+    residuals = _residuals(shooter, windows)
+    slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in residuals])
+    total, weights = _combine(residuals, likelihood)
+    score = _spread(shooter, np.einsum('rn,rnwv->nwv', weights, slope))
+    curvature = weights.sum(axis=0)[:, None, None] * _spread_both(shooter, gram)
+    defects, normals = _continuity(shooter, z, windows)
+    limits, walls = _limits(shooter, z)
+    outside = limits != 0.0  # beyond the limits nothing changes but the limit
+    score[:, : shooter.unknown][outside] = 0.0
+    evaluation = Evaluation(
+        np.where(windows.diverged, -np.inf, total),
+        score,
+        curvature,
+        np.concatenate([limits, defects], axis=1),
+        np.concatenate([walls, normals], axis=1),
+    )
+    for part in evaluation[1:]:
+        part[windows.diverged] = 0.0
+    return evaluation
+
+
+def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Array:
+    """Return the same log density (N,), for methods that need no derivatives."""
+    windows = shooter.simulate(z)
+    total, _ = _combine(_residuals(shooter, windows), likelihood)
+    return np.where(windows.diverged, -np.inf, total)
+
+
+def _residuals(shooter: Shooter, windows: Windows) -> list[Array]:
+    """Return what is left of each trajectory (N, W, h S), in standard deviations of its noise."""
+    noise = shooter.problem.noise / shooter.problem.scale
+    shape = (*windows.states.shape[:2], -1)
+    return [((seen - windows.states) / noise).reshape(shape) for seen in shooter.seen()]
+
+
+def _combine(residuals: list[Array], likelihood: Likelihood) -> tuple[Array, Array]:
+    """Return the log density (N,) of all trajectories, and how much each (R, N) adds to it."""
+    each = np.array([-0.5 * np.sum(residual**2, axis=(1, 2)) for residual in residuals])
+    if likelihood == 'product':
+        return each.sum(axis=0), np.ones_like(each)
+    return logsumexp(each, axis=0) - np.log(len(each)), softmax(each, axis=0)
+
+
+def _spread(shooter: Shooter, slope: Array) -> Array:
+    """Return derivatives (N, D) by all of z, from those of windows (N, W, V)."""
+    unknown = shooter.unknown
+    shared = slope[:, :, :unknown].sum(axis=1)
+    return np.concatenate([shared, slope[:, 1:, unknown:].reshape(len(slope), -1)], axis=1)
+
+
+def _spread_both(shooter: Shooter, gram: Array) -> Array:
+    """Return second derivatives (N, D, D) by all of z, from those of windows (N, W, V, V)."""
+    unknown, states = shooter.unknown, shooter.states
+    whole = np.zeros((len(gram), shooter.size, shooter.size))
+    whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
+    for window in range(1, shooter.windows):
+        own = slice(unknown + (window - 1) * states, unknown + window * states)
+        block = gram[:, window]
+        whole[:, own, own] = block[:, unknown:, unknown:]
+        whole[:, own, :unknown] = block[:, unknown:, :unknown]
+        whole[:, :unknown, own] = block[:, :unknown, unknown:]
+    return whole
+
+
+def _continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the defects (N, (W - 1) S) between windows, and their derivatives."""
+    unknown, states, count = shooter.unknown, shooter.states, shooter.windows - 1
+    starts = shooter.starts(z)
+    defects = windows.states[:, :-1, -1] - starts
+    normals = np.zeros((len(z), count, states, shooter.size))
+    ends = np.moveaxis(windows.slopes[:, :, :, -1], 1, -1)  # (N, W, S, V)
+    for window in range(count):
+        normals[:, window, :, :unknown] = ends[:, window, :, :unknown]
+        own = unknown + window * states
+        normals[:, window, :, own : own + states] = -np.eye(states)
+        if window:
+            normals[:, window, :, own - states : own] = ends[:, window, :, unknown:]
+    return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
+
+
+def _limits(shooter: Shooter, z: Array) -> tuple[Array, Array]:
+    """Return how far parameters are beyond their limits (N, P), and the derivatives."""
+    centre = z[:, : shooter.unknown]
+    beyond = centre - np.clip(centre, -LIMIT, LIMIT)
+    walls = np.zeros((len(z), shooter.unknown, shooter.size))
+    index = np.arange(shooter.unknown)
+    walls[:, index, index] = beyond != 0.0
+    return beyond, walls

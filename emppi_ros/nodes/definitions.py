@@ -1,0 +1,44 @@
+"""Message types as text (ros2msg), from the types themselves: what bags say of their bytes."""
+
+import importlib
+import re
+from typing import Any
+
+_PRIMITIVES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte'}
+_FIELD = re.compile(r'(sequence<)?(?P<base>[\w/]+(<\d+>)?)(, (?P<most>\d+))?>?(?P<size>\[\d+\])?')
+_RULE = '=' * 80
+
+
+def name(kind: Any) -> str:
+    """Return the full name of a message type, such as sensor_msgs/msg/JointState."""
+    package = kind.__module__.split('.', maxsplit=1)[0]
+    return f'{package}/msg/{kind.__name__}'
+
+
+def text(kind: Any) -> str:
+    """Return the definition of a message type, and of all types that it is made of."""
+    first, *others = _collect(kind, {}).items()
+    parts = [first[1], *(f'{_RULE}\nMSG: {other}\n{fields}' for other, fields in others)]
+    return '\n'.join(parts)
+
+
+def _collect(kind: Any, known: dict[str, str]) -> dict[str, str]:
+    """Add the fields of a type, and of the types of its fields, to those known by short name."""
+    short = name(kind).replace('/msg/', '/')
+    if short in known:
+        return known
+    known[short] = ''  # keeps its place
+    lines = []
+    for field, declared in kind.get_fields_and_field_types().items():
+        match = _FIELD.fullmatch(declared)
+        base = match['base']
+        if '/' in base:
+            package, other = base.split('/')
+            _collect(getattr(importlib.import_module(f'{package}.msg'), other), known)
+        size = match['size'] or ''
+        if declared.startswith('sequence<'):
+            size = f'[<={match["most"]}]' if match['most'] else '[]'
+        short_base = re.sub(r'<(\d+)>', r'<=\1', base)
+        lines.append(f'{_PRIMITIVES.get(base, short_base)}{size} {field}')
+    known[short] = '\n'.join(lines)
+    return known

@@ -1,0 +1,186 @@
+"""`emppi identify` as a user meets it: a prior that runs, and errors that say what to do."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from emppi_ros.cli import main
+from emppi_ros.identify.states import binding, simulation
+from emppi_ros.tasks.task import load_task
+
+TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}
+COLUMNS = {
+    'time_s': 0,
+    'position/slider [m]': 1,
+    'position/hinge [rad]': 2,
+    'velocity/hinge [rad/s]': 3,
+    'command/slider [N]': 4,
+}
+
+
+def drive(data):
+    push = 6.0 * np.sin(3.1 * data.time) + 5.0 * np.sin(5.3 * data.time)
+    return [push - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
+
+
+@pytest.fixture(scope='module')
+def table():
+    """Return what a cart with a pole did in 6 s, as sensors show it."""
+    plant = binding.of_task(load_task('cartpole_swingup'))
+    theta = np.array(list(TRUTH.values()))
+    qpos, ctrl = simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
+    noise = np.random.default_rng(0).standard_normal(qpos.shape)
+    time = 0.01 * np.arange(600)
+    velocity = np.gradient(qpos[:, 1], time)
+    return np.column_stack([time, qpos + 3e-4 * noise, velocity, ctrl])
+
+
+def write(folder, table, columns=COLUMNS, name='run.csv'):
+    path = folder / name
+    used = table[:, list(columns.values())]
+    np.savetxt(path, used, delimiter=',', header=','.join(columns), comments='')
+    return str(path)
+
+
+def identify(data, *words):
+    return main(['identify', '--data', data, '--task', 'cartpole_swingup', *words])
+
+
+def test_a_prior_is_written_and_run(table, tmp_path, capsys):
+    out = str(tmp_path / 'prior.yaml')
+    assert identify(write(tmp_path, table), '--out', out, '--json') == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['converged'] and found['unexcited_directions'] == []
+    for name, row in found['parameters'].items():
+        assert row['knowledge'] == 'found' and not row['at_bound']
+        # linearised: five standard deviations
+        assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
+    prior = yaml.safe_load((tmp_path / 'prior.yaml').read_text())
+    assert prior['method'] == 'states' and prior['sources'][0]['name'] == 'run.csv'
+    values = np.array([prior['parameters'][name]['values'] for name in TRUTH])
+    sd = [3.0 * found['parameters'][name]['sd'] for name in TRUTH]
+    # 500 draws know their standard deviation to 1 / sqrt(1000) = 3 %: five of these
+    np.testing.assert_allclose(values.std(axis=1), sd, rtol=0.16)
+    assert main(['run', 'cartpole_swingup', '--prior', out, '--duration', '0.2', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['prior'] == out
+
+
+def test_nothing_is_overwritten_unless_asked(table, tmp_path, capsys):
+    out = tmp_path / 'prior.yaml'
+    out.write_text('mine')
+    data = write(tmp_path, table)
+    assert identify(data, '--out', str(out)) == 2
+    assert 'exists; give another name, or --overwrite' in capsys.readouterr().err
+    assert out.read_text() == 'mine'
+    assert identify(data, '--out', str(tmp_path / 'nowhere' / 'prior.yaml')) == 2
+    assert '--out: no such folder' in capsys.readouterr().err
+    assert identify(data, '--out', str(out), '--overwrite') == 0
+    assert 'method: states' in out.read_text()
+
+
+def scaled(table, column, factor):
+    other = table.copy()
+    other[:, column] *= factor
+    return other
+
+
+def late(table, column, by):
+    other = table.copy()
+    other[:, column] = np.roll(table[:, column], by)
+    return other
+
+
+def without(name):
+    return {key: column for key, column in COLUMNS.items() if key != name}
+
+
+def renamed(old, new):
+    return {new if key == old else key: column for key, column in COLUMNS.items()}
+
+
+WRONG = {
+    'degrees': (lambda t: scaled(t, 2, 180 / np.pi), COLUMNS, 'units are confused (radians for'),
+    'degrees a second': (lambda t: scaled(t, 3, 180 / np.pi), COLUMNS, 'confused (degrees?)'),
+    'sign': (lambda t: scaled(t, 4, -1.0), COLUMNS, 'the model does not match'),
+    'late command': (lambda t: late(t, 4, 20), COLUMNS, 'the model does not match'),
+    'late velocity': (lambda t: late(t, 3, 20), COLUMNS, 'unsynchronised: 0.18 s behind'),
+    'still': (lambda t: scaled(t, 2, 0.0), COLUMNS, 'unexciting: it never moves'),
+    'joint': (np.copy, renamed('position/hinge [rad]', 'position/hing [rad]'), "mean 'hinge'"),
+    'actuator': (np.copy, renamed('command/slider [N]', 'command/cart [N]'), 'unknown actuator'),
+    'no command': (np.copy, without('command/slider [N]'), 'was not recorded: record it (zeros'),
+    'no joint': (np.copy, without('position/slider [m]'), "a joint 'slider', whose position was"),
+    'kind': (np.copy, renamed('position/slider [m]', 'position/slider [rad]'), "expected 'm'"),
+    'slow': (lambda t: t[::2], COLUMNS, 'the model steps every 0.01 s: record more often, or'),
+}
+
+
+@pytest.mark.parametrize('name', WRONG)
+def test_recordings_that_do_not_fit_are_named(name, table, tmp_path, capsys):
+    change, columns, words = WRONG[name]
+    assert identify(write(tmp_path, change(table), columns)) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_clocks_must_overlap(table, tmp_path, capsys):
+    later = table.copy()
+    later[:, 0] += 5.5
+    motion = write(tmp_path, table, without('command/slider [N]'))
+    command = write(tmp_path, later, {'time_s': 0, 'command/slider [N]': 4}, 'command.csv')
+    words = ['identify', '--data', motion, command, '--task', 'cartpole_swingup']
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert 'unsynchronised' in error and 'begins at 5.5 s' in error and 'one clock' in error
+
+
+def test_a_model_of_ones_own_is_identified(table, tmp_path, capsys):
+    model = tmp_path / 'cart.yaml'
+    text = """scene: cartpole.xml
+parameters:
+  cart_mass: {field: body_mass, of: cart, unit: kg, initial: 2.0, lower: 0.1, upper: 10.0}
+  friction: {field: dof_damping, of: slider, unit: N s/m, initial: 0.1, lower: 0.0}
+  stop: {field: jnt_stiffness, of: hinge, unit: N m/rad, initial: 0.0, lower: 0.0, size: 0.01}
+"""
+    model.write_text(text)
+    plant = binding.load_model(model)
+    theta = np.array([1.3, 0.2, 0.0])
+    qpos, ctrl = simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
+    other = table.copy()
+    other[:, 1:3], other[:, 4:] = qpos, ctrl
+    data = write(tmp_path, other, without('velocity/hinge [rad/s]'))
+    assert main(['identify', '--data', data, '--model', str(model), '--json']) == 0
+    found = json.loads(capsys.readouterr().out)['parameters']
+    # nearly no noise: what CSV and settings leave
+    assert found['cart_mass']['value'] == pytest.approx(1.3, rel=1e-4)
+    assert found['friction']['value'] == pytest.approx(0.2, rel=1e-3)
+    model.write_text(text.replace('of: slider', 'of: sliders'))
+    assert main(['identify', '--data', data, '--model', str(model)]) == 2
+    assert "friction: of: unknown joint 'sliders' (did you mean 'slider'?)" in (
+        capsys.readouterr().err
+    )
+
+
+def test_what_has_no_effect_is_said_to_be_unexcited(table, tmp_path, capsys):
+    model, out = tmp_path / 'cart.yaml', tmp_path / 'prior.yaml'
+    useless = """scene: cartpole.xml
+parameters:
+  cart_inertia: {field: body_inertia, of: cart, unit: kg m^2, lower: 0.0}
+"""
+    model.write_text(useless)  # a cart only slides
+    data = write(tmp_path, table)
+    assert main(['identify', '--data', data, '--model', str(model)]) == 2
+    assert 'unexciting: no parameter shows in this motion: record one' in capsys.readouterr().err
+    model.write_text(f'{useless}  pole_mass: {{field: body_mass, of: pole, unit: kg, lower: 0.0}}')
+    words = ['--model', str(model), '--out', str(out), '--json']
+    assert main(['identify', '--data', data, *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['parameters']['cart_inertia']['knowledge'] == 'unexcited'
+    assert found['unexcited_directions'] == ['+1.00 cart_inertia']
+    assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
+
+
+@pytest.mark.parametrize('option', ['--state-weight', '--spread', '--step'])
+def test_settings_are_positive(option, table, tmp_path, capsys):
+    assert identify(write(tmp_path, table), option, '-1') == 2
+    assert f'{option}: found -1, expected a number above 0' in capsys.readouterr().err

@@ -1,0 +1,197 @@
+"""A replay has the same bits, or says where it parts."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.errors import ReplayError
+from emppi_ros.replay import memory, replaying
+from emppi_ros.replay.bag import Bag
+from emppi_ros.replay.journal import BELIEF, KEY, PLANNER
+
+
+def replayed(tape, path):
+    bag = Bag(tape.write(path))
+    return replaying.replay(bag, replaying.read(bag))
+
+
+def edited(tape, topic, edit):
+    """Return a copy of a tape whose journal messages went through `edit(message, number)`."""
+    other, number = copy.copy(tape), 0
+    other.rows = []
+    for name, now, message in tape.rows:
+        if name == topic:
+            content = json.loads(message['data'])
+            number += 1
+            if edit(content, number) is False:
+                continue
+            other.rows.append((name, now, {'data': json.dumps(content)}))
+        else:
+            other.rows.append((name, now, message))
+    return other
+
+
+@pytest.mark.parametrize('task, seconds', [('cartpole_swingup', 0.8), ('panda_push', 0.5)])
+def test_a_run_has_the_same_bits_again(make_tape, task, seconds, tmp_path):
+    verdict = replayed(make_tape(task, seconds), tmp_path / 'run.mcap')
+    assert verdict['identical'] and not verdict['notes']
+    for node in ('planner', 'belief'):
+        part = verdict[node]
+        assert part['bit_identical'] == part['replayed'] == part['recorded'] > 4
+        assert part['seed'] == 3
+
+
+def test_whoever_listens_late_replays_from_there(make_tape, tmp_path):
+    verdict = replayed(make_tape('panda_push', 0.9, listen_from=0.5), tmp_path / 'run.mcap')
+    assert verdict['identical']
+    for node in ('planner', 'belief'):
+        part = verdict[node]
+        assert part['bit_identical'] == part['replayed'] > 3
+        assert part['without_journal'] == part['recorded'] - part['replayed'] > 3
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+def test_threads_change_no_bit(make_tape, threads, tmp_path, monkeypatch):
+    tape = make_tape('cartpole_swingup', 0.5)
+
+    def change(content, _number):
+        for event in content['events']:
+            if event[0] == KEY:
+                event[1]['task'] = event[1]['task'].replace(
+                    'planner:\n', f'planner:\n  threads: {threads}\n'
+                )
+
+    other = edited(edited(tape, PLANNER, change), BELIEF, change)
+    assert replayed(other, tmp_path / 'run.mcap')['identical']
+
+
+@pytest.mark.parametrize('topic, node', [(PLANNER, 'planner'), (BELIEF, 'belief')])
+def test_one_bit_of_one_input_is_found_where_it_first_counts(tape, topic, node, tmp_path):
+    half = sum(name == topic for name, _, _ in tape.rows) // 2
+
+    def flip(content, number):
+        if number != half:
+            return
+        event = [e for e in content['events'] if e[0] == 'joints'][-1]
+        velocity = memory.decode(event[3])
+        velocity[0] = np.nextafter(velocity[0], np.inf)
+        event[3] = memory.encode(velocity)
+
+    verdict = replayed(edited(tape, topic, flip), tmp_path / 'run.mcap')
+    assert not verdict['identical'] and not verdict[node]['identical']
+    other = {'planner': 'belief', 'belief': 'planner'}[node]
+    assert verdict[other]['identical']
+    words = verdict[node]['first_difference']
+    assert 'recorded' in words and 'replayed' in words and 'by at most' in words
+    number = int(words.split()[1])  # 'plan 19 of the replay, ...'
+    assert half - 2 <= number <= half + 2  # the next that can see it; it learns a moment later
+
+
+def test_a_plan_that_was_published_but_never_made_is_found(tape, tmp_path):
+    other = copy.copy(tape)
+    places = [i for i, row in enumerate(tape.rows) if row[0] == 'emppi/plan']
+    topic, now, message = copy.deepcopy(tape.rows[places[3]])
+    message['header']['stamp']['nanosec'] += 1
+    other.rows = [*tape.rows[: places[3]], (topic, now, message), *tape.rows[places[3] :]]
+    verdict = replayed(other, tmp_path / 'run.mcap')
+    assert not verdict['identical']
+    assert 'was not said again' in verdict['planner']['first_difference']
+
+
+def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch):
+    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.25)
+    tape = make_tape('cartpole_swingup', 1.0)
+    whole = replayed(tape, tmp_path / 'whole.mcap')
+    assert whole['identical'] and whole['planner']['memories_compared'] > 1
+    holed = edited(tape, PLANNER, lambda _content, number: number != 4)
+    verdict = replayed(holed, tmp_path / 'holed.mcap')
+    assert verdict['identical'] and 'planner: its journal has 1 gaps' in verdict['notes'][0]
+    assert 0 < verdict['planner']['without_journal'] < verdict['planner']['recorded'] // 2
+
+
+def test_a_memory_that_is_not_as_recorded_is_said(make_tape, tmp_path, monkeypatch):
+    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.25)
+    tape = make_tape('cartpole_swingup', 0.6)
+
+    def change(content, number):
+        for event in content['events']:
+            if event[0] == KEY and number > 1:
+                event[2]['_learned_at'] = 0.1
+
+    verdict = replayed(edited(tape, BELIEF, change), tmp_path / 'run.mcap')
+    assert not verdict['identical']
+    assert 'belief: remembers otherwise than recorded: learned_at' in verdict['notes']
+
+
+def keyed(tape, edit):
+    def change(content, _number):
+        for event in content['events']:
+            if event[0] == KEY:
+                edit(event[1])
+
+    return edited(edited(tape, PLANNER, change), BELIEF, change)
+
+
+def test_another_version_is_said(tape, tmp_path):
+    other = keyed(tape, lambda about: about.update(MuJoCo='3.9.9', model='of another scene'))
+    verdict = replayed(other, tmp_path / 'run.mcap')
+    assert any('recorded with MuJoCo 3.9.9, replayed with' in note for note in verdict['notes'])
+    assert any('the scene has changed since' in note for note in verdict['notes'])
+
+
+def test_another_seed_is_said(tape, tmp_path):
+    verdict = replayed(keyed(tape, lambda about: about.update(seed=4)), tmp_path / 'run.mcap')
+    assert verdict['identical']  # the random numbers themselves are in the bag
+    assert any('not those of seed 4' in note for note in verdict['notes'])
+
+
+def test_a_task_that_no_longer_parses_is_said(tape, tmp_path):
+    def change(about):
+        about['task'] = about['task'].replace('duration_s', 'duration_in_fortnights')
+
+    with pytest.raises(ReplayError, match=r'(?s)can no longer be used.*duration_in_fortnights'):
+        replayed(keyed(tape, change), tmp_path / 'run.mcap')
+
+
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        (
+            lambda c: c['events'].insert(0, ['explode']),
+            "event 'explode' is unknown to this version",
+        ),
+        (lambda c: c.pop('sequence'), 'not a journal'),
+        (lambda c: c['events'].append(['joints', 1.0]), "event 'joints' of message .* cannot be"),
+        (lambda c: c['events'][0][2].pop('_plans'), 'Planning of another version'),
+        (lambda c: c['events'][0][1].pop('seed'), 'a journal without seed'),
+    ],
+)
+def test_a_journal_that_is_none_is_said(tape, tmp_path, change, words):
+    def edit(content, number):
+        if number == 1:
+            change(content)
+
+    with pytest.raises(ReplayError, match=words):
+        replayed(edited(tape, PLANNER, edit), tmp_path / 'run.mcap')
+
+
+def test_a_prior_travels_with_the_bag(make_tape, tmp_path):
+    entry = '{unit: kg, prior: {distribution: fixed, value: 0.25}}'
+    prior = f'method: none\nsources: []\nparameters: {{block_mass: {entry}}}\n'
+    assert replayed(make_tape('panda_push', 0.3, prior=prior), tmp_path / 'run.mcap')['identical']
+
+
+def test_the_command_ends_with_what_it_found(tape, bag, tmp_path, capsys):
+    assert main(['replay', str(bag), '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['identical']
+
+    def spoil(content, number):
+        if number == 10:
+            content['events'] = [e for e in content['events'] if e[0] != 'command']
+
+    edited(tape, BELIEF, spoil).write(bag)
+    assert main(['replay', str(bag)]) == 1
+    assert 'first_difference' in capsys.readouterr().out
