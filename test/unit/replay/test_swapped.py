@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.replay import observing, replaying, whatif
+from emppi_ros.loop.planning import Planning
+from emppi_ros.replay import memory, observing, replaying, whatif
 from emppi_ros.replay.bag import Bag
 from emppi_ros.replay.journal import BELIEF, PLANNER
 from emppi_ros.tasks.task import load_task, task_text
@@ -76,3 +77,17 @@ def test_a_report_and_a_what_if_end_where_the_task_does(make_swapped, tmp_path, 
     assert summary['notes'] == notes and np.max(record.times) < 0.7
     assert main(['replay', str(bag.path)]) == 0
     assert 'tasks 2' in ' '.join(capsys.readouterr().out.split())
+
+
+def test_a_session_restored_after_a_tuning_grasps_as_its_stage():
+    task = load_task('panda_drawer')
+    grasping = next(i for i, stage in enumerate(task.stages) if stage.grasp)
+    one, other = Planning(task, 0), Planning(task, 0)
+    one.planner._staging._index = grasping  # as if it had come there
+    one.tune(json.dumps(task.data))
+    memory.restore(other, json.loads(json.dumps(memory.dump(one))))
+    other.resume()
+    assert other.planner.stage.name == task.stages[grasping].name and other.tuned == one.tuned
+    active = other.planner.ensemble._world.eq_active
+    assert active[list(task.stages[grasping].grasp)].all()
+    assert np.array_equal(active, one.planner.ensemble._world.eq_active)
