@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test fuzz lint bench paper faults conformance soak clean
+.PHONY: help install demo test fuzz lint bench paper faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff: rules and format"
 	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
+	@echo "make swaps     tasks swapped in motion, and wrong ones refused (SWAPS=100)"
 	@echo "make bench     the planner against bare physics"
 	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
@@ -76,6 +77,11 @@ FAULTS ?= 3000
 faults: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
 	    $(CONFORMANCE)/bin/python -m faultlab.matrix
+
+# swaps in a row, and ten times as many wrong requests; holds each swap to 2 s on a machine at leisure
+SWAPS ?= 100
+swaps: $(STAMP)
+	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py -s
 
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)

@@ -42,6 +42,10 @@ class ArmError(EmppiError):
     """The bridge may not be armed now; the message says why, and what to do first."""
 
 
+class SwapError(EmppiError):
+    """Another task, or another number in it, cannot be taken now; the message says why."""
+
+
 class BeliefError(EmppiError):
     """A belief does not fit the task, or its message is malformed."""
 

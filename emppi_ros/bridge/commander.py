@@ -40,6 +40,7 @@ class Commander:
         self._bridge: Bridge | None = None
         self._stepped_at = -np.inf
         self._enabled_at = -np.inf
+        self._swap_at = np.inf
 
     @property
     def ready(self) -> bool:
@@ -62,6 +63,12 @@ class Commander:
         return self._bridge is None or shaping.is_at_rest(self._robot, self._bridge.command)
 
     @property
+    def still(self) -> bool:
+        """Whether it is at rest: as commanded, and as measured; only if it is ready."""
+        stopped = self.machine.phase not in (Phase.MOVING, Phase.STOPPING)
+        return stopped and bool(np.max(np.abs(self._velocity)) <= _AT_REST)
+
+    @property
     def reason(self) -> str:
         """Why it is not following a plan, in words; '' while it is."""
         now = self.machine
@@ -74,6 +81,8 @@ class Commander:
             return 'not armed'
         if now.paused:
             return 'paused'
+        if now.swapping:
+            return 'at rest for another task'
         if now.phase is Phase.MOVING:
             return ''
         if self._begins or self._stepped_at < self._settled_at:
@@ -87,6 +96,7 @@ class Commander:
             return
         position, velocity = measured.position, measured.velocity
         self._position, self._measured_at = position, measured.time
+        self._velocity = velocity
         if self._bridge is None:
             command = shaping.at_rest(self._robot, position)
             if self._robot.command == 'velocity' and np.max(np.abs(velocity)) > _AT_REST:
@@ -127,6 +137,14 @@ class Commander:
             raise ArmError(self.reason)
         self._change(machine.pause(self.machine, paused))
 
+    def swap(self, now: float, swapping: bool) -> None:
+        """Brake to rest for another task, or go on as before; ArmError if there is no robot."""
+        if self._bridge is None:
+            raise ArmError(self.reason)
+        if swapping != self.machine.swapping:
+            self._swap_at = now
+        self._change(machine.swap(self.machine, swapping))
+
     def trip(self, fault: Fault) -> None:
         """Brake to rest and hold, for a fault that was found elsewhere."""
         if self._bridge is not None:
@@ -150,6 +168,7 @@ class Commander:
         for fault in (self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 self.trip(fault)
+        self._end_swap(now)
         if self._begins:
             self._settled_at, self._begins = now + self._settle, False
         if now < self._settled_at:
@@ -183,6 +202,13 @@ class Commander:
         if timeout == 0.0 or now - self._enabled_at <= timeout:
             return None
         return Fault(faults.ENABLE_LOST, 'the enabling switch (topic emppi/enable) is not held')
+
+    def _end_swap(self, now: float) -> None:
+        """Wait for no task for ever: an arm that was armed is held, for a person to look."""
+        if self.machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
+            text = 'the planner asked for rest to swap tasks, and never said that it was done'
+            self.trip(Fault(faults.SWAP_LOST, text))
+            self._change(machine.swap(self.machine, False))
 
     def _change(self, changed: Machine) -> None:
         """Go over to another state; whoever begins to move starts from where the robot is."""

@@ -11,6 +11,7 @@ STATE_RANGE = 'state-range'  # a joint where this robot's cannot be
 RESIDUAL = 'residual'  # the arm does not move as commanded
 SECOND_PUBLISHER = 'second-publisher'  # somebody else commands the same robot
 EXTERNAL_TORQUE = 'external-torque'  # the arm is pushed, or pushes
+SWAP_LOST = 'swap-lost'  # the planner asked for rest to swap tasks, and never came back
 ENABLE_LOST = 'enable-lost'  # the operator let go of the enabling switch
 ROBOT = 'robot'  # the robot stopped by itself: reflex, user stop, lost connection
 

@@ -29,12 +29,14 @@ class Machine(NamedTuple):
     phase: Phase = Phase.INACTIVE
     armed: bool = False
     paused: bool = False
+    swapping: bool = False  # at rest for the planner, which goes over to another task
     fault: Fault | None = None
 
     @property
     def engaged(self) -> bool:
         """Whether plans are to be followed."""
-        return self.armed and not self.paused and self.fault is None
+        waiting = self.paused or self.swapping or self.fault is not None
+        return self.armed and not waiting
 
 
 def arm(machine: Machine) -> Machine:
@@ -56,6 +58,11 @@ def disarm(machine: Machine) -> Machine:
 def pause(machine: Machine, paused: bool) -> Machine:
     """Return the machine paused, or not; a pause is no disarming, and acknowledges nothing."""
     return machine._replace(paused=paused)
+
+
+def swap(machine: Machine, swapping: bool) -> Machine:
+    """Return the machine that rests for another task, or no longer; a pause stays a pause."""
+    return machine._replace(swapping=swapping)
 
 
 def trip(machine: Machine, fault: Fault) -> Machine:

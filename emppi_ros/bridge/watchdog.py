@@ -54,6 +54,10 @@ class BridgeConfig:
         doc='age of emppi/enable, true while a switch is held, at which to hold; 0: no switch',
     )
 
+    swap_timeout_s: float = positive(
+        15.0, doc='time that another task may take, from the planner asking for rest'
+    )
+
     def __post_init__(self) -> None:
         """Check one against the other."""
         if self.plan_lost_s < self.plan_timeout_s:

@@ -100,10 +100,10 @@ def report(options: argparse.Namespace) -> None:
     if options.video is not None:
         reporting.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
-    task, observer, truth = observing.observe(bag)
+    task, observer, truth, notes = observing.observe(bag)
     summary, record = observer.summarize(observing.true_values(task, truth))
-    if bag.cut:
-        print(f'note: {bag.cut}', file=sys.stderr)
+    for note in notes:
+        print(f'note: {note}', file=sys.stderr)
     folder = options.out or options.bag.parent / f'{options.bag.stem}_report'
     reporting.write_plots(task, record, summary, folder)
     if options.video is not None:

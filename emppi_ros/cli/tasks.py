@@ -3,14 +3,10 @@
 import argparse
 from typing import Any
 
-import mujoco
-import numpy as np
-
 from emppi_ros import config, paths
-from emppi_ros.belief import prior
 from emppi_ros.cli import output
-from emppi_ros.errors import ConfigError
-from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.tasks.checking import check, start_cost
+from emppi_ros.tasks.task import load_task
 
 
 def add_commands(commands: Any) -> None:  # argparse hides this type
@@ -22,15 +18,15 @@ def add_commands(commands: Any) -> None:  # argparse hides this type
     )
     listing.add_argument('--json', action='store_true', help='print one JSON object')
     listing.set_defaults(execute=list_tasks)
-    check = commands.add_parser(
+    checking = commands.add_parser(
         'check',
         help='validate a task file',
         description='Load a task with its scene and robot, find every name in it, and say what '
         'was found. Exit status 2, with the key, the reason and what is allowed, if it is wrong.',
     )
-    check.add_argument('task', metavar='FILE.yaml', help='a YAML file, or the name of a task')
-    check.add_argument('--json', action='store_true', help='print one JSON object')
-    check.set_defaults(execute=check_task)
+    checking.add_argument('task', metavar='FILE.yaml', help='a YAML file, or the name of a task')
+    checking.add_argument('--json', action='store_true', help='print one JSON object')
+    checking.set_defaults(execute=check_task)
 
 
 def list_tasks(options: argparse.Namespace) -> None:
@@ -50,8 +46,7 @@ def list_tasks(options: argparse.Namespace) -> None:
 def check_task(options: argparse.Namespace) -> None:
     """Load a task, draw from its priors, evaluate its cost at the start; print what was found."""
     task = load_task(options.task)
-    for group in (task.priors, task.truth):
-        prior.sample(task.parameters, group, 2, np.random.default_rng(0))
+    check(task)
     terms = start_cost(task)
     planner = task.planner
     summary = {
@@ -78,16 +73,3 @@ def check_task(options: argparse.Namespace) -> None:
         return
     output.show(summary, as_json=False)
     print('ok')
-
-
-def start_cost(task: Task) -> dict[str, float]:
-    """Return norm(residual) of each cost term where the task begins; all must be finite."""
-    data = mujoco.MjData(task.model)
-    data.qpos[:], data.qvel[:] = task.start()
-    mujoco.mj_forward(task.model, data)
-    cost = task.stages[0].cost
-    values = cost.values({name: getattr(data, name) for name in cost.record})
-    for name, value in values.items():
-        if not np.isfinite(value):
-            raise ConfigError(f'{task.where}: cost: {name}: is {value} where the task begins')
-    return {name: float(value) for name, value in values.items()}

@@ -47,6 +47,10 @@ class Filter:
         self._last: tuple[float, State] | None = None
         self.reset()
 
+    def tune(self, task: Task) -> None:
+        """Go on with a task that differs in numbers alone; what was learned is kept."""
+        self._task, self._config = task, task.belief
+
     def reset(self) -> None:
         """Forget all that was learned: particles from the prior again."""
         theta = self._task.prior.sample(self._config.particles, self._rng)

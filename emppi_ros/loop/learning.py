@@ -2,14 +2,14 @@
 What the node `belief` does with all that it hears, without ROS and clocks.
 
 It learns at every tracked pose, or, where nothing is tracked, from joint states every
-`interval_s`; always once joint states and applied commands up to that time are there. Whoever
-is told the same in the same order, from the same seed, believes the same bit for bit.
+`interval_s`; always once joint states and applied commands up to that time are there, and from
+one moment at a time: a belief that is behind still hears of stages and tasks. Whoever is told
+the same in the same order, from the same seed, believes the same bit for bit.
 """
 
 from collections import Counter, deque
 from typing import NamedTuple
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +17,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError
 from emppi_ros.loop.filter import Filter
 from emppi_ros.model.ensemble import State
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Moment, jumped
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
@@ -25,7 +25,6 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 NUMBER = 2  # of the belief's random numbers, beside the seed
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
-_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
 
 
 class Waiting(NamedTuple):
@@ -77,8 +76,14 @@ class Learning(Measurements):
             self._stage = name
             self.filter.hold(self._stages[name].grasp)
 
+    def tune(self, text: str) -> None:
+        """Learn by other variances from the next moment on; what was learned is kept."""
+        super().tune(text)
+        self.filter.tune(self.task)
+
     def resume(self) -> None:
         """Go on from what is remembered, which was another's."""
+        super().resume()
         self.stage(self._stage)
 
     def reset(self) -> None:
@@ -90,28 +95,33 @@ class Learning(Measurements):
         """Say what is believed, learned or not."""
         return Said(stamp, self.filter.belief, self.ess)
 
+    @property
+    def ready(self) -> bool:
+        """Whether there is a moment to learn from, or to give up, now."""
+        return bool(self._waiting) and (
+            self._waiting[0].stamp <= self._known
+            or self._waiting[-1].stamp - self._waiting[0].stamp >= _LONGEST_WAIT_S
+        )
+
     def learn(self) -> list[Said]:
-        """Learn from every moment up to which all is known; return each belief on the way."""
+        """Learn from the next moment up to which all is known; return the belief, if updated."""
         stamp = self.estimator.joints_stamp
         due = self._learned_at + self.task.belief.interval_s - 1e-9
         if not self.task.tracked and stamp >= due and not self._waiting:
             self._waiting.append(Waiting(stamp, '', None))
-        return self._catch_up()
+        if not self.ready:
+            return []
+        waiting = self._waiting.popleft()
+        if waiting.stamp > self._known:
+            self.counts['skipped'] += 1
+            self.error = 'no joint states or applied commands to learn with'
+            return []
+        return [self.say(waiting.stamp)] if self._learn(waiting) else []
 
-    def _catch_up(self) -> list[Said]:
-        said = []
-        while self._waiting:
-            known = min(self.estimator.joints_stamp, self.applied.last_stamp)
-            stamp = self._waiting[0].stamp
-            if stamp > known and self._waiting[-1].stamp - stamp < _LONGEST_WAIT_S:
-                break
-            waiting = self._waiting.popleft()
-            if stamp > known:
-                self.counts['skipped'] += 1
-                self.error = 'no joint states or applied commands to learn with'
-            elif self._learn(waiting):
-                said.append(self.say(waiting.stamp))
-        return said
+    @property
+    def _known(self) -> float:
+        """Until when joint states and applied commands are there."""
+        return min(self.estimator.joints_stamp, self.applied.last_stamp)
 
     def _learn(self, waiting: Waiting) -> bool:
         """Return whether the belief was updated."""
@@ -130,7 +140,8 @@ class Learning(Measurements):
 
     def _observe(self, stamp: float, moment: Moment) -> bool:
         last, self._last = self._last, (stamp, moment.estimated)
-        if last is not None and self._jumped(stamp - last[0], last[1], moment.estimated):
+        model, state = self.task.model, moment.estimated
+        if last is not None and jumped(model, stamp - last[0], last[1], state):
             self.counts['jumps'] += 1
             self.filter.restart()
         update = self.filter.observe(stamp, moment, self.applied.hold)
@@ -140,10 +151,3 @@ class Learning(Measurements):
         self.counts.update(updates=1, resampled=update.resampled, reinjected=update.reinjected)
         self.ess, self.ess_min = update.ess, min(update.ess, self.ess_min)
         return True
-
-    def _jumped(self, elapsed: float, before: State, after: State) -> bool:
-        """Return whether something was put elsewhere, as by `simulator/reset`."""
-        moved = np.empty(self.task.model.nv)
-        mujoco.mj_differentiatePos(self.task.model, moved, 1.0, before.qpos, after.qpos)
-        explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
-        return bool(np.any(np.abs(moved) > explained + _JUMP))

@@ -63,6 +63,15 @@ class Planner:
         """Start the next plan from rest, as after a pause."""
         self._controls = None
 
+    def tune(self, task: Task) -> None:
+        """Go on with a task that differs in numbers alone; plan, models and stage are kept."""
+        counts = {'models': self.settings.models, 'rollouts': self.settings.rollouts}
+        self.task, self.config = task, task.planner
+        self.settings = dataclasses.replace(task.planner, **counts)
+        self._staging.tune(task)
+        self.stage = self._staging.stage
+        self.ensemble.hold(self.stage.grasp)  # which a planner that was restored did not yet
+
     def warm_up(self) -> None:
         """Roll out once for nothing: the first cycle is then as quick as the others."""
         config = self.settings

@@ -37,10 +37,16 @@ class Planning(Measurements):
     def believe(self, theta: Array, log_weights: Array) -> None:
         """Plan with this belief, (M, P) and (M,), from now on."""
         self._belief = Belief(theta, log_weights)
-        self.resume()
+        self.planner.believe(self._belief)
+
+    def tune(self, text: str) -> None:
+        """Plan by other numbers from the next cycle on; plan, belief and stage are kept."""
+        super().tune(text)
+        self.planner.tune(self.task)
 
     def resume(self) -> None:
         """Go on from what is remembered, which was another's."""
+        super().resume()
         if self._belief is not None:
             self.planner.believe(self._belief)
 

@@ -6,9 +6,13 @@ It learns at every tracked pose, or, where nothing is tracked, from joint states
 it believes it says again every quarter of a second, even if it learned nothing.
 """
 
+from collections import deque
+from collections.abc import Mapping
+import json
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import PointCloud2
@@ -27,6 +31,7 @@ from emppi_ros.replay import journal
 from emppi_ros.replay.about import describe
 from emppi_ros.replay.journal import Journal
 from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.task import Task
 
 _POLL_S = 0.01
 _REPEAT_S = 0.25  # who says nothing for longer than the planner waits is dead to it
@@ -41,6 +46,7 @@ class BeliefNode(FollowingNode):
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # between learning and a reset
         self._settings = declare_all(self, Believing)
+        self._journaling = JournalTopic(self, journal.BELIEF)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
 
     def setup(self) -> None:
@@ -54,48 +60,65 @@ class BeliefNode(FollowingNode):
         self._journal = Journal(
             self.session, describe(self.task, self.follow.text, seed, self._prior_text())
         )
+        self._todo: deque[tuple[str, str]] = deque()  # a lock might be had too late
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._journaling = JournalTopic(self, journal.BELIEF, self._journal)
+        self._journaling.follow(self._journal)
         self._inputs = Inputs(self, self.task, self._journal)
         self._stage = StageTopic(self, self.task, self._enter)
 
     def start(self) -> None:
         """Learn from now on."""
         self._inputs.clear()
+        self._learning = True
+        self._journaling.begin(time.monotonic())
         self._say()
         self.loop = Loop('learning', _POLL_S, self._work)
+
+    def stop(self) -> None:
+        """Learn no more, not even from what has arrived."""
+        self._learning = False
+        super().stop()
 
     def teardown(self) -> None:
         """Forget the task."""
         self._inputs.close()
         self._stage.close()
-        self._journaling.close()
         self.destroy_publisher(self._publisher)
         super().teardown()
+
+    def try_task(self, text: str) -> Task:
+        """Return the task in a YAML text, which the prior that this node was given must fit."""
+        task = super().try_task(text)
+        if self._settings.prior:
+            task.with_prior(self._settings.prior)
+        return task
+
+    def tune_task(self, data: Mapping[str, Any]) -> None:
+        """Learn by other variances from the next measurement on; what was learned is kept."""
+        self.task = self.task.tuned(data)
+        self._todo.append(('tune', json.dumps(data)))
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
         session, counts = self.session, self.session.counts
-        belief = session.filter.belief
-        mean = weights.mean(belief.log_weights, belief.theta)
-        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
-        now = self.now()
+        theta, log_weights = session.filter.belief
+        mean = weights.mean(log_weights, theta)
+        sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
         values: dict[str, object] = {
             'updates': counts['updates'],
             'ess': session.ess,
             'ess_min': session.ess_min,
-            'entropy_nats': weights.entropy(belief.log_weights),
+            'entropy_nats': weights.entropy(log_weights),
             'resampled': counts['resampled'],
             'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
             'out_of_prior': ', '.join(self._outside(mean)),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
-            **{f'age_s {k}': v for k, v in self._inputs.ages(now).items()},
+            **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
         for i, parameter in enumerate(self.task.parameters):
-            values[f'mean {parameter.name}'] = float(mean[i])
-            values[f'sd {parameter.name}'] = float(sd[i])
+            values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
         problems = [*filter(None, [self.follow.changed, session.error])]
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
@@ -103,8 +126,7 @@ class BeliefNode(FollowingNode):
     def _outside(self, mean: np.ndarray) -> list[str]:
         """Return the parameters whose mean the prior holds for next to impossible."""
         low, high = self.task.prior.range
-        outside = (mean < low) | (mean > high)
-        return [p.name for p, out in zip(self.task.parameters, outside, strict=True) if out]
+        return [self.task.parameters[i].name for i in np.flatnonzero((mean < low) | (mean > high))]
 
     def _prior_text(self) -> str:
         if not self._settings.prior:
@@ -112,17 +134,14 @@ class BeliefNode(FollowingNode):
         return paths.find_config('priors', self._settings.prior).read_text(encoding='utf-8')
 
     def _enter(self, stage: BoundStage) -> None:
-        with self._lock:
-            self._journal.tell('stage', stage.name)
+        self._todo.append(('stage', stage.name))
 
     def _work(self, moment: float) -> None:
         """Take what has arrived, and learn from every moment up to which all is known."""
         with self._lock:
             self._journaling.begin(moment)
             self._inputs.poll()
-            learned = self._journal.tell('learn')
-            for said in learned:
-                self._publish(said)
+            learned = self._catch_up()
             if self.session.error and self.session.counts['updates']:  # at first poses are old
                 self.get_logger().warning(
                     f'not learned: {self.session.error}', throttle_duration_sec=2.0
@@ -131,6 +150,19 @@ class BeliefNode(FollowingNode):
                 self._say()
             if learned or repeat or self._journal.waiting >= _MOST_EVENTS:
                 self._journaling.send()
+
+    def _catch_up(self) -> int:
+        """Learn from one moment after the other, unless we are stopped; return how often."""
+        count = 0
+        while self._learning:
+            while self._todo:
+                self._journal.tell(*self._todo.popleft())
+            for said in self._journal.tell('learn'):
+                self._publish(said)
+                count += 1
+            if not self.session.ready:
+                break
+        return count
 
     def _say(self) -> None:
         self._publish(self._journal.tell('say', self.now()))

@@ -6,7 +6,6 @@ never before it has seen the robot's joint states. All its ages are measured by 
 never jumps. After a fault it holds, until the operator disarms it: that acknowledges the fault.
 """
 
-from dataclasses import dataclass
 import sys
 
 from std_msgs.msg import Bool
@@ -17,29 +16,20 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.machine import Phase
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.watchdog import BridgeConfig
-from emppi_ros.config import key
 from emppi_ros.errors import ArmError, ConfigError, EmppiError, unknown
-from emppi_ros.nodes import process
+from emppi_ros.nodes import process, resting
 from emppi_ros.nodes.backends import BACKENDS, connect
 from emppi_ros.nodes.commanding import Commanding
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Report
-from emppi_ros.nodes.following import FollowingNode
+from emppi_ros.nodes.following import TOPIC, FollowingNode
 from emppi_ros.nodes.parameters import declare_all
 from emppi_ros.nodes.surroundings import Surroundings
+from emppi_ros.nodes.way import Way, check_timeouts
+from emppi_ros.tasks import live
 
 _LOOK_S = 0.05  # between two looks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
 _WATCH_S = 0.2  # between two looks at the graph
-_LONGEST = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}  # on hardware
-
-
-@dataclass(frozen=True)
-class Way:
-    """Parameters that say how the bridge talks to the robot."""
-
-    backend: str = key('', doc="way to the robot; the robot's own if empty")
-    hardware: bool = key(False, doc='whether a real robot moves')
-    forward_on_hardware: bool = key(False, doc='let backend forward drive hardware, nonetheless')
 
 
 class BridgeNode(FollowingNode):
@@ -54,7 +44,7 @@ class BridgeNode(FollowingNode):
         if self._way.backend and self._way.backend not in BACKENDS:
             raise ConfigError(unknown('backend', self._way.backend, BACKENDS))
         if self._way.hardware:
-            _check_timeouts(self._config)
+            check_timeouts(self._config)
         self.commanding: Commanding | None = None  # while the node is configured
         self.surroundings: Surroundings | None = None
         self._custom_limits: tuple[str, ...] = ()
@@ -62,6 +52,7 @@ class BridgeNode(FollowingNode):
         self._rejected = 0  # plans, of which was told
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
+        resting.serve(self, lambda: self.commanding)
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
         self.create_timer(_LOOK_S, self._tell)
@@ -100,6 +91,14 @@ class BridgeNode(FollowingNode):
         self.commanding = self.surroundings = None
         super().teardown()
 
+    def try_task(self, text: str) -> None:
+        """Raise unless a task's YAML is for our robot: nothing else of it concerns us."""
+        if self.commanding is not None:
+            live.check_robot(text, TOPIC, self.commanding.robot)
+
+    def swap_task(self) -> None:
+        """Go on commanding: it is the same robot."""
+
     def report(self) -> Report:
         """Return what the bridge is doing, and why."""
         work = self.commanding
@@ -110,6 +109,7 @@ class BridgeNode(FollowingNode):
             'reason': self._reason(),
             'armed': state.armed,
             'paused': state.paused,
+            'swapping': state.swapping,
             'period_ms_p50': work.periods.quantile_ms(0.5),
             'period_ms_p99': work.periods.quantile_ms(0.99),
             'latency_ms_p50': work.latencies.quantile_ms(0.5),
@@ -196,13 +196,6 @@ class BridgeNode(FollowingNode):
     def _enable(self, message: Bool) -> None:
         if self.commanding is not None:
             self.commanding.enable(message.data)
-
-
-def _check_timeouts(config: BridgeConfig) -> None:
-    """Raise ConfigError if a real robot would go on for too long without plans or measurements."""
-    for name, longest in _LONGEST.items():
-        if (found := getattr(config, name)) > longest:
-            raise ConfigError(f'{name}: {found:g} s; on hardware at most {longest:g} s')
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ class Commanding:
     ) -> None:
         """Subscribe and advertise."""
         self._node, self._task, self.backend = node, task, backend
+        self.robot = task.robot
         self._config, self._doubts = config, doubts
         self.lock = threading.RLock()  # between commanding and the services
         self.commander: Commander | None = None  # from `start` to `stop`
@@ -69,7 +70,7 @@ class Commanding:
         """Command from now on, from what is measured now on."""
         for topic in filter(None, (self._plans, self._joints)):
             topic.drop()
-        robot = self._task.robot
+        robot = self.robot
         way = self.backend
         self.commander = Commander(self._config, robot, way.delay_s, self._doubts, way.settle_s)
         self._loop = Loop('commanding', self._period, self._tick)
@@ -187,12 +188,12 @@ class Commanding:
             commander.follow(now, applied)
         # both clocks read together: between two readings the process may be interrupted
         stamp = self._stamps.at(now, moving=False)
-        self._applied.publish(convert.write_applied(self._task.robot, stamp, applied))
+        self._applied.publish(convert.write_applied(self.robot, stamp, applied))
 
     def _take_joints(self, message: JointState, sent: float) -> None:
         rows = self._task.commanded_rows
         try:
-            stamp, position, velocity = convert.read_joints(self._task.robot, message)
+            stamp, position, velocity = convert.read_joints(self.robot, message)
         except EmppiError as error:  # not used: the age of the last good one grows until we brake
             self.input_error = str(error)
             return
@@ -202,7 +203,7 @@ class Commanding:
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_measured(self, measured: Measured) -> None:
-        robot, rows = self._task.robot, self._task.commanded_rows
+        robot, rows = self.robot, self._task.commanded_rows
         stamp, position, velocity, _ = measured
         self._sent = stamp
         now = time.monotonic()
@@ -212,7 +213,7 @@ class Commanding:
     def _take_plan(self, message: JointTrajectory) -> None:
         now = self._node.get_clock().now().nanoseconds * 1e-9
         try:
-            plan = convert.read_plan(self._task.robot, message, now)
+            plan = convert.read_plan(self.robot, message, now)
         except EmppiError as error:
             self.rejected, self.rejection = self.rejected + 1, str(error)
             return

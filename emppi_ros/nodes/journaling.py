@@ -12,12 +12,16 @@ from emppi_ros.replay.journal import Journal
 
 
 class JournalTopic:
-    """Publishes a journal."""
+    """Publishes the journal of a node's session, and after a swap of tasks that of the next."""
 
-    def __init__(self, node: Node, topic: str, journal: Journal) -> None:
-        """Make the publisher."""
-        self._node, self._journal = node, journal
+    def __init__(self, node: Node, topic: str) -> None:
+        """Make the publisher, once: a recorder that had to find another would miss a beginning."""
         self._publisher = node.create_publisher(String, topic, qos.DEFAULT)
+        self._journal: Journal | None = None
+
+    def follow(self, journal: Journal) -> None:
+        """Publish this journal from now on."""
+        self._journal = journal
 
     def begin(self, now: float) -> None:
         """Begin a cycle, at a time of any clock [s]."""
@@ -28,7 +32,3 @@ class JournalTopic:
         text = self._journal.take()
         if text:
             self._publisher.publish(String(data=text))
-
-    def close(self) -> None:
-        """Say no more."""
-        self._node.destroy_publisher(self._publisher)

@@ -36,7 +36,8 @@ class ManagedNode(LifecycleNode):
 
     def stop(self) -> None:
         """Stop working."""
-        self.loop.stop()
+        if self.loop is not None:
+            self.loop.stop()
         self.loop = None
 
     def teardown(self) -> None:

@@ -41,7 +41,7 @@ class MarkersNode(FollowingNode):
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('markers', **kwargs)
-        self._parameters = declare_all(self, MarkersParameters)
+        self._settings = declare_all(self, MarkersParameters)
 
     def setup(self) -> None:
         """Take the task."""
@@ -49,7 +49,7 @@ class MarkersNode(FollowingNode):
         self._layers = Layers(self.task)
         self._ears: Ears | None = None
         # a picture that nobody renews says what is no longer so
-        self._lifetime = convert.to_duration(max(1.0, 5.0 / self._parameters.rate_hz))
+        self._lifetime = convert.to_duration(max(1.0, 5.0 / self._settings.rate_hz))
         self._error, self._drawn, self._times = '', 0, Durations()
         draw: dict[str, tuple[type, Callable[[Seen], object]]] = {
             BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._layers.belief)),
@@ -65,7 +65,7 @@ class MarkersNode(FollowingNode):
 
     def start(self) -> None:
         """Look whether somebody looks, from now on."""
-        self.loop = Loop('drawing', 1.0 / self._parameters.rate_hz, self._work)
+        self.loop = Loop('drawing', 1.0 / self._settings.rate_hz, self._work)
 
     def stop(self) -> None:
         """Draw no more."""

@@ -49,3 +49,13 @@ class Believing(Seeded):
     """Parameters of the node that believes."""
 
     prior: str = config.key('', doc="file in config/priors, or a path; the task's own if empty")
+
+
+@dataclasses.dataclass(frozen=True)
+class Planning(Seeded):
+    """Parameters of the node that plans."""
+
+    task: str = config.key('panda_push', doc='name or path of the task')
+    robot: str = config.key('', doc="robot in place of the task's own")
+    input_timeout_s: float = config.positive(0.25, 'no plan from older measurements')
+    belief_timeout_s: float = config.positive(1.0, 'nor from a belief not said for so long')

@@ -5,49 +5,52 @@ Its stamps are the clock's time at the start plus simulated time, which follows 
 clock; what it cannot catch up with is counted as lost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 import math
 import sys
 import threading
 import time
+from typing import Any
 
-from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.errors import EmppiError, ParameterError
+from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import convert, process, qos
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.following import TOPIC, StageTopic, TaskTopic
+from emppi_ros.nodes.following import TOPIC, StageTopic, TaskFollower, TaskTopic
+from emppi_ros.nodes.given import named_values
 from emppi_ros.nodes.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.polling import Loop, PolledSubscription
+from emppi_ros.nodes.sensors import Sensors
 from emppi_ros.sim.follower import Follower
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.tasks import live
+from emppi_ros.tasks.robot import Robot
 from emppi_ros.tasks.stages import BoundStage
-from emppi_ros.tasks.task import Task
+from emppi_ros.tasks.task import Task, parse_task
 
 _CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
 
 
-class SimulatorNode(Node):
+class SimulatorNode(Node, TaskFollower):
     """Steps the physics, publishes measurements, takes commands."""
 
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('simulator', **kwargs)
         self._seed = declare_all(self, Seeded).seed
-        self._truth = _named_values(
+        self._truth = named_values(
             declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
         )
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
         self._problem, self._rejected, self._lost_s = '', 0, 0.0
-        self._follow = TaskTopic(self, self._begin)
+        self._follow = TaskTopic(self, self)
         self.diagnostics = Diagnostics(self, self.report)
         self.create_service(Trigger, 'simulator/reset', self._reset)
 
@@ -76,34 +79,57 @@ class SimulatorNode(Node):
         if self.loop is not None:
             self.loop.stop()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Start with the first task."""
+        if not self._follow.ready:
+            return
         try:
-            self._start(self._follow.take())
+            task = self._follow.take()
+            robot = self._make(task)
         except EmppiError as error:
             self._problem = str(error)
             self._follow.release()
             self.get_logger().error(self._problem)
+            return
+        self._open(task.robot)
+        self._start(task, robot)
 
-    def _start(self, task: Task) -> None:
-        truth = draw_truth(task, self._seed, self._truth)
-        robot = SimulatedRobot(task, truth, self._seed)
-        names = [parameter.name for parameter in task.parameters]
-        self._true = dict(zip(names, truth.tolist(), strict=True))
-        topic = task.robot.topics.joint_states
-        self._joints = self.create_publisher(JointState, topic, qos.SENSOR)
-        self._poses = {
-            name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.SENSOR)
-            for name in task.tracked
-        }
-        ways = [(Float64MultiArray, command_topic(task.robot), self._command)]
-        if task.robot.command == 'velocity' and 'trajectory' in task.robot.topics.commands:
-            topic = command_topic(task.robot, 'trajectory')
+    def try_task(self, text: str) -> Task:
+        """Return the task in a YAML text: for our robot, and for the truth that was given."""
+        task = parse_task(text, TOPIC)
+        live.compare(task.robot, self._task.robot)
+        self._make(task)
+        return task
+
+    def swap_task(self) -> None:
+        """Put the robot, where it stands, into the scene of the task that has arrived."""
+        task = self._follow.take()
+        robot = self._make(task)
+        self.loop.stop()
+        self._stage.close()
+        robot.take_over(self._robot)
+        self._start(task, robot)
+
+    def _make(self, task: Task) -> SimulatedRobot:
+        return SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
+
+    def _open(self, robot: Robot) -> None:
+        """Make what the robot says and hears, whatever its task: a bridge misses nothing."""
+        self._sensors = Sensors(self, robot)
+        ways = [(Float64MultiArray, command_topic(robot), self._command)]
+        if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
+            topic = command_topic(robot, 'trajectory')
             ways.append((JointTrajectory, topic, self._take_trajectory))
         self._commands = [PolledSubscription(self, *w, qos.DEFAULT, timed=True) for w in ways]
-        self._follower: Follower | None = None  # while trajectories command
+
+    def _start(self, task: Task, robot: SimulatedRobot) -> None:
         settings = task.simulation
+        self._sensors.track(task.tracked)
+        self._follower: Follower | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
+        names = [parameter.name for parameter in task.parameters]
+        self._true = dict(zip(names, robot.truth.tolist(), strict=True))
         self._stage = StageTopic(self, task, self._hold)
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
@@ -139,32 +165,19 @@ class SimulatorNode(Node):
             self._robot.step()
             self._done += 1
             if self._done % self._every == 0:
-                self._measure()
-
-    def _measure(self) -> None:
-        robot = self._task.robot
-        stamp, position, velocity = self._robot.read_joints()
-        self._joints.publish(convert.write_joints(robot, self._epoch + stamp, position, velocity))
-        for reading in self._robot.read_poses():
-            self._poses[reading.name].publish(
-                convert.write_pose(robot, self._epoch + reading.stamp, reading.pose)
-            )
+                self._sensors.publish(self._robot, self._epoch)
 
     def _command(self, message: Float64MultiArray, sent: float) -> None:
-        try:
-            command = convert.read_command(self._task.robot, message)
-        except EmppiError as error:
-            self._reject(error)
+        command = self._read(convert.read_command, message)
+        if command is None:
             return
         self._advance(sent - self._epoch)  # the one before was in force until this was sent
         self._follower = None
         self._robot.command(command)
 
     def _take_trajectory(self, message: JointTrajectory, sent: float) -> None:
-        try:
-            trajectory = convert.read_trajectory(self._task.robot, message)
-        except EmppiError as error:
-            self._reject(error)
+        trajectory = self._read(convert.read_trajectory, message)
+        if trajectory is None:
             return
         self._advance(sent - self._epoch)
         if self._follower is None:
@@ -173,9 +186,13 @@ class SimulatorNode(Node):
         start = stamp - self._epoch if stamp else None
         self._follower.accept(trajectory, self._robot.time, start)
 
-    def _reject(self, error: EmppiError) -> None:
-        self._rejected += 1
-        self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
+    def _read(self, read: Callable[[Robot, object], Any], message: object) -> Any:
+        try:
+            return read(self._task.robot, message)
+        except EmppiError as error:
+            self._rejected += 1
+            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
+            return None
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self._robot is not None
@@ -188,20 +205,6 @@ class SimulatorNode(Node):
             self._rebase()
         response.message = 'robot and objects are back at the start'
         return response
-
-
-def _named_values(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return {name: value} of texts like `block_mass=0.3`; empty texts count for nothing."""
-    values = {}
-    for text in filter(None, texts):
-        name, equals, value = text.partition('=')
-        try:
-            values[name.strip()] = float(value)
-        except ValueError:
-            equals = ''
-        if not equals:
-            raise ParameterError(f'truth: found {text!r}, expected name=value such as mass=0.3')
-    return values
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ Array = npt.NDArray[np.float64]
 class Comparison:
     """Compares tables (rows, columns) of float64 by their stamps [ns]."""
 
-    def __init__(self, what: str, row: str, columns: Sequence[str]) -> None:
-        """Name what is compared (a plan), a row of it (point) and its columns, for reports."""
-        self._what, self._row, self._columns = what, row, list(columns)
+    def __init__(self, what: str, row: str) -> None:
+        """Name what is compared (a plan) and a row of it (point), for reports."""
+        self._what, self._row = what, row
         self._recorded: dict[int, deque[Array]] = defaultdict(deque)
         self.recorded = self.replayed = self.identical = self.absent = 0
         self.first = ''  # where they first part, in words
@@ -27,8 +27,8 @@ class Comparison:
         self._recorded[stamp_ns].append(table)
         self.recorded += 1
 
-    def replay(self, stamp_ns: int, table: Array) -> None:
-        """Take what the replay said; everything recorded was taken before."""
+    def replay(self, stamp_ns: int, table: Array, columns: Sequence[str]) -> None:
+        """Take what the replay said, with its columns' names; all recorded was taken before."""
         low, high = self._span or (stamp_ns, stamp_ns)
         self._span = min(low, stamp_ns), max(high, stamp_ns)
         self.replayed += 1
@@ -39,7 +39,7 @@ class Comparison:
         if recorded.shape == table.shape and recorded.tobytes() == table.tobytes():
             self.identical += 1
         elif not self.first:
-            self.first = self._part(stamp_ns, recorded, table)
+            self.first = self._part(stamp_ns, recorded, table, columns)
 
     @property
     def different(self) -> int:
@@ -58,7 +58,7 @@ class Comparison:
         left = sum(map(len, self._recorded.values()))
         return left - len(self.unexplained)
 
-    def _part(self, stamp_ns: int, recorded: Array, table: Array) -> str:
+    def _part(self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]) -> str:
         """Return in words where two tables differ first."""
         seconds = (stamp_ns - self._origin) * 1e-9
         when = f'{self._what} {self.replayed} of the replay, {seconds:.3f} s after the first'
@@ -68,7 +68,7 @@ class Comparison:
         row, column = (int(i[0]) for i in np.nonzero(bits))
         a, b = float(recorded[row, column]), float(table[row, column])
         return (
-            f'{when}: {self._row} {row}, {self._columns[column]}: recorded {a!r}, replayed {b!r} '
+            f'{when}: {self._row} {row}, {columns[column]}: recorded {a!r}, replayed {b!r} '
             f'({int(bits.sum())} of {bits.size} values differ, by at most '
             f'{float(np.max(np.abs(recorded - table))):.3g})'
         )

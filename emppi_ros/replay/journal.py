@@ -8,7 +8,8 @@ is one JSON object::
     {"sequence": 7, "events": [["joints", 12.004, <array>, <array>], ["plan", 12.05]]}
 
 An event is a method of the session and what it was called with. The event `key` stands for no
-call: it holds the session's whole memory, for those who begin to listen in the middle.
+call: it holds the session's whole memory, for those who begin to listen in the middle. Another
+task is another session, with a journal that begins again at 0.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,8 @@ from emppi_ros.replay import memory
 PLANNER, BELIEF = 'emppi/planner/journal', 'emppi/belief/journal'
 KEY = 'key'
 EVENTS = {
-    PLANNER: {'joints', 'command', 'pose', 'clear', 'believe', 'forget', 'plan'},
-    BELIEF: {'joints', 'command', 'pose', 'clear', 'stage', 'reset', 'say', 'learn'},
+    PLANNER: {'joints', 'command', 'pose', 'clear', 'tune', 'believe', 'forget', 'plan'},
+    BELIEF: {'joints', 'command', 'pose', 'clear', 'tune', 'stage', 'reset', 'say', 'learn'},
 }
 _KEY_PERIOD_S = 10.0  # whoever missed something goes on after it
 

@@ -14,6 +14,7 @@ from emppi_ros.replay.messages import NANO, read_cloud, stamp_ns
 from emppi_ros.report.observer import Observer
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks import tuning
 from emppi_ros.tasks.joints import select_joints
 from emppi_ros.tasks.task import Task, parse_task
 
@@ -28,6 +29,7 @@ class Observed(NamedTuple):
     task: Task
     observer: Observer
     truth: dict[str, float]  # true parameters, where a simulator tells them
+    notes: list[str]  # what of the bag it leaves out, in words
 
 
 def observe(bag: Bag) -> Observed:
@@ -35,10 +37,13 @@ def observe(bag: Bag) -> Observed:
     Return what a bag shows.
 
     Time counts from when the bridge was first armed; where nothing says so, from the first
-    joint state.
+    joint state. Where the bag goes over to another task it ends.
     """
-    text, started, truth = None, None, {}
+    text, started, truth, end = None, None, {}, None
     for heard in bag.messages({_TASK, _DIAGNOSTICS}):
+        if heard.topic == _TASK and text is not None and not _goes_on(text, heard.data.data):
+            end = heard.time_ns
+            break
         if heard.topic == _TASK:
             text = heard.data.data
             continue
@@ -54,13 +59,27 @@ def observe(bag: Bag) -> Observed:
         task = parse_task(text, 'task')
     except EmppiError as error:
         raise ReplayError(f'{bag.path}: the task in it can no longer be used: {error}') from None
-    observer = _Ear(task, bag, started).hear()
+    observer = _Ear(task, bag, started).hear(end)
     if not observer.rows['times']:
         raise ReplayError(
             f'{bag.path}: nothing to report: no joint states'
             + ''.join(f', or no tracking/{name}' for name in task.tracked)
         )
-    return Observed(task, observer, truth)
+    notes = [bag.cut] if bag.cut else []
+    if end is not None:
+        seconds = (end - bag.span_ns[0]) * 1e-9
+        notes.append(f'after {seconds:.2f} s it goes over to another task: shown is {task.name}')
+    return Observed(task, observer, truth, notes)
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Return whether a task stays the same, but for numbers that were tuned."""
+    if before == after:
+        return True
+    try:
+        return tuning.is_tuned(parse_task(before).data, parse_task(after).data)
+    except EmppiError:
+        return False
 
 
 def true_values(task: Task, truth: Mapping[str, float]) -> Array:
@@ -91,9 +110,11 @@ class _Ear:
             _DIAGNOSTICS: self._take_diagnostics,
         }
 
-    def hear(self) -> Observer:
-        """Hear all of it."""
+    def hear(self, end: int | None) -> Observer:
+        """Hear all of it, or what was recorded before `end` [ns]."""
         for heard in self._bag.messages(self._takes):
+            if end is not None and heard.time_ns >= end:
+                continue  # to the bag's end: it may be cut
             try:
                 self._takes[heard.topic](heard)
             except EmppiError:  # as the nodes did: they say why in their diagnostics

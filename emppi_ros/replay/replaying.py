@@ -68,6 +68,18 @@ def first_about(tape: Tape, topic: str, where: str) -> Mapping[str, Any]:
     )
 
 
+def first_task(tape: Tape, topic: str) -> list[str]:
+    """Return the messages of a node's journal until it went over to another task."""
+    texts, first = tape.journals[topic], None
+    for i, text in enumerate(texts):
+        for event in journal.read(topic, text)[1]:
+            if event[0] == KEY:
+                first = first or event[1]
+                if event[1].get('task') != first.get('task'):
+                    return texts[:i]
+    return texts
+
+
 def task_of(tape: Tape, where: str) -> Task:
     """Return the task of a recorded run."""
     topic = BELIEF if tape.journals[BELIEF] else PLANNER
@@ -99,10 +111,13 @@ def replay(
                 yield text
 
         for said in rerun.outputs(counted()):
+            task = rerun.session.task
             if isinstance(said, Plan):
-                compared.replay(nanoseconds(said.start), plan_table(said))
+                columns = ['time [ns]', *task.robot.commanded]
+                compared.replay(nanoseconds(said.start), plan_table(said), columns)
             else:
-                compared.replay(nanoseconds(said.stamp), belief_table(said.belief))
+                columns = ['weight', *(parameter.name for parameter in task.parameters)]
+                compared.replay(nanoseconds(said.stamp), belief_table(said.belief), columns)
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
         summary[node] = _judge(node, about, compared, rerun, notes)
@@ -113,15 +128,15 @@ def replay(
 def _compare(bag: Bag, tape: Tape, topic: str) -> Comparison:
     """Return a comparison that knows what was recorded."""
     where = f'{bag.path}: {SAID[topic]}'
-    task = sessions.make_task(first_about(tape, topic, str(bag.path)), str(bag.path))
     if topic == PLANNER:
-        compared = Comparison('plan', 'point', ['time [ns]', *task.robot.commanded])
+        # tasks may follow one another, but for the same robot
+        task = sessions.make_task(first_about(tape, topic, str(bag.path)), str(bag.path))
+        compared = Comparison('plan', 'point')
         for message in tape.said[topic]:
             table = read_plan(message, task.robot.command, where)
             compared.record(stamp_ns(message.header.stamp), table)
         return compared
-    names = ['weight', *(parameter.name for parameter in task.parameters)]
-    compared = Comparison('belief', 'particle', names)
+    compared = Comparison('belief', 'particle')
     for message in tape.said[topic]:
         compared.record(stamp_ns(message.header.stamp), read_cloud(message, where)[1])
     return compared
@@ -151,5 +166,6 @@ def _judge(
         'not_in_the_bag': compared.absent,
         'without_journal': compared.outside + (len(lost) if rerun.gaps else 0),
         'memories_compared': rerun.checked,
+        'tasks': rerun.tasks,
         'first_difference': compared.first,
     }

@@ -27,6 +27,7 @@ class Rerun:
         self.gaps = 0  # where messages of the journal are missing
         self.states: list[str] = []  # what a session remembers, where that is not as recorded
         self.checked = 0  # memories that were compared
+        self.tasks = 0  # of sessions, one after the other
         self._other = make
         self._made_of: Mapping[str, Any] = {}
         self._next: int | None = None
@@ -50,7 +51,7 @@ class Rerun:
                     ) from None
 
     def _lose(self, sequence: int) -> None:
-        """Go on at the next key: messages are missing, or the node was restarted."""
+        """Go on at the next key: messages are missing, or it is another session's."""
         self.session = None
         self.gaps += sequence != 0
 
@@ -61,6 +62,8 @@ class Rerun:
             return []
         if self.session is None:
             return []  # before the first key
+        if name == 'tune' and self._other is not None:
+            return []  # it has numbers of its own
         try:
             said = getattr(self.session, name)(*map(memory.decode, values))
         except EmppiError:  # as in the node, which then said nothing
@@ -80,6 +83,7 @@ class Rerun:
             if self._other is None:
                 self._compare(remembered)
             return
+        self.tasks += about.get('task') != self._made_of.get('task')
         self._made_of = about
         if self._other is not None:
             self.session = self._other(about)

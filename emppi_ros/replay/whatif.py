@@ -25,7 +25,8 @@ def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, A
     """
     Run the belief of a bag again under the settings of another task, and from its prior.
 
-    It begins with the first recorded moment; what the bag's belief knew by then it does not.
+    It begins with the first recorded moment; what the bag's belief knew by then it does not. It
+    ends where the bag goes over to another task.
     Returns the figures of both, and the recording with the new belief in place of the old one.
     """
     where = str(bag.path)
@@ -37,8 +38,9 @@ def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, A
     def make(_about: Mapping[str, Any]) -> Learning:
         return Learning(task, seed)
 
-    said = _learned(Rerun(BELIEF, where, make), tape)
-    again = _learned(Rerun(BELIEF, where), tape)
+    texts = replaying.first_task(tape, BELIEF)
+    said = _learned(Rerun(BELIEF, where, make), texts)
+    again = _learned(Rerun(BELIEF, where), texts)
     if not said:
         raise ReplayError(f'{where}: nothing was learned in it under {task.where}')
     observed = observing.observe(bag)
@@ -64,15 +66,15 @@ def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, A
         'ess_min': min(one.ess for one in said),
         'recorded_ess_min': min((one.ess for one in again), default=np.nan),
         'parameters': now,
-        'notes': [tape.cut] if tape.cut else [],
+        'notes': observed.notes,
     }
     return summary, record
 
 
-def _learned(rerun: Rerun, tape: Tape) -> list[Said]:
+def _learned(rerun: Rerun, texts: list[str]) -> list[Said]:
     """Return what was said after learning something, not what was only said again."""
     said: list[Said] = []
-    for one in rerun.outputs(tape.journals[BELIEF]):
+    for one in rerun.outputs(texts):
         if isinstance(one, Said) and not (said and one.belief is said[-1].belief):
             said.append(one)
     return said

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.belief import prior
 from emppi_ros.errors import ParameterError, unknown
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.sim.placing import put_beside
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
@@ -50,7 +51,7 @@ class SimulatedRobot:
 
     def __init__(self, task: Task, truth: Array, seed: int) -> None:
         """Start at the task's start, at time 0."""
-        self._task, self._settings = task, task.simulation
+        self._task, self._settings, self.truth = task, task.simulation, truth
         self.model = with_parameters(task.model, task.parameters, truth)
         self.model.opt.timestep = self._settings.timestep_s
         self.data = mujoco.MjData(self.model)
@@ -82,6 +83,19 @@ class SimulatedRobot:
     def commanded_position(self) -> Array:
         """True position of the commanded joints (joints,)."""
         return self.data.qpos[self._task.map.qpos][self._task.commanded_rows]
+
+    def take_over(self, other: 'SimulatedRobot') -> None:
+        """
+        Stand where the robot of another task's simulation stands, at rest.
+
+        Objects begin where they do, or beside it where it is in their way.
+        """
+        self.data.qpos[self._task.map.qpos] = other.data.qpos[other._task.map.qpos]
+        if self._task.robot.command == 'position':
+            self.command(other.data.ctrl[other._task.map.ctrl])
+        mujoco.mj_forward(self.model, self.data)
+        for item in self._task.objects.values():
+            put_beside(self.model, self.data, item)
 
     def put_back(self) -> None:
         """Put robot and objects back to where they began, at rest; time goes on."""

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +19,7 @@ Array = npt.NDArray[np.float64]
 
 
 _GAP_S = 0.5  # positions are not carried over a longer one
+_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
 
 
 class Moment(NamedTuple):
@@ -137,3 +139,11 @@ def with_pose(state: State, item: BoundObject, pose: Pose) -> State:
 def _rest(task: Task, item: BoundObject) -> Pose:
     qpos = task.model.qpos0[item.qpos : item.qpos + 7]
     return Pose(qpos[:3].copy(), qpos[3:].copy())
+
+
+def jumped(model: mujoco.MjModel, elapsed: float, before: State, after: State) -> bool:
+    """Return whether something was put elsewhere, as by a reset of the simulator."""
+    moved = np.empty(model.nv)
+    mujoco.mj_differentiatePos(model, moved, 1.0, before.qpos, after.qpos)
+    explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
+    return bool(np.any(np.abs(moved) > explained + _JUMP))

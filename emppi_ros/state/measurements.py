@@ -1,5 +1,7 @@
 """What is measured and applied, in the order in which it arrives."""
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,13 +16,23 @@ Array = npt.NDArray[np.float64]
 class Measurements:
     """Joint states, tracked poses and applied commands of a task."""
 
-    MEMORY = ('estimator', 'applied')
+    MEMORY = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
         """Wait for the first of each."""
         self.task = task
+        self.tuned = ''  # what `tune` was told last
         self.estimator = Estimator(task)
         self.applied = Series('applied commands', reach_s=np.inf)
+
+    def tune(self, text: str) -> None:
+        """Go on with the task's YAML, as JSON, with other numbers; nothing is forgotten."""
+        self.task, self.tuned = self.task.tuned(json.loads(text)), text
+
+    def resume(self) -> None:
+        """Go on from what is remembered, which was another's."""
+        if self.tuned:
+            self.tune(self.tuned)
 
     def joints(self, stamp: float, position: Array, velocity: Array) -> None:
         """Take a joint state, in the order of the robot's joints."""

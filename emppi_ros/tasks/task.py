@@ -1,5 +1,6 @@
 """A task, as its YAML file says it, bound to its scene and robot."""
 
+from collections.abc import Mapping
 import copy
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,7 @@ from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
-from emppi_ros.tasks.binding import (
-    BoundObject,
-    JointedObject,
-    bind_blocks,
-    bind_free,
-    bind_jointed,
-    located,
-)
+from emppi_ros.tasks import binding
 from emppi_ros.tasks.bound import Bound, length
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.file import ParameterEntry, TaskFile, TrackedObject
@@ -40,32 +34,33 @@ class Task:
     def __init__(self, file: TaskFile, where: str, folder: Path | None) -> None:
         """Bind a task file to its scene and robot; see `load_task` and `parse_task`."""
         self.file, self.where = file, where
+        self.data: Mapping[str, Any] = {}  # the YAML that it was read from
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = located('robot', load_robot, file.robot, folder)
-        self._scene = located('scene', paths.find_scene, file.scene, folder)
+        self.robot: Robot = binding.located('robot', load_robot, file.robot, folder)
+        self._scene = binding.located('scene', paths.find_scene, file.scene, folder)
         self.model = self._load_scene(visual=False)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
-        self.map: RobotMap = located('robot', bind, self.robot, self.model)
+        self.map: RobotMap = binding.located('robot', bind, self.robot, self.model)
         entries = {
             name: config.build(ParameterEntry, data, f'parameters: {name}')
             for name, data in file.parameters.items()
         }
         self.parameters = tuple(
-            located(f'parameters: {name}', entry.parameter, name)
+            binding.located(f'parameters: {name}', entry.parameter, name)
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
         self.prior = JointPrior(self.parameters, self.priors)
         registry.check(self.parameters, self.model)
-        self.objects: dict[str, BoundObject] = {}
-        self.jointed: dict[str, JointedObject] = {}
+        self.objects: dict[str, binding.BoundObject] = {}
+        self.jointed: dict[str, binding.JointedObject] = {}
         for name, data in file.objects.items():
             settings = config.build(TrackedObject, data, f'objects: {name}')
             if settings.motion == 'jointed':
-                self.jointed[name] = bind_jointed(self.model, name, settings)
+                self.jointed[name] = binding.bind_jointed(self.model, name, settings)
             else:
-                self.objects[name] = bind_free(self.model, name, settings)
+                self.objects[name] = binding.bind_free(self.model, name, settings)
         # the objects whose poses a tracker reports, of every kind
         self.tracked = {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
         self.stages = bind_stages(self.model, file)
@@ -75,14 +70,14 @@ class Task:
             self.lost = bind_residual(
                 self.model, file.targets.lost.residual, 'targets: lost: residual'
             )
-        self.blocks = bind_blocks(
+        self.blocks = binding.bind_blocks(
             self.model,
             self.belief.blocks,
             [p.name for p in self.parameters],
             {**self.objects, **self.jointed},
         )
         if file.view:
-            located('view: body', scene.find, self.model, 'body', file.view.body)
+            binding.located('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
@@ -99,6 +94,15 @@ class Task:
         """Return this task with the prior of a file: a name in config/priors, or a path."""
         changed = copy.copy(self)
         changed.prior = prior_binding.read(name, self.parameters, self.priors)
+        return changed
+
+    def tuned(self, data: Mapping[str, Any]) -> 'Task':
+        """Return this task with the weights and settings of YAML that differs in them alone."""
+        changed = copy.copy(self)
+        changed.file, changed.data = config.build(TaskFile, data, self.where), data
+        changed.planner, changed.belief = changed.file.planner, changed.file.belief
+        changed.planner.variance(self.model.nu)
+        changed.stages = bind_stages(self.model, changed.file)
         return changed
 
     def with_prior_text(self, text: str, where: str) -> 'Task':
@@ -136,7 +140,7 @@ class Task:
         path, root = self._scene
         targets = (self.file.targets.body,) if self.file.targets else ()
         without = self.file.scene_without
-        return located('scene', scene.load_scene, path, visual, root, without, targets)
+        return binding.located('scene', scene.load_scene, path, visual, root, without, targets)
 
     def _bind_truth(self) -> tuple[Prior, ...]:
         """Return the distribution of each hidden true value."""
@@ -205,6 +209,8 @@ def task_text(name: str, robot: str = '') -> str:
 def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     file = config.build(TaskFile, data, where)
     try:
-        return Task(file, where, folder)
+        task = Task(file, where, folder)
     except EmppiError as error:
         raise config.located(error, where, data) from None
+    task.data = data
+    return task

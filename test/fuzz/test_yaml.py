@@ -17,7 +17,7 @@ import yaml_cases
 
 from emppi_ros.errors import EmppiError
 from emppi_ros.model import scene
-from emppi_ros.tasks import task
+from emppi_ros.tasks import live, task, tuning
 from emppi_ros.tasks.robot import load_robot
 from emppi_ros.tasks.task import load_task, parse_task
 
@@ -76,6 +76,30 @@ def test_any_yaml_is_a_legal_object_or_a_named_error(quick, tmp_path, capfd):
     assert (out, err) == ('', '')
     assert 0.02 * CASES < taken < 0.5 * CASES  # both ways are taken, or the cases test nothing
     print(f'{CASES} YAML texts: {taken} legal, {CASES - taken} refused by name, 0 others')
+
+
+@pytest.mark.timeout(0)
+def test_any_request_is_a_task_that_can_be_gone_over_to_or_a_named_error(quick, capfd):
+    running, wrong, refused = load_task('panda_push'), [], 0
+    before = tuning.to_text(running.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for index in range(FIRST, FIRST + CASES):
+            kind, raw = yaml_cases.case(index)
+            text = raw.decode(errors='replace')
+            try:
+                live.checked(live.requested(live.tagged(text)), 'request', running.robot)
+            except EmppiError as error:
+                refused += 1
+                if not live.explain(error):
+                    wrong.append(f'case {index} ({kind}): no reason')
+            except Exception as error:
+                wrong.append(f'case {index} ({kind}): {type(error).__name__}: {error}')
+    out, err = capfd.readouterr()
+    assert not wrong, f'{len(wrong)} of {CASES}:\n' + '\n'.join(wrong[:20])
+    assert (out, err) == ('', '') and tuning.to_text(running.data) == before
+    assert refused > 0.8 * CASES  # most are wrong, or for other robots
+    print(f'{CASES} requests: {refused} refused by name, {CASES - refused} could be followed')
 
 
 @pytest.mark.parametrize('index', range(len(yaml_cases.BOMBS)))

@@ -1,6 +1,8 @@
 """Every test has a ROS domain and a context of its own, on this machine only."""
 
 import os
+from pathlib import Path
+import sys
 import time
 
 import pytest
@@ -13,6 +15,8 @@ else:
     for name in middleware.CHOICES:
         os.environ.pop(name, None)
     middleware.set_up()
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Harness:

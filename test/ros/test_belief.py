@@ -14,6 +14,8 @@ from emppi_ros.nodes import cloud, qos
 from emppi_ros.nodes.belief import BeliefNode
 from emppi_ros.nodes.diagnostics import WARN
 from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.state.estimator import jumped
+from emppi_ros.tasks.task import load_task
 
 
 def test_it_waits_for_the_task(harness):
@@ -23,13 +25,18 @@ def test_it_waits_for_the_task(harness):
     harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
 
 
-def test_another_task_is_not_followed_before_a_restart(harness):
+def test_another_task_is_followed_and_one_that_cannot_be_is_said(harness):
+    from std_msgs.msg import String
+
     harness.publish_task('cartpole_swingup')
     node = harness.make(BeliefNode)
     harness.spin_until(lambda: node.state == 'active')
     harness.publish_task('panda_push')
-    harness.spin_until(lambda: 'restart this node' in harness.says('belief')[1])
-    assert node.task.name == 'cartpole_swingup'
+    harness.spin_until(lambda: node.task.name == 'panda_push' and node.state == 'active')
+    harness.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data='name: [broken'))
+    harness.spin_until(lambda: 'a task that is not followed' in harness.says('belief')[1])
+    assert 'not valid YAML' in harness.says('belief')[1]
+    assert node.task.name == 'panda_push' and node.state == 'active'
 
 
 def test_a_task_that_cannot_be_used_is_said(harness):
@@ -97,10 +104,8 @@ def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch)
     assert node.session.filter.belief is before
 
 
-def test_a_jump_is_no_evidence(harness):
-    harness.publish_task('cartpole_swingup')
-    node = harness.make(BeliefNode)
-    harness.spin_until(lambda: node.state == 'active')
+def test_a_jump_is_no_evidence():
+    model = load_task('cartpole_swingup').model
     here = State(np.zeros(2), np.zeros(2))
-    assert not node.session._jumped(0.02, here, State(np.array([0.0, 0.04]), np.array([0.0, 2.0])))
-    assert node.session._jumped(0.02, here, State(np.array([0.0, 3.0]), np.array([0.0, 2.0])))
+    assert not jumped(model, 0.02, here, State(np.array([0.0, 0.04]), np.array([0.0, 2.0])))
+    assert jumped(model, 0.02, here, State(np.array([0.0, 3.0]), np.array([0.0, 2.0])))

@@ -36,7 +36,7 @@ def bring_up(harness):
 
 
 def planning(planner):
-    return planner._starts and not planner._error
+    return planner.figures.starts and not planner._error
 
 
 def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
@@ -46,12 +46,12 @@ def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
         monkeypatch.setattr(module, name, lambda *_: said.append(1))
     node, planner = bring_up(harness)
     harness.spin_until(lambda: planning(planner), 60.0)
-    harness.spin_until(lambda: len(planner._starts) > 20, 60.0)
+    harness.spin_until(lambda: len(planner.figures.starts) > 20, 60.0)
     assert not said and planner._planner.candidates is None
     heard = {
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
     }
-    assert heard <= {'/emppi/task', '/parameter_events'}
+    assert heard <= {'/emppi/task', '/emppi/task/next', '/parameter_events'}
     assert harness.says('markers')[:2] == (OK, 'nobody looks')
 
 

@@ -93,8 +93,14 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
     assert [n for n in everyone if '/emppi/plan' in allowed(n, 'publisher')] == ['planner']
     for service in ('/emppi/arm', '/emppi/pause', '/bridge/change_state', '/simulator/reset'):
         assert [n for n in everyone if service in allowed(n, 'client')] == ['operator']
+    for topic, who in (('request', 'operator'), ('next', 'planner')):
+        publish = [n for n in everyone if f'/emppi/task/{topic}' in allowed(n, 'publisher')]
+        assert publish == [who]
+    assert [n for n in everyone if '/emppi/swap' in allowed(n, 'client')] == ['planner']
     for name in everyone:
-        assert not [s for s in allowed(name, 'client') if 'set_parameters' in s]
+        setters = {s for s in allowed(name, 'client') if 'set_parameters' in s}
+        tuned = {'/planner/set_parameters', '/planner/set_parameters_atomically'}
+        assert setters == (tuned if name == 'operator' else set())
         assert not [r for r in allowed(name, 'publisher') if '*' in r and 'tracking' not in r]
     assert allowed('recorder', 'client') == set()
 
@@ -105,7 +111,8 @@ def test_people_listen_and_call_only_what_exists():
     for name in PEOPLE:
         heard = allowed(name, 'subscriber') - {'/*/transition_event'}
         assert heard <= written and allowed(name, 'client') <= served
-        assert allowed(name, 'publisher') == {'/rosout', '/parameter_events'}
+        spoken = allowed(name, 'publisher') - {'/emppi/task/request'}
+        assert spoken == {'/rosout', '/parameter_events'}
 
 
 def test_the_policy_is_one_that_sros2_reads():

@@ -18,6 +18,7 @@ from rosbags.highlevel import AnyReader
 from sensor_msgs.msg import JointState, PointCloud2, PointField
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
+from swaps import SwapGraph
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.cli import main
@@ -25,6 +26,8 @@ from emppi_ros.nodes import definitions, graph
 from emppi_ros.nodes.children import environment
 from emppi_ros.replay import replaying
 from emppi_ros.replay.bag import Bag
+from emppi_ros.tasks import live
+from emppi_ros.tasks.task import task_text
 
 
 def record(harness, *words):
@@ -78,6 +81,32 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
     assert main(['report', str(folder), '--out', str(tmp_path / 'report')]) == 0
     assert (tmp_path / 'report' / 'belief.png').exists()
     assert not Bag(folder).cut and replaying.read(Bag(folder)).seconds > 1.0
+
+
+def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_path, capsys):
+    folder = tmp_path / 'bag'
+    arm = SwapGraph(harness)
+    recorder = record(harness, '--out', str(folder))
+    try:
+        count = harness.tester.count_subscribers
+        harness.spin_until(lambda: count('emppi/belief/journal') or recorder.poll(), 60.0)
+        arm.arm()
+        arm.get_moving()
+        tuned = arm.ask(task_text('panda_push').replace('temperature: 0.02', 'temperature: 0.05'))
+        assert tuned.said == live.DONE and tuned.figures['tuned']
+        arm.get_moving()
+        assert arm.ask('panda_reconfigure').said == live.DONE
+        began = len(arm.plans)
+        harness.spin_until(lambda: len(arm.plans) > began + 20, 60.0)
+    finally:
+        recorder.send_signal(signal.SIGINT)
+        _, errors = recorder.communicate(timeout=20.0)
+    assert recorder.returncode == 0, errors
+    assert main(['replay', str(folder), '--json']) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict['planner']['tasks'] == verdict['belief']['tasks'] == 2
+    assert verdict['planner']['bit_identical'] > 20 and verdict['belief']['bit_identical'] > 5
+    assert not verdict['notes']
 
 
 def test_a_recorder_that_hears_nothing_says_so_and_overwrites_nothing(harness, tmp_path):

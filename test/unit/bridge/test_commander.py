@@ -249,3 +249,70 @@ def test_from_rest_it_follows_no_plan_before_the_robot_has_settled():
     arm.commander.pause(False)
     arm.run(2 * DT)
     assert arm.commander.reason == ''
+
+
+def test_for_another_task_it_brakes_waits_and_goes_on_as_before(arm):
+    arm.moving().commander.swap(arm.now, True)
+    assert not arm.commander.still
+    arm.run(0.5)
+    assert arm.commander.still and not np.any(arm.rows[-1])
+    assert arm.commander.machine.armed and arm.commander.reason == 'at rest for another task'
+    assert_smooth(arm)
+    arm.commander.swap(arm.now, False)
+    arm.run(0.3)
+    assert np.all(arm.rows[-1] == 0.3)
+
+
+def test_the_end_of_a_swap_is_not_the_end_of_a_pause(arm):
+    arm.moving().commander.pause(True)
+    arm.commander.swap(arm.now, True)
+    arm.run(0.5)
+    arm.commander.swap(arm.now, False)
+    arm.run(0.3)
+    assert not np.any(arm.rows[-1]) and arm.commander.reason == 'paused'
+    arm.commander.pause(False)
+    arm.run(0.3)
+    assert np.all(arm.rows[-1] == 0.3)
+
+
+def test_the_end_of_a_swap_arms_nobody(arm):
+    arm.run(0.1)
+    arm.commander.swap(arm.now, True)
+    arm.run(0.1)
+    assert arm.commander.still
+    arm.commander.swap(arm.now, False)
+    arm.run(0.3)
+    assert not np.any(arm.rows) and arm.commander.reason == 'not armed'
+
+
+def test_a_swap_that_never_ends_is_a_fault_of_whoever_is_armed(arm):
+    limit = BridgeConfig().swap_timeout_s
+    arm.moving().commander.swap(arm.now, True)
+    for _ in range(3):  # asked again and again, the time is that of the first
+        arm.run(limit / 3)
+        assert arm.commander.machine.fault is None
+        arm.commander.swap(arm.now, True)
+    arm.run(0.05)
+    assert arm.commander.machine.fault.code == faults.SWAP_LOST
+    assert not np.any(arm.rows[-1]) and not arm.commander.machine.swapping
+    arm.commander.swap(arm.now, False)
+    arm.run(0.3)
+    assert not np.any(arm.rows[-1])
+    arm.commander.disarm()
+    arm.commander.arm(arm.now)
+    arm.run(0.3)
+    assert np.all(arm.rows[-1] == 0.3)
+
+
+def test_while_the_arm_is_measured_to_move_it_is_not_still(arm):
+    arm.run(0.1)
+    assert arm.commander.still
+    moved = np.full(7, 0.2)
+    arm.commander._velocity = moved
+    assert not arm.commander.still
+
+
+def assert_smooth(arm):
+    """No command steps by more than the acceleration that is used, in a cycle of 4 ms."""
+    usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
+    assert np.all(np.abs(np.diff(np.array(arm.rows), axis=0)) <= usable * 0.004 + 1e-9)  # rounding

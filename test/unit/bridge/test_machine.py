@@ -69,11 +69,23 @@ def test_a_pause_keeps_the_arming_and_acknowledges_nothing():
     assert machine.trip(paused, FAULT).fault == FAULT
 
 
+def test_a_swap_keeps_arming_pause_and_fault():
+    swapping = machine.swap(MOVING, True)
+    assert swapping.armed and not swapping.engaged
+    assert machine.swap(swapping, False) == MOVING
+    both = machine.swap(machine.pause(MOVING, True), True)
+    assert not machine.swap(both, False).engaged and not machine.pause(both, False).engaged
+    assert machine.swap(HELD, True).fault == FAULT
+    assert machine.trip(swapping, FAULT).fault == FAULT
+
+
 EVENTS = {
     'arm': machine.arm,
     'disarm': machine.disarm,
     'pause': lambda m: machine.pause(m, True),
     'resume': lambda m: machine.pause(m, False),
+    'swap': lambda m: machine.swap(m, True),
+    'swapped': lambda m: machine.swap(m, False),
     'trip': lambda m: machine.trip(m, FAULT),
     'step': lambda m: machine.advance(m, following=m.engaged, resting=not m.engaged),
     'brake': lambda m: machine.advance(m, following=False, resting=False),

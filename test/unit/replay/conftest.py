@@ -1,5 +1,6 @@
 """A run without ROS, recorded as the nodes and the recorder do."""
 
+import json
 from pathlib import Path
 
 from mcap_ros2.writer import Writer
@@ -17,6 +18,7 @@ from emppi_ros.replay.about import describe
 from emppi_ros.replay.journal import Journal
 from emppi_ros.replay.messages import NANO, belief_table, nanoseconds
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import parse_task, task_text
 
 RULE = '\n' + '=' * 80 + '\nMSG: '
@@ -76,8 +78,8 @@ class Tape:
 class Graph:
     """Robot, bridge, and both sessions, in the place of processes."""
 
-    def __init__(self, name, seed, tape, prior=''):
-        self.text = task_text(name)
+    def __init__(self, name, seed, tape, prior='', epoch=0.0):
+        self.text, self.epoch = task_text(name), epoch
         self.task, self.tape = parse_task(self.text), tape
         task = self.task.with_prior_text(prior, 'prior') if prior else self.task
         self.robot = SimulatedRobot(self.task, draw_truth(self.task, seed), seed)
@@ -89,7 +91,16 @@ class Graph:
         start = shaping.at_rest(settings, self.robot.read_joints().position[rows])
         self.bridge = Bridge(start, machine.arm(Machine()))
         self.config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
-        tape.add('emppi/task', 0.0, {'data': self.text})
+        tape.add('emppi/task', epoch, {'data': self.text})
+
+    def tune(self, **values):
+        """Go on with other numbers; dots in their names are written as __."""
+        values = {name.replace('__', '.'): value for name, value in values.items()}
+        self.task = self.task.tuned(tuning.tune(self.task.data, values))
+        text = tuning.to_text(self.task.data)
+        self.tape.add('emppi/task', self.epoch + self.robot.time, {'data': text})
+        for one in (self.planner, self.belief):
+            one.tell('tune', json.dumps(self.task.data))
 
     def run(self, seconds, listen_from=0.0):
         task, robot, rate = self.task, self.robot, self.config.rate_hz
@@ -97,7 +108,7 @@ class Graph:
         period = round(1.0 / task.planner.rate_hz / dt)
         every = max(1, round(1.0 / rate / dt))
         for step in range(round(seconds / dt)):
-            now = robot.time
+            now = self.epoch + robot.time
             listeners = int(now >= listen_from)
             if step % every == 0:
                 self.measure(now)
@@ -110,6 +121,7 @@ class Graph:
 
     def measure(self, now):
         reading = self.robot.read_joints()
+        reading = reading._replace(stamp=self.epoch + reading.stamp)
         message = {
             'header': header(reading.stamp),
             'name': list(self.task.robot.joints),
@@ -121,7 +133,7 @@ class Graph:
             one.tell('joints', reading.stamp, reading.position, reading.velocity)
         for pose in self.robot.read_poses():
             for one in (self.planner, self.belief):
-                one.tell('pose', pose.name, pose.stamp, *pose.pose)
+                one.tell('pose', pose.name, self.epoch + pose.stamp, *pose.pose)
 
     def command(self, now, dt):
         position = self.robot.read_joints().position[self.task.commanded_rows]
@@ -134,7 +146,10 @@ class Graph:
 
     def learn(self, now, listeners):
         self.belief.begin(listeners, now)
-        said = self.belief.tell('learn') or [self.belief.tell('say', now)]
+        said = self.belief.tell('learn')
+        while self.belief.session.ready:
+            said = said + self.belief.tell('learn')
+        said = said or [self.belief.tell('say', now)]
         for one in said:
             table = belief_table(one.belief)
             names = ['weight', *(p.name for p in self.task.parameters)]
@@ -183,6 +198,28 @@ def make_tape():
         return tape
 
     return make
+
+
+@pytest.fixture(scope='session')
+def make_swapped():
+    """Return a function that runs, tunes after 0.3 s, and goes over to a task after 0.7 s."""
+
+    def make(listen_from=0.0, first='panda_push', then='panda_reconfigure'):
+        tape = Tape()
+        one = Graph(first, 3, tape)
+        one.run(0.3, listen_from)
+        one.tune(planner__temperature=0.05, belief__likelihood__joint_velocity_sd=0.1)
+        one.run(0.4, listen_from)
+        Graph(then, 3, tape, epoch=0.7).run(0.4)
+        return tape
+
+    return make
+
+
+@pytest.fixture(scope='session')
+def swapped(make_swapped):
+    """Such a run, heard from its beginning."""
+    return make_swapped()
 
 
 @pytest.fixture(scope='session')

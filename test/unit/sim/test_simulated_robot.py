@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.errors import ParameterError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.tasks.task import load_task
 
 
 @pytest.fixture
@@ -156,3 +157,18 @@ def test_a_position_robot_starts_by_holding_its_home(make_task):
     task = make_task('two_link')
     robot = SimulatedRobot(task, draw_truth(task, 0), 0)
     assert robot.data.ctrl.tolist() == [0.3, -0.2] == robot.data.qpos.tolist()
+
+
+def test_a_robot_stands_in_the_scene_of_another_task_where_it_stood():
+    push, tip = load_task('panda_push'), load_task('panda_reconfigure')
+    one = SimulatedRobot(push, draw_truth(push, 0), 0)
+    one.command(np.full(7, 0.3))
+    for _ in range(200):
+        one.step()
+    other = SimulatedRobot(tip, draw_truth(tip, 0), 0)
+    other.take_over(one)
+    assert np.array_equal(other.commanded_position, one.commanded_position)
+    assert not np.array_equal(other.commanded_position, np.array(tip.robot.home))
+    assert not np.any(other.data.qvel) and not np.any(other.data.ctrl)
+    place = tip.objects['block'].qpos
+    assert np.array_equal(other.data.qpos[place : place + 7], tip.start().qpos[place : place + 7])

@@ -1,0 +1,119 @@
+"""A graph of real processes whose task is swapped, and what is to hold while that happens."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.nodes import graph, qos
+from emppi_ros.nodes.convert import to_seconds
+from emppi_ros.tasks import live
+from emppi_ros.tasks.robot import load_robot
+
+# a busy machine plans late, and an arm that follows old plans presses on the table; and here
+# nobody arms again what is held
+PATIENT = {
+    'plan_timeout_s': 0.5, 'rest_within_s': 1.0, 'plan_lost_s': 1000.0, 'late_plans': 1000,
+    'state_timeout_s': 1000.0, 'residual_after_s': 1000.0,
+}  # fmt: skip
+SPEED = 0.05  # rad/s: in motion
+ROBOT = load_robot('panda')
+
+
+class Swap(NamedTuple):
+    """What came of a request, and what was measured meanwhile."""
+
+    answer: live.Answer
+    speed_before: float  # rad/s, commanded, the fastest joint, when the request was sent
+    commanded: float  # when the new task was published
+    measured: float  # likewise
+    steps: float  # the largest change from one command to the next, over what is allowed
+
+
+class SwapGraph:
+    """Planner, belief, bridge and simulator as processes; the arm is armed and moves."""
+
+    def __init__(self, harness, task='panda_push', bridge=PATIENT, **others):
+        self.harness = harness
+        specs = {spec.name: spec for spec in graph.describe(task, '', 1)}
+        specs['bridge'] = graph.NodeSpec('bridge', bridge)
+        for name, parameters in others.items():
+            spec = specs[name]
+            specs[name] = graph.NodeSpec(name, {**spec.parameters, **parameters})
+        self.texts = harness.listen(String, 'emppi/task', qos.LATCHED)
+        self.answers = harness.listen(String, 'emppi/task/answers')
+        self.plans = harness.listen(JointTrajectory, 'emppi/plan')
+        self._rows, self._states = [], []  # (stamp, velocities)
+        self._published = []  # when tasks were, by the clock of the one who did
+        tester = harness.tester
+        tester.create_subscription(JointState, 'emppi/applied', self._apply, qos.DEFAULT)
+        tester.create_subscription(JointState, 'joint_states', self._measure, qos.SENSOR)
+        tester.create_subscription(String, 'emppi/task', self._note, qos.LATCHED)
+        self.requests = harness.publisher(String, 'emppi/task/request')
+        self.children = harness.spawn(*specs.values())
+        harness.spin_until(lambda: self._rows and len(self.plans) > 3, 60.0)
+
+    def arm(self):
+        answer = self.harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
+        assert answer.success, answer.message
+
+    def speed(self):
+        return float(np.max(np.abs(self._rows[-1][1])))
+
+    def get_moving(self):
+        self.harness.spin_until(lambda: self.speed() > SPEED, 30.0)
+
+    def send(self, request):
+        """Send a request; return what tells its answer."""
+        text = live.tagged(request)
+        self.harness.spin_until(lambda: self.requests.get_subscription_count() > 0)
+        self.requests.publish(String(data=text))
+        return live.digest(text)
+
+    def answer(self, about):
+        """Return the planner's answer, None before it has come."""
+        found = [live.read_answer(message.data) for message in self.answers]
+        return next((a for a in found if a.about == about and a.node == '/planner'), None)
+
+    def ask(self, request):
+        about = self.send(request)
+        self.harness.spin_until(lambda: self.answer(about), 40.0)
+        return self.answer(about)
+
+    def swap(self, request):
+        """Ask for a task while the arm moves; return what was seen."""
+        self.get_moving()
+        for seen in (self._published, self.answers, self.plans):
+            seen.clear()
+        del self._rows[:-1], self._states[:-1]
+        before = self.speed()
+        answer = self.ask(request)
+        usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
+        # a step lasts 4 ms, or up to twice as long after a hiccup; some may not have come here
+        commands = np.array([velocity for _, velocity in self._rows])
+        spans = np.maximum(np.diff([stamp for stamp, _ in self._rows]), 0.008)[:, None]
+        steps = np.max(np.abs(np.diff(commands, axis=0)) / (usable * spans))
+        at_rest = [at(rows, self._published) for rows in (self._rows, self._states)]
+        return Swap(answer, before, *at_rest, float(steps))
+
+    def running(self):
+        """Return the YAML that is in force."""
+        return self.texts[-1].data
+
+    def _apply(self, message):
+        self._rows.append((to_seconds(message.header.stamp), np.array(message.velocity)))
+
+    def _measure(self, message):
+        self._states.append((to_seconds(message.header.stamp), np.array(message.velocity)))
+
+    def _note(self, _message, info):
+        self._published.append(info['source_timestamp'] * 1e-9)
+
+
+def at(rows, published):
+    """Return the speed of the fastest joint when a task was published; NaN if none was."""
+    known = [velocity for stamp, velocity in rows if published and stamp <= published[0]]
+    return float(np.max(np.abs(known[-1]))) if known else np.nan

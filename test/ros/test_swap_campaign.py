@@ -1,0 +1,94 @@
+"""
+Swaps in a row, in motion: `make swaps SWAPS=100` prints what they took, and holds them to 2 s.
+
+EMPPI_SWAPS is their number, and ten times as many requests are wrong. A few swaps are left to
+`test_swap.py`, which holds nobody to a time.
+"""
+
+from itertools import count, islice
+import os
+from pathlib import Path
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+import swaps
+from swaps import SwapGraph
+
+from emppi_ros.errors import EmppiError
+from emppi_ros.tasks import live
+
+SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))
+FIGURES = ('to_first_plan_s', 'check_s', 'rest_s', 'follow_s', 'plan_s')
+LONGEST_S = 2.0  # from a request to the first plan of the new task
+
+
+def wrong_requests():
+    """Yield texts that are no task for a Panda."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / 'fuzz'))
+    import yaml_cases
+
+    for index in count():
+        text = yaml_cases.case(index)[1].decode(errors='replace')
+        if len(text) > 1 << 16 or '\0' in text:  # the longest and NUL do not travel well
+            continue
+        try:
+            live.checked(live.requested(live.tagged(text)), 'request', swaps.ROBOT)
+        except EmppiError:
+            yield text
+
+
+@pytest.mark.skipif(not SWAPS, reason='make swaps')
+@pytest.mark.timeout(0)
+def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
+    arm = SwapGraph(harness)
+    arm.arm()
+    rows = []
+    for i in range(SWAPS):
+        name = ('panda_reconfigure', 'panda_push')[i % 2]
+        swap = arm.swap(name)
+        assert swap.answer.said == live.DONE, swap
+        assert f'name: {name}' in arm.running()
+        assert swap.answer.figures['bridge'] in ('', 'settling where it is', 'waiting for a plan')
+        fault = harness.says('bridge')[2]['fault']
+        assert fault == '', f'swap {i}: {harness.statuses["bridge"]}'
+        figures = [swap.answer.figures[name] for name in FIGURES]
+        rows.append([*figures, swap.speed_before, swap.commanded, swap.measured, swap.steps])
+        print(f'{i + 1} {name} ' + ' '.join(f'{x:.3f}' for x in rows[-1]), flush=True)
+    table = np.array(rows)
+    others = (
+        'speed before [rad/s]',
+        'commanded at the swap',
+        'measured at it',
+        'step over allowed',
+    )
+    names = (*FIGURES, *others)
+    for name, column in zip(names, table.T, strict=True):
+        print(f'{name:>24}: median {np.median(column):.3f}, max {np.max(column):.3f}')
+    speed, commanded, measured, steps = table[:, len(FIGURES) :].T
+    assert np.all(speed > swaps.SPEED) and np.all(commanded == 0.0) and np.all(measured < 0.05)
+    assert np.all(steps <= 1.0 + 1e-6)  # rounding
+    assert np.all(table[:, 0] <= LONGEST_S)
+
+
+@pytest.mark.skipif(not SWAPS, reason='make swaps')
+@pytest.mark.timeout(0)
+def test_wrong_requests_in_motion_change_nothing(harness):
+    arm = SwapGraph(harness)
+    arm.arm()
+    arm.get_moving()
+    before = arm.running()
+    for i, text in enumerate(islice(wrong_requests(), 10 * SWAPS)):
+        answer = arm.ask(text)
+        assert answer.said == live.REFUSED and answer.reason, (i, text[:200])
+        arm.answers.clear()
+        if i % 100 == 0:
+            print(f'{i}: {answer.reason[:120]}', flush=True)
+            arm.plans.clear()
+            harness.spin_until(lambda: arm.plans, 60.0)
+            values = harness.says('bridge')[2]
+            assert (values['fault'], values['swapping']) == ('', 'False')
+    assert arm.running() == before and len(arm.texts) == 1

@@ -1,0 +1,93 @@
+"""Bags that go over a tuning and to another task: the same bits, as far as each command goes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.loop.planning import Planning
+from emppi_ros.replay import memory, observing, replaying, whatif
+from emppi_ros.replay.bag import Bag
+from emppi_ros.replay.journal import BELIEF, PLANNER
+from emppi_ros.tasks.task import load_task, task_text
+
+NODES = {PLANNER: 'planner', BELIEF: 'belief'}
+
+
+def replayed(tape, path):
+    bag = Bag(tape.write(path))
+    return replaying.replay(bag, replaying.read(bag))
+
+
+def without_tuning(tape, topic):
+    """Return a tape whose journal does not tell of it."""
+    rows = []
+    for name, now, message in tape.rows:
+        if name == topic:
+            content = json.loads(message['data'])
+            content['events'] = [e for e in content['events'] if e[0] != 'tune']
+            rows.append((name, now, {'data': json.dumps(content)}))
+        else:
+            rows.append((name, now, message))
+    return type(tape)(rows)
+
+
+def test_every_bit_is_the_same_over_a_tuning_and_a_swap(swapped, tmp_path):
+    verdict = replayed(swapped, tmp_path / 'run.mcap')
+    assert verdict['identical'] and not verdict['notes']
+    for node in NODES.values():
+        part = verdict[node]
+        assert part['bit_identical'] == part['replayed'] == part['recorded'] > 10
+        assert part['tasks'] == 2
+
+
+@pytest.mark.parametrize('topic', NODES)
+def test_the_tuning_is_what_makes_them_the_same(swapped, topic, tmp_path):
+    verdict = replayed(without_tuning(swapped, topic), tmp_path / 'run.mcap')
+    part = verdict[NODES[topic]]
+    assert not part['identical'] and 0 < part['bit_identical'] < part['replayed']
+
+
+def test_whoever_listens_after_the_tuning_replays_from_there(make_swapped, tmp_path):
+    verdict = replayed(make_swapped(listen_from=0.5), tmp_path / 'run.mcap')
+    assert verdict['identical']
+    for node in NODES.values():
+        part = verdict[node]
+        assert part['bit_identical'] == part['replayed'] > 5 and part['tasks'] == 2
+
+
+def test_keys_hold_the_tuned_numbers(make_swapped, tmp_path, monkeypatch):
+    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.1)
+    verdict = replayed(make_swapped(), tmp_path / 'run.mcap')
+    assert verdict['identical'] and not verdict['notes']
+    assert verdict['planner']['memories_compared'] > 3
+
+
+def test_a_report_and_a_what_if_end_where_the_task_does(make_swapped, tmp_path, capsys):
+    other = tmp_path / 'longer.yaml'
+    other.write_text(task_text('cartpole_swingup').replace('duration_s: ', 'duration_s: 1'))
+    tape = make_swapped(first='cartpole_swingup', then=str(other))
+    bag = Bag(tape.write(tmp_path / 'run.mcap'))
+    task, observer, _, notes = observing.observe(bag)
+    assert (task.name, task.planner.temperature) == ('cartpole_swingup', 0.05)
+    assert notes == ['after 0.70 s it goes over to another task: shown is cartpole_swingup']
+    assert 0.6 < max(observer.rows['times']) < 0.7
+    summary, record = whatif.run(bag, replaying.read(bag), load_task('cartpole_swingup'), None)
+    assert summary['notes'] == notes and np.max(record.times) < 0.7
+    assert main(['replay', str(bag.path)]) == 0
+    assert 'tasks 2' in ' '.join(capsys.readouterr().out.split())
+
+
+def test_a_session_restored_after_a_tuning_grasps_as_its_stage():
+    task = load_task('panda_drawer')
+    grasping = next(i for i, stage in enumerate(task.stages) if stage.grasp)
+    one, other = Planning(task, 0), Planning(task, 0)
+    one.planner._staging._index = grasping  # as if it had come there
+    one.tune(json.dumps(task.data))
+    memory.restore(other, json.loads(json.dumps(memory.dump(one))))
+    other.resume()
+    assert other.planner.stage.name == task.stages[grasping].name and other.tuned == one.tuned
+    active = other.planner.ensemble._world.eq_active
+    assert active[list(task.stages[grasping].grasp)].all()
+    assert np.array_equal(active, one.planner.ensemble._world.eq_active)

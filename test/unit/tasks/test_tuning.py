@@ -1,0 +1,115 @@
+"""What may change while a task runs changes, alone, and within its range."""
+
+import numpy as np
+import pytest
+
+from emppi_ros import config, paths
+from emppi_ros.errors import ConfigError
+from emppi_ros.loop.filter import Filter
+from emppi_ros.loop.planner import Planner
+from emppi_ros.tasks import tuning
+from emppi_ros.tasks.task import load_task, parse_task
+
+PUSH = load_task('panda_push')
+NAMES = paths.available('tasks')
+
+
+def data_of(name):
+    return config.load(paths.find_config('tasks', name))
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_a_tuned_task_is_the_task_but_for_its_numbers(name):
+    data = data_of(name)
+    knobs = tuning.knobs(data)
+    assert {'planner.temperature', 'planner.noise_variance'} < set(knobs)
+    assert all(knob.doc and knob.low < knob.high for knob in knobs.values())
+    assert tuning.is_tuned(data, tuning.tune(data, {n: k.value for n, k in knobs.items()}))
+    halves = {
+        n: tuple(v / 2 for v in k.value) if isinstance(k.value, tuple) else k.value / 2
+        for n, k in knobs.items()
+    }
+    tuned = tuning.tune(data, halves)
+    assert tuning.is_tuned(data, tuned) and tuning.is_tuned(tuned, data)
+    assert {n: k.value for n, k in tuning.knobs(tuned).items()} == halves
+    assert data == data_of(name)  # what was given stays
+    assert config.parse(tuning.to_text(tuned), 'tuned') == tuned
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'), [('duration_s', 16.0), ('robot', 'fr3'), ('scene', 'panda_reconfigure.xml')]
+)
+def test_a_task_that_differs_in_more_is_another(key, value):
+    assert not tuning.is_tuned(PUSH.data, {**PUSH.data, key: value})
+
+
+def test_a_task_with_other_terms_is_another():
+    fewer = {k: v for k, v in PUSH.data['cost'].items() if k != 'force'}
+    assert not tuning.is_tuned(PUSH.data, {**PUSH.data, 'cost': fewer})
+
+
+@pytest.mark.parametrize(
+    ('values', 'words'),
+    [
+        ({'cost.reach.weight': -1.0}, r'cost\.reach\.weight: found -1, expected from 0 to 1e\+06'),
+        ({'cost.reach.weight': float('nan')}, 'found nan'),
+        ({'planner.temperature': 0.0}, 'planner.temperature: found 0'),
+        ({'planner.noise_variance': (0.1, -1.0)}, 'found -1'),
+        ({'cost.reech.weight': 1.0}, "unknown tunable number.*did you mean 'cost.reach.weight'"),
+        ({'planner.horizon': 5.0}, 'unknown tunable number'),
+    ],
+)
+def test_what_may_not_be_is_told_with_what_may(values, words):
+    with pytest.raises(ConfigError, match=words):
+        tuning.tune(PUSH.data, {'cost.push.weight': 1.0, **values})
+
+
+@pytest.mark.parametrize(
+    ('values', 'words'),
+    [
+        ({'cost.force.weight': 0.0}, 'force.*the term would do nothing'),
+        ({'planner.noise_variance': (0.1, 0.2)}, 'noise_variance'),
+    ],
+)
+def test_numbers_that_contradict_one_another_are_told(values, words):
+    with pytest.raises(ConfigError, match=words):
+        PUSH.tuned(tuning.tune(PUSH.data, values))
+
+
+def test_a_tuned_task_is_what_its_text_says():
+    data = tuning.tune(PUSH.data, {'cost.push.weight': 7.5, 'planner.temperature': 0.5})
+    tuned, read = PUSH.tuned(data), parse_task(tuning.to_text(data))
+    assert tuned.planner == read.planner and tuned.belief == read.belief
+    weights = [[term.weight for term in task.stages[0].cost.terms] for task in (tuned, read)]
+    assert weights[0] == weights[1] and 7.5 in weights[0]
+    assert PUSH.planner.temperature == 0.02
+
+
+def test_tuning_keeps_the_plan_and_the_belief():
+    planner, rng = Planner(PUSH, np.random.default_rng(0)), np.random.default_rng(1)
+    state = PUSH.start()
+    planner.cycle(state, 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
+    before, models = planner._controls.copy(), planner.ensemble
+    tuned = PUSH.tuned(tuning.tune(PUSH.data, {'planner.temperature': 0.5}))
+    planner.tune(tuned)
+    assert planner.ensemble is models and np.array_equal(planner._controls, before)
+    assert planner.settings.temperature == 0.5
+    assert planner.settings.models == PUSH.planner.models
+    learned = Filter(PUSH, rng)
+    theta = learned.belief.theta
+    learned.tune(PUSH.tuned(tuning.tune(PUSH.data, {'belief.likelihood.joint_velocity_sd': 0.1})))
+    assert learned.belief.theta is theta
+    assert learned._config.likelihood.joint_velocity_sd == 0.1
+
+
+def test_other_weights_change_the_plan_as_they_do_in_a_file():
+    data = tuning.tune(PUSH.data, {'cost.reach.weight': 50.0})
+    plans = []
+    for task, then in ((PUSH, PUSH.tuned(data)), (parse_task(tuning.to_text(data)), None)):
+        planner = Planner(task, np.random.default_rng(0))
+        if then is not None:
+            planner.tune(then)
+        planner.cycle(PUSH.start(), 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
+        plans.append(planner._controls)
+    # the same arithmetic on the same models: equal to the last bit
+    assert np.array_equal(*plans)
