@@ -78,10 +78,10 @@ faults: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
 	    $(CONFORMANCE)/bin/python -m faultlab.matrix
 
-# swaps in a row, and ten times as many wrong requests; holds each swap to 2 s on a machine at leisure
+# swaps in a row, ten times as many wrong requests, a replay over a swap; holds each to 2 s on a machine at leisure
 SWAPS ?= 100
 swaps: $(STAMP)
-	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py -s
+	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py test/ros/test_record.py -s
 
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)

@@ -60,10 +60,15 @@ def outcome(rows: Sequence[Row]) -> Outcome:
     return Outcome(success(rows), float(np.median([row.time_s for row in rows])))
 
 
-def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean:
-    """Return how much longer runs take than the oracle's of the same seed; failures take all."""
+def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean | None:
+    """
+    Return how much longer runs take than the oracle's of the same seed; failures take all.
+
+    Runs whose oracle has not run yet do not count; None if that is so for all.
+    """
     best = {row.seed: row.time_s for row in oracle}
-    return statistics.mean([row.time_s - best[row.seed] for row in rows])
+    pairs = [row.time_s - best[row.seed] for row in rows if row.seed in best]
+    return statistics.mean(pairs) if pairs else None
 
 
 def fall(rows: Sequence[Row]) -> Fall:

@@ -81,9 +81,10 @@ def summarize(rows: Sequence[Row]) -> Summary:
         time_s=_each(runs, lambda found: float(np.median([row.time_s for row in found]))),
         regret_s={
             task: {
-                name: measures.regret(found, controllers[ORACLE])
+                name: lost
                 for name, found in controllers.items()
                 if name != ORACLE
+                and (lost := measures.regret(found, controllers[ORACLE])) is not None
             }
             for task, controllers in runs.items()
             if ORACLE in controllers

@@ -34,7 +34,8 @@ def record(options: argparse.Namespace) -> None:
     """Record, saying what is heard; print a summary."""
     recording = ros.module('recording')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     recorder = recording.record(
         folder, options.duration, options.namespace, options.overwrite, _Teller(folder)
     )

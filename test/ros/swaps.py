@@ -1,5 +1,6 @@
 """A graph of real processes whose task is swapped, and what is to hold while that happens."""
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from emppi_ros.nodes.convert import to_seconds
 from emppi_ros.tasks import live
 from emppi_ros.tasks.robot import load_robot
 
+SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))  # of the campaign, `make swaps`
 # a busy machine plans late, and an arm that follows old plans presses on the table; and here
 # nobody arms again what is held
 PATIENT = {

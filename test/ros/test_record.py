@@ -18,7 +18,7 @@ from rosbags.highlevel import AnyReader
 from sensor_msgs.msg import JointState, PointCloud2, PointField
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
-from swaps import SwapGraph
+from swaps import SWAPS, SwapGraph
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.cli import main
@@ -83,6 +83,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
     assert not Bag(folder).cut and replaying.read(Bag(folder)).seconds > 1.0
 
 
+@pytest.mark.skipif(not SWAPS, reason='make swaps')
 def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_path, capsys):
     folder = tmp_path / 'bag'
     arm = SwapGraph(harness)

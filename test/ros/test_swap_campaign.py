@@ -6,7 +6,6 @@ EMPPI_SWAPS is their number, and ten times as many requests are wrong. A few swa
 """
 
 from itertools import count, islice
-import os
 from pathlib import Path
 import sys
 
@@ -16,12 +15,11 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 import swaps
-from swaps import SwapGraph
+from swaps import SWAPS, SwapGraph
 
 from emppi_ros.errors import EmppiError
 from emppi_ros.tasks import live
 
-SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))
 FIGURES = ('to_first_plan_s', 'check_s', 'rest_s', 'follow_s', 'plan_s')
 LONGEST_S = 2.0  # from a request to the first plan of the new task
 

@@ -32,6 +32,8 @@ def test_regret_is_paired_by_seed_whatever_the_order(make_row):
     assert found.mean == pytest.approx(10.5 / 3, rel=1e-12)  # rounding
     assert regret(ours[::-1], oracle).mean == found.mean
     assert regret(ours, ours)[:3] == (0.0, 0.0, 0.0)
+    assert regret([*ours, make_row(seed=7, time_s=9.0)], oracle) == found  # a seed without oracle
+    assert regret(ours, []) is None
 
 
 def test_the_squared_error_is_judged_at_its_medians(make_row):
