@@ -14,7 +14,7 @@ from emppi_ros.errors import ArmError
 from emppi_ros.tasks.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_AT_REST = 0.05  # rad/s or m/s: a measured velocity above that is braked, not cut off
+_AT_REST, _STILL_S = 0.05, 0.1  # rad/s or m/s measured: more is braked, not cut off; s below it
 
 
 class Commander:
@@ -38,7 +38,7 @@ class Commander:
         self._doubts, self._monitor = doubts or MonitorConfig(), monitors.begin()
         self._longest = 2.0 / config.rate_hz  # from one command to the next, if all is well
         self._bridge: Bridge | None = None
-        self._stepped_at = -np.inf
+        self._stepped_at = self._moved_at = -np.inf
         self._enabled_at = -np.inf
         self._swap_at = np.inf
 
@@ -66,7 +66,7 @@ class Commander:
     def still(self) -> bool:
         """Whether it is at rest: as commanded, and as measured; only if it is ready."""
         stopped = self.machine.phase not in (Phase.MOVING, Phase.STOPPING)
-        return stopped and bool(np.max(np.abs(self._velocity)) <= _AT_REST)
+        return stopped and self._measured_at - self._moved_at >= _STILL_S
 
     @property
     def reason(self) -> str:
@@ -94,12 +94,12 @@ class Commander:
         self._monitor = monitors.measure(self._doubts, self._robot, self._monitor, measured)
         if not self._monitor.used:
             return
-        position, velocity = measured.position, measured.velocity
-        self._position, self._measured_at = position, measured.time
-        self._velocity = velocity
+        velocity, self._measured_at = measured.velocity, measured.time
+        self._position, moves = measured.position, np.max(np.abs(velocity)) > _AT_REST
+        self._moved_at = measured.time if moves else self._moved_at
         if self._bridge is None:
-            command = shaping.at_rest(self._robot, position)
-            if self._robot.command == 'velocity' and np.max(np.abs(velocity)) > _AT_REST:
+            command = shaping.at_rest(self._robot, self._position)
+            if self._robot.command == 'velocity' and moves:
                 limit = np.array(self._robot.limits.velocity)  # a measurement may be anything
                 # left moving: brake from there
                 command = command._replace(value=np.clip(velocity, -limit, limit))

@@ -304,12 +304,13 @@ def test_a_swap_that_never_ends_is_a_fault_of_whoever_is_armed(arm):
     assert np.all(arm.rows[-1] == 0.3)
 
 
-def test_while_the_arm_is_measured_to_move_it_is_not_still(arm):
-    arm.run(0.1)
+def test_an_arm_is_still_once_it_was_not_measured_to_move_for_a_while(arm):
+    arm.run(0.3)
     assert arm.commander.still
-    moved = np.full(7, 0.2)
-    arm.commander._velocity = moved
-    assert not arm.commander.still
+    for after, speed, still in [(0.001, 0.2, False), (0.09, 0.0, False), (0.102, 0.0, True)]:
+        now = arm.now + after
+        arm.commander.measure(Measurement(now, now, HOME, np.full(7, speed)))
+        assert arm.commander.still == still
 
 
 def assert_smooth(arm):
