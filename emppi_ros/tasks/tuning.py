@@ -22,6 +22,8 @@ Data = Mapping[str, Any]
 MOST_WEIGHT = 1e6
 _WEIGHTS = {'weight': 'in the running cost', 'terminal_weight': "at the plan's last state"}
 _LEAST, _MOST = 1e-9, 1e6  # of what must be above 0
+# whoever publishes may publish anything, and YAML that is no task's is so in many ways
+_NO_TASK = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
 
 
 class Knob(NamedTuple):
@@ -67,10 +69,11 @@ def to_text(data: Data) -> str:
 
 
 def is_tuned(one: Data, other: Data) -> bool:
-    """Return whether two tasks' YAML are the same, but for numbers that may be tuned."""
-    if set(knobs(one)) != set(knobs(other)):
+    """Return whether two tasks' YAML are the same, but for numbers; what is no task's is not."""
+    try:
+        return set(knobs(one)) == set(knobs(other)) and _bare(one) == _bare(other)
+    except _NO_TASK:
         return False
-    return _bare(one) == _bare(other)
 
 
 def _all(data: Data) -> Iterator[Knob]:

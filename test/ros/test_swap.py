@@ -179,6 +179,10 @@ def test_who_is_not_the_planner_may_speak_and_nothing_happens(harness):
     harness.spin_until(lambda: answers.get_subscription_count() > 0)
     for text in ('', '{}', 'ready', '{"node": 1}', np.random.default_rng(0).bytes(99).hex()):
         answers.publish(String(data=text))
+    tasks = harness.publisher(String, 'emppi/task', qos.LATCHED)
+    harness.spin_until(lambda: tasks.get_subscription_count() > 2)
+    for text in ('a: 1', '{planner: 3}', '[', 'robot: panda'):
+        tasks.publish(String(data=text))
     count = len(arm.plans)
     harness.spin_until(lambda: len(arm.plans) > count + 3)
     harness.children.check()

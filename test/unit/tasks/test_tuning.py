@@ -43,6 +43,21 @@ def test_a_task_that_differs_in_more_is_another(key, value):
     assert not tuning.is_tuned(PUSH.data, {**PUSH.data, key: value})
 
 
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'planner': 3}, {'planner': {}}, {'planner': {'temperature': 'x', 'noise_variance': 1}},
+        {'planner': {'temperature': 10**400, 'noise_variance': 1}}, {'cost': [1]}, {'cost': 'x'},
+        {'cost': {'reach': {}}}, {'stages': [{}]}, {'stages': 5}, {'belief': None},
+        {'belief': {'likelihood': 2}},
+    ],
+)  # fmt: skip
+def test_what_is_no_task_is_another_and_no_reason_to_fail(change):
+    wrong = {**PUSH.data, **change}
+    assert not tuning.is_tuned(PUSH.data, wrong) and not tuning.is_tuned(wrong, PUSH.data)
+    assert not tuning.is_tuned(PUSH.data, {'a': 1})
+
+
 def test_a_task_with_other_terms_is_another():
     fewer = {k: v for k, v in PUSH.data['cost'].items() if k != 'force'}
     assert not tuning.is_tuned(PUSH.data, {**PUSH.data, 'cost': fewer})
