@@ -1,14 +1,13 @@
 """`emppi markers`: what rviz would show of a task, as a picture."""
 
 import argparse
-import importlib
 from pathlib import Path
 import sys
 from typing import Any
 
 import mujoco
 
-from emppi_ros.cli import output
+from emppi_ros.cli import output, ros
 from emppi_ros.display import setting
 from emppi_ros.display import view as views
 from emppi_ros.display.layers import Layers, Seen
@@ -44,18 +43,7 @@ def draw(options: argparse.Namespace) -> None:
     """Run, draw and write."""
     if options.out.suffix != '.png':
         raise ConfigError(f'--out {options.out}: expected a name that ends in .png')
-    try:
-        drawing, picture, messages = (
-            importlib.import_module(name)
-            for name in ('emppi_ros.nodes.drawing', 'emppi_ros.nodes.picture', 'std_msgs.msg')
-        )
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith('emppi_ros'):
-            raise
-        raise ConfigError(
-            f"ROS 2's messages are not to be found ({error}): source an installation, or "
-            "`pip install 'emppi_ros[ros]'`"
-        ) from None
+    convert, drawing, picture = map(ros.module, ('convert', 'drawing', 'picture'))
     task = load_task(options.task)
     loop = ClosedLoop(task, options.seed)
     loop.planner.watched = watching.place(task)
@@ -64,7 +52,7 @@ def draw(options: argparse.Namespace) -> None:
     layers, seen = Layers(task), _seen(loop)
     layers.preview.ensemble.hold(loop.planner.stage.grasp)
     shapes = (layers.objects(seen), layers.belief(seen), layers.rollouts(seen))
-    stamp = messages.Header().stamp
+    stamp = convert.to_stamp(0.0)
     found = [drawing.write_shapes(part, task.robot.frame, stamp) for part in shapes]
     model = task.visual_model()
     camera = look(task, model)

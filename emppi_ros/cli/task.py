@@ -1,12 +1,11 @@
 """`emppi task`: gives another task to a graph that runs."""
 
 import argparse
-import importlib
 import time
 from typing import Any
 
-from emppi_ros.cli import output
-from emppi_ros.errors import ConfigError, SwapError
+from emppi_ros.cli import output, ros
+from emppi_ros.errors import SwapError
 from emppi_ros.tasks import live
 from emppi_ros.tasks.checking import check
 from emppi_ros.tasks.task import load_task, task_text
@@ -37,12 +36,7 @@ def give(options: argparse.Namespace) -> int:
     """Validate, ask, and print what came of it."""
     check(load_task(options.task))
     text = task_text(options.task)
-    try:
-        asking = importlib.import_module('emppi_ros.nodes.asking')
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith('emppi_ros'):
-            raise
-        raise ConfigError(f'ROS 2 is not to be found ({error}): source an installation') from None
+    asking = ros.module('asking')
     began = time.monotonic()
     answer = asking.ask(text, options.namespace, options.timeout)
     if answer.said == live.REFUSED:

@@ -16,10 +16,9 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.nodes import convert
-from emppi_ros.replay.messages import belief_table
+from emppi_ros.replay.messages import FLOATS, belief_table, point_type
 from emppi_ros.tasks.task import Task
 
-_TYPES = {PointField.FLOAT32: 'f4', PointField.FLOAT64: 'f8'}
 MAX_PARTICLES = 100_000
 
 
@@ -92,15 +91,14 @@ def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray
             f'{", ".join(expected)}'
         )
     for field in message.fields:
-        if field.datatype not in _TYPES or field.count != 1:
+        if field.datatype not in FLOATS or field.count != 1:
             raise BeliefError(f'belief whose field {field.name!r} is not one float32 or float64')
         # not left to NumPy, which takes offsets from 2^31 for negative ones, and reads there
-        if field.offset + np.dtype(_TYPES[field.datatype]).itemsize > message.point_step:
+        if field.offset + np.dtype(FLOATS[field.datatype]).itemsize > message.point_step:
             raise BeliefError(
                 f'belief whose field {field.name!r} at byte {field.offset} is outside of a point '
                 f'of {message.point_step} bytes'
             )
-    order = '>' if message.is_bigendian else '<'
     count = message.width * message.height
     if not 0 < count <= MAX_PARTICLES or len(message.data) != count * message.point_step:
         raise BeliefError(
@@ -108,14 +106,7 @@ def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray
             f'{len(message.data)} bytes'
         )
     try:
-        dtype = np.dtype(
-            {
-                'names': found,
-                'formats': [order + _TYPES[field.datatype] for field in message.fields],
-                'offsets': [field.offset for field in message.fields],
-                'itemsize': message.point_step,
-            }
-        )
+        dtype = point_type(message)
     except ValueError as error:
         raise BeliefError(f'belief with a broken layout: {error}') from None
     return np.frombuffer(message.data, dtype=dtype)

@@ -15,7 +15,7 @@ NANO = 1_000_000_000
 # how a command is called in a JointState and in a trajectory point
 STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
 POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
-_TYPES = {7: 'f4', 8: 'f8'}  # sensor_msgs/PointField
+FLOATS = {7: 'f4', 8: 'f8'}  # sensor_msgs/PointField's numbers of its types
 
 
 def nanoseconds(seconds: float) -> int:
@@ -42,20 +42,24 @@ def plan_table(plan: Plan) -> Array:
     return np.column_stack([times, plan.values])
 
 
+def point_type(message: Any) -> np.dtype:
+    """Return the type of a PointCloud2's points; ValueError or KeyError if there is none."""
+    order = '>' if message.is_bigendian else '<'
+    return np.dtype(
+        {
+            'names': [field.name for field in message.fields],
+            'formats': [order + FLOATS[field.datatype] for field in message.fields],
+            'offsets': [field.offset for field in message.fields],
+            'itemsize': message.point_step,
+        }
+    )
+
+
 def read_cloud(message: Any, topic: str) -> tuple[list[str], Array]:
     """Return names and values (points, fields) of a PointCloud2 of floats."""
     names = [field.name for field in message.fields]
-    order = '>' if message.is_bigendian else '<'
     try:
-        dtype = np.dtype(
-            {
-                'names': names,
-                'formats': [order + _TYPES[field.datatype] for field in message.fields],
-                'offsets': [field.offset for field in message.fields],
-                'itemsize': message.point_step,
-            }
-        )
-        points = np.frombuffer(bytes(message.data), dtype)
+        points = np.frombuffer(bytes(message.data), point_type(message))
     except (ValueError, KeyError, TypeError) as error:
         raise ReplayError(f'{topic}: a cloud that cannot be read: {error}') from None
     columns = [points[name].astype(np.float64) for name in names]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import weights
+from emppi_ros import config, weights
 from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag import Bag, Heard
@@ -77,7 +77,7 @@ def _goes_on(before: str, after: str) -> bool:
     if before == after:
         return True
     try:
-        return tuning.is_tuned(parse_task(before).data, parse_task(after).data)
+        return tuning.is_tuned(config.parse(before, _TASK), config.parse(after, _TASK))
     except EmppiError:
         return False
 

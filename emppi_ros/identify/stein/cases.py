@@ -47,6 +47,17 @@ def roll_out(
     return np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0]
 
 
+def _noisy(
+    model: mujoco.MjModel, parameters: tuple[Parameter, ...], truth: Array, start: Array,
+    controls: Array, share: float, seed: int,
+) -> Problem:  # fmt: skip
+    """Return what a system with a truth (P,) shows, with noise: a share of each state's spread."""
+    clean = roll_out(model, parameters, truth[None], start, controls)
+    noise = share * clean[0].std(axis=0)
+    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
+    return Problem(model, parameters, start, controls, seen, noise)
+
+
 def lengths() -> tuple[Problem, Array]:
     """Return the problem of the paper's supplement, Fig. 1, and its two truths (2, 2)."""
     model = mujoco.MjModel.from_xml_string(TWO_LINKS)
@@ -101,10 +112,7 @@ def pendulum(seed: int = 0) -> tuple[Problem, Array]:
     parameters = (*_link('link1', 'shoulder'), length, *_link('link2', 'elbow'))
     start = np.array([2.2, 0.8, 0.0, 0.0])
     controls = np.zeros((200, 0))
-    clean = roll_out(model, parameters, ELEVEN[None], start, controls)
-    noise = 0.02 * clean[0].std(axis=0)
-    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
-    return Problem(model, parameters, start, controls, seen, noise), ELEVEN
+    return _noisy(model, parameters, ELEVEN, start, controls, 0.02, seed), ELEVEN
 
 
 # A wrist of two driven hinges shakes a box that hangs on a universal joint below it.
@@ -155,7 +163,4 @@ def weights(seed: int = 0) -> tuple[Problem, Array]:
     # joints 6 and 7 go to offsets of 0.1 and -0.1 rad, in sequence
     offsets = 0.1 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [0, 0]])
     controls = np.repeat(offsets, 50, axis=0)
-    clean = roll_out(model, parameters, WEIGHTS[:1], start, controls)
-    noise = 0.01 * clean[0].std(axis=0)
-    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
-    return Problem(model, parameters, start, controls, seen, noise), WEIGHTS
+    return _noisy(model, parameters, WEIGHTS[0], start, controls, 0.01, seed), WEIGHTS
