@@ -77,6 +77,7 @@ setup(
             'pyarrow',
             'pytest',
             'pytest-timeout',
+            'pytest-xdist',
             'rosbags>=0.10',  # reads bags as well: they are no dialect of ours
             'ruff',
             'scikit-learn>=1.7',

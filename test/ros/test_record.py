@@ -56,7 +56,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
         count = harness.tester.count_subscribers
         harness.spin_until(lambda: count('emppi/planner/journal') or recorder.poll(), 60.0)
         began = len(plans)
-        harness.spin_until(lambda: len(plans) > began + 100, 60.0)
+        harness.spin_until(lambda: len(plans) > began + 75, 60.0)
     finally:
         recorder.send_signal(signal.SIGINT)
         said, errors = recorder.communicate(timeout=20.0)

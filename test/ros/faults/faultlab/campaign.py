@@ -1,7 +1,7 @@
 """
 Many faults, one after the other, on one graph; a line of JSON for each.
 
-python -m faultlab.campaign --count 150 --seed 1 --backend trajectory --out results.jsonl
+python -m faultlab.campaign --count 100 --seed 1 --backend trajectory --out results.jsonl
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 from faultlab import trials
 from faultlab.graph import Graph
 
-COUNT = int(os.environ.get('EMPPI_FAULTS', '150'))  # that the tests inject
+COUNT = int(os.environ.get('EMPPI_FAULTS', '100'))  # that the tests inject
 # where the arm stops by itself before the fault, or the machine stands still: counted, tried again
 _TRIES = 4
 
