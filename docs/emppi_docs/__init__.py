@@ -1,0 +1,1 @@
+"""Sphinx extensions of this site: its reference is made from the code, its equations are MathML."""
