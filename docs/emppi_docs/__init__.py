@@ -1,1 +1,1 @@
-"""Sphinx extensions of this site: its reference is made from the code, its equations are MathML."""
+"""Extensions of this site: a reference made from the code, equations as MathML."""

@@ -6,6 +6,7 @@ types, QoS and words are in `reference/graph.yaml`, which another test holds aga
 """
 
 from pathlib import Path
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,7 +17,9 @@ from emppi_ros import paths
 from emppi_ros.bridge.faults import MEANINGS
 
 SOURCE = Path(__file__).resolve().parents[1] / 'reference' / 'graph.yaml'
-OWN = {'parameter_events', 'rosout', '~/transition_event'}  # every node of ROS 2 has them
+OWN = re.compile(  # of every node of ROS 2
+    r'parameter_events|rosout|[~*]/.*|\w+/((get|change)_state|\w+_parameters(_atomically)?)'
+)
 USES = {  # kind -> element and attribute of the policy
     'publish': ('topics', 'publish'),
     'subscribe': ('topics', 'subscribe'),
@@ -42,7 +45,7 @@ def used(kind: str) -> dict[str, list[str]]:
                 continue
             for item in part:
                 name = (item.text or '').removeprefix('/')
-                if name not in OWN and not name.startswith(('~', '*/')):
+                if not OWN.fullmatch(name):
                     found.setdefault(name, []).append(profile.get('node', ''))
     return found
 

@@ -60,7 +60,7 @@ def default(field: dataclasses.Field[Any]) -> str:
     value = field.default
     if value is dataclasses.MISSING:
         value = field.default_factory()  # type: ignore[misc]
-    if value is None or value == () or value == {}:
+    if value is None or value in ((), {}):
         return 'none'
     if dataclasses.is_dataclass(value):
         return 'those below'
