@@ -56,9 +56,9 @@ def topics() -> str:
     rows = [
         (
             f'`{name}`',
-            f'`{entry["type"]}`',
+            f'`{entry["type"]}`'.replace('/', '/` `'),  # may break there
             f'`{entry["qos"]}`',
-            ', '.join(senders.get(name, [])) or entry.get('from', ''),
+            ', '.join([*filter(None, [entry.get('from')]), *senders.get(name, [])]),
             ', '.join(n for n in hearers.get(name, []) if n not in ('operator', 'recorder')),
             entry['what'],
         )
