@@ -57,7 +57,8 @@ class Generated(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """Return what the Markdown says."""
+        """Return what the Markdown says; of what the code is now, not when the page was read."""
+        self.env.note_reread()
         return self.parse_text_to_nodes(make(self.arguments[0]), allow_section_headings=True)
 
 

@@ -56,15 +56,14 @@ def topics() -> str:
     rows = [
         (
             f'`{name}`',
-            f'`{entry["type"]}`'.replace('/', '/` `'),  # may break there
-            f'`{entry["qos"]}`',
+            f'`{entry["type"]}`'.replace('/', '/` `') + f' `{entry["qos"]}`',  # lines may break
             ', '.join([*filter(None, [entry.get('from')]), *senders.get(name, [])]),
             ', '.join(n for n in hearers.get(name, []) if n not in ('operator', 'recorder')),
             entry['what'],
         )
         for name, entry in described()['topics'].items()
     ]
-    return table(('topic', 'type', 'QoS', 'from', 'to', 'what it is'), rows)
+    return table(('topic', 'type, QoS', 'from', 'to', 'what it is'), rows)
 
 
 def services() -> str:
