@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test fuzz lint bench paper faults swaps conformance soak clean
+.PHONY: help install demo test docs fuzz lint bench paper faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,6 +14,7 @@ help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
+	@echo "make docs      the documentation as a site: out/docs/index.html"
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff: rules and format"
 	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
@@ -37,6 +38,10 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --ignore=test/ros
 	$(BIN)/python -m pytest test/ros
+
+# from nothing, for it is made from code; warnings are errors; `make test` builds it, too
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going -E -a -b html -d out/doctrees docs out/docs
 
 # 100 000 YAML texts, 1 000 000 messages, 200 000 of them into the bridge
 fuzz: $(STAMP)

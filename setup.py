@@ -55,6 +55,8 @@ setup(
         # `emppi bench paper` on all cores, and on a Dask cluster
         'bench': ['joblib>=1.4'],
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
+        # `make docs`
+        'docs': ['furo', 'myst-parser>=4', 'sphinx>=8.2'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
         # recordings in Parquet; `emppi bench identify`: what to compare with

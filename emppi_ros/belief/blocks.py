@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 class BlockEntry:
     """One entry of `belief: blocks`."""
 
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...] = key(doc='that are weighed and drawn together')
     by: tuple[str, ...] = key(doc='joints and tracked objects that show them')
 
 

@@ -27,7 +27,7 @@ MOST = 1 << 20  # characters: some 50 000 numbers, read in two seconds
 class Source:
     """Recorded data that a prior was learned from."""
 
-    name: str
+    name: str = key(doc='of the file')
     sha256: str = key(
         check=lambda text: re.fullmatch('[0-9a-f]{64}', text) is not None,
         allowed='64 hexadecimal digits in lower case',
@@ -41,7 +41,7 @@ class Known:
 
     unit: str = key(doc="must be the task's: nothing is converted")
     values: tuple[float, ...] | None = key(None, doc='one per weight')
-    prior: Prior | None = None
+    prior: Prior | None = key(None, doc='a distribution, as in a task')
 
     def __post_init__(self) -> None:
         """Check that it is one of the two."""
@@ -56,7 +56,9 @@ class PriorFile:
     method: str = key(doc='that made it')
     sources: tuple[Source, ...] = key(doc='recordings; an empty list if there were none')
     parameters: Mapping[str, Known] = key(
-        check=lambda known: len(known) > 0, allowed='at least one parameter'
+        check=lambda known: len(known) > 0,
+        allowed='at least one parameter',
+        doc='name in the task -> what is known of it',
     )
     weights: tuple[float, ...] | None = key(None, doc='of particles, relative to one another')
     settings: Mapping[str, Any] = key({}, doc='of the method')

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import one_of
+from emppi_ros.config import key, one_of
 from emppi_ros.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 
@@ -19,12 +19,12 @@ _DRAWS = 10_000  # a truncated prior that yields nothing in so many draws has no
 class Prior:
     """Distribution of one parameter; what falls outside of the parameter's bounds is redrawn."""
 
-    distribution: str = one_of('normal', 'lognormal', 'uniform', 'fixed')
-    mean: float | None = None  # normal: mean; lognormal: median
-    sd: float | None = None  # normal: standard deviation; lognormal: of the logarithm
-    lower: float | None = None  # uniform
-    upper: float | None = None
-    value: float | None = None  # fixed: always this
+    distribution: str = one_of('normal', 'lognormal', 'uniform', 'fixed', doc='its kind')
+    mean: float | None = key(None, doc='normal: mean; lognormal: median')
+    sd: float | None = key(None, doc='normal: standard deviation; lognormal: of the logarithm')
+    lower: float | None = key(None, doc='uniform: from here')
+    upper: float | None = key(None, doc='uniform: to here')
+    value: float | None = key(None, doc='fixed: always this')
 
     def __post_init__(self) -> None:
         """Check that the keys are those of the distribution."""

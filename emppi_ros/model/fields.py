@@ -25,6 +25,8 @@ class Field(NamedTuple):
     size: int  # elements per object; 1 for a scalar
     floor: float  # physics needs a value above this
     write: Writer
+    unit: str  # '' if it has none
+    doc: str
 
 
 def _row(name: str) -> Writer:
@@ -91,20 +93,43 @@ def _joint_type(
 
 # Written in this order: an inertia given by itself overrides what the mass implies.
 FIELDS: dict[str, Field] = {
-    'body_mass': Field('body', 1, 0.0, _mass),  # kg
-    'body_inertia': Field('body', 1, 0.0, _inertia),  # kg m^2, largest principal moment
-    'body_pos': Field('body', 3, -math.inf, _row('body_pos')),  # m, in the parent: a link's length
-    'body_ipos': Field('body', 3, -math.inf, _row('body_ipos')),  # m, centre of mass
-    'geom_friction': Field('geom', 3, -1e-12, _row('geom_friction')),  # sliding, torsion, rolling
-    'jnt_type': Field('joint', 1, -1e-12, _joint_type),  # 0 slide, 1 hinge
-    'jnt_axis': Field('joint', 3, -math.inf, _row('jnt_axis')),  # direction, body frame
-    # the same, and the type with it: a slide along x, where that is its largest element, else a
-    # hinge about it (Abraham et al. 2020, V-B)
-    'jnt_articulation': Field('joint', 3, -math.inf, _row('jnt_axis')),
-    'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos')),  # m, body frame
-    'jnt_stiffness': Field('joint', 1, -1e-12, _row('jnt_stiffness')),  # N/m or N m/rad
-    'dof_damping': Field('joint', 1, -1e-12, _dofs('dof_damping')),  # N s/m or N m s/rad
-    'dof_frictionloss': Field('joint', 1, -1e-12, _dofs('dof_frictionloss')),  # N or N m
-    'dof_armature': Field('joint', 1, -1e-12, _dofs('dof_armature')),  # kg or kg m^2
-    'actuator_gain': Field('actuator', 1, 0.0, _gain),  # the actuator's own unit
+    'body_mass': Field('body', 1, 0.0, _mass, 'kg', 'the inertia scales with it'),
+    'body_inertia': Field(
+        'body', 1, 0.0, _inertia, 'kg m^2', 'largest principal moment; others keep their ratio'
+    ),
+    'body_pos': Field(
+        'body', 3, -math.inf, _row('body_pos'), 'm', "in the parent's frame: a link's length"
+    ),
+    'body_ipos': Field('body', 3, -math.inf, _row('body_ipos'), 'm', 'centre of mass'),
+    'geom_friction': Field(
+        'geom', 3, -1e-12, _row('geom_friction'), '', '0: sliding, 1: torsion, 2: rolling'
+    ),
+    'jnt_type': Field('joint', 1, -1e-12, _joint_type, '', '0: slide, 1: hinge'),
+    'jnt_axis': Field(
+        'joint', 3, -math.inf, _row('jnt_axis'), '', "direction in the body's frame"
+    ),
+    'jnt_articulation': Field(  # Abraham et al. 2020, V-B
+        'joint',
+        3,
+        -math.inf,
+        _row('jnt_axis'),
+        '',
+        'axis and type: a slide along x where x is its largest element, else a hinge about it',
+    ),
+    'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos'), 'm', "in the body's frame"),
+    'jnt_stiffness': Field(
+        'joint', 1, -1e-12, _row('jnt_stiffness'), 'N/m or N m/rad', 'of the spring in it'
+    ),
+    'dof_damping': Field(
+        'joint', 1, -1e-12, _dofs('dof_damping'), 'N s/m or N m s/rad', 'grows with the speed'
+    ),
+    'dof_frictionloss': Field(
+        'joint', 1, -1e-12, _dofs('dof_frictionloss'), 'N or N m', 'dry friction'
+    ),
+    'dof_armature': Field(
+        'joint', 1, -1e-12, _dofs('dof_armature'), 'kg or kg m^2', 'inertia of the drive'
+    ),
+    'actuator_gain': Field(
+        'actuator', 1, 0.0, _gain, "the actuator's own", "a servo's feedback scales with it"
+    ),
 }

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros import config
-from emppi_ros.config import key
+from emppi_ros.config import key, one_of
 from emppi_ros.control.mppi import Costs
 from emppi_ros.errors import ConfigError, SceneError, unknown
 from emppi_ros.model.ensemble import Records, State
@@ -43,9 +43,13 @@ def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str)
 class _Settings:
     """The keys that every cost term has beside its residual's own."""
 
-    norm: str = key('l2', check=lambda v: v in NORMS, allowed='one of ' + ', '.join(NORMS))
-    weight: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
-    terminal_weight: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+    norm: str = one_of(*NORMS, default='l2', doc='from the vector to a number')
+    weight: float = key(
+        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='in the running cost l(x_t)'
+    )
+    terminal_weight: float = key(
+        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='in the terminal cost m(x_H)'
+    )
 
     def __post_init__(self) -> None:
         """A term without any weight is a mistake."""

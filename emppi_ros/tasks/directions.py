@@ -19,9 +19,9 @@ _SHORT, _LONG = 1e-6, 1e6  # other vectors have no direction to rounding
 class Behind:
     """How far a pusher is from standing behind an object as seen from its target, 0 to 2."""
 
-    pusher: str
-    of: str
-    target: str
+    pusher: str = key(doc='a place: site, body or geom')
+    of: str = key(doc='the place that is pushed')
+    target: str = key(doc='where that is to go')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the three places; the angle counts in the horizontal plane."""
@@ -44,15 +44,19 @@ class Behind:
 class Tilt:
     """Difference between an axis of a site, body or geom and a direction in the world."""
 
-    of: str
-    axis: str = one_of('x', 'y', 'z', default='z')
+    of: str = key(doc='a place: site, body or geom')
+    axis: str = one_of('x', 'y', 'z', default='z', doc='of its frame')
     to: tuple[float, ...] = key(
         (0.0, 0.0, 1.0),
         check=lambda v: len(v) == 3 and _SHORT < math.hypot(*v) < _LONG,
         allowed='three numbers, of a length between 1e-6 and 1e6',
+        doc='the direction in the world that is meant',
     )
     axes: str = key(
-        'xyz', check=lambda v: v and set(v) <= set('xyz'), allowed='some of the letters xyz'
+        'xyz',
+        check=lambda v: v and set(v) <= set('xyz'),
+        allowed='some of the letters xyz',
+        doc='the components that count',
     )
 
     def bind(self, model: mujoco.MjModel) -> Bound:
@@ -73,8 +77,8 @@ class Tilt:
 class Rotation:
     """Rotation vector from a site's, body's or geom's frame to another, in the former [rad]."""
 
-    of: str
-    to: str
+    of: str = key(doc='a place: site, body or geom')
+    to: str = key(doc='another place')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find both frames; log(R_of' R_to) of Table I, of length 0 to pi."""

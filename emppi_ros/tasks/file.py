@@ -20,13 +20,13 @@ from emppi_ros.model.parameters import Parameter
 class ParameterEntry:
     """One entry of `parameters`: where it lives, its bounds, its prior."""
 
-    field: str
-    of: str
-    prior: Prior
-    element: int = 0
-    lower: float | None = None
-    upper: float | None = None
-    unit: str = ''
+    field: str = key(doc='what it is in MuJoCo: see the fields below')
+    of: str = key(doc='the body, geom, joint or actuator whose field it is')
+    prior: Prior = key(doc='what is believed before anything is measured')
+    element: int = key(0, doc='of a field that has several, such as x, y, z: 0, 1, 2')
+    lower: float | None = key(None, doc='particles never go below; null: no bound')
+    upper: float | None = key(None, doc='nor above; null: no bound')
+    unit: str = key('', doc='for people, and to hold a prior file against')
     choices: tuple[tuple[float, ...], ...] = key((), doc='jnt_axis: the axes that it may be')
 
     def parameter(self, name: str) -> Parameter:
@@ -43,7 +43,7 @@ class ParameterEntry:
 class TrackedObject:
     """An object whose pose a tracker reports on `tracking/<name>`."""
 
-    body: str
+    body: str = key(doc='of the scene, whose frame the tracker reports')
     motion: str = one_of(
         'free',
         'planar',
@@ -62,18 +62,20 @@ class TrackedObject:
 class Condition:
     """A residual's length stays below a bound, for a while."""
 
-    residual: Mapping[str, Any]
-    below: float = positive()
-    hold_s: float = key(0.0, check=lambda v: v >= 0, allowed='a number from 0')
+    residual: Mapping[str, Any] = key(doc='what is measured: a residual without a weight')
+    below: float = positive(doc='bound of its Euclidean length, in its unit')
+    hold_s: float = key(
+        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='for so long on end'
+    )
 
 
 @dataclass(frozen=True)
 class Stage:
     """A part of a task with a cost of its own, until a condition holds."""
 
-    name: str
+    name: str = key(doc='as it is told on emppi/stage')
     cost: Mapping[str, Any] = key(doc='name -> weighted residual')
-    until: Condition | None = None
+    until: Condition | None = key(None, doc='when the next begins; the last stage has none')
     grasp: tuple[str, ...] = key((), doc='equality constraints of the scene that hold in it')
     back_above: float | None = positive(
         None, doc='back to the stage before when what that one waited for is lost: its residual'
@@ -84,8 +86,8 @@ class Stage:
 class Loss:
     """When something is lost: a residual's length is above a bound."""
 
-    residual: Mapping[str, Any]
-    above: float = positive()
+    residual: Mapping[str, Any] = key(doc='what is measured: a residual without a weight')
+    above: float = positive(doc='bound of its Euclidean length, in its unit')
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,10 @@ class BeliefConfig:
     """Settings of the particle filter."""
 
     particles: int = between(1, 100_000, doc='number of particles')
-    likelihood: LikelihoodConfig = key()
-    resampling: ResamplingConfig = ResamplingConfig()
+    likelihood: LikelihoodConfig = key(doc='how closely predictions are expected to fit')
+    resampling: ResamplingConfig = key(
+        ResamplingConfig(), doc='when and how particles are renewed'
+    )
     blocks: tuple[BlockEntry, ...] = key((), doc='parameters weighed apart, by what shows them')
     substep_s: float = between(
         1e-5,
@@ -141,39 +145,44 @@ class BeliefConfig:
     )
 
 
+def _noise(default: float, doc: str) -> Any:
+    words = f'standard deviation {doc}'
+    return key(default, check=lambda v: v >= 0, allowed='a number from 0', doc=words)
+
+
 @dataclass(frozen=True)
 class Simulation:
     """What the simulator needs beyond the task: hidden truth and sensors."""
 
-    truth: Mapping[str, Any]
+    truth: Mapping[str, Any] = key(doc='parameter -> distribution of its hidden true value')
     wrong: Mapping[str, float] = key({}, doc="a wrong model's values; others: the prior's mean")
-    timestep_s: float = between(1e-5, 1.0, 0.001)
-    joint_position_noise_sd: float = key(1e-4, check=lambda v: v >= 0, allowed='from 0')
-    joint_velocity_noise_sd: float = key(1e-3, check=lambda v: v >= 0, allowed='from 0')
-    position_noise_sd_m: float = key(0.002, check=lambda v: v >= 0, allowed='from 0')
-    rotation_noise_sd_rad: float = key(0.0175, check=lambda v: v >= 0, allowed='from 0')
-    tracking_rate_hz: float = between(0.1, 10_000.0, 50.0)
-    tracking_delay_s: float = between(0.0, 10.0, 0.03)
-    joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0)
+    timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulated world')
+    joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
+    joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
+    position_noise_sd_m: float = _noise(0.002, "of the tracker's positions, per axis")
+    rotation_noise_sd_rad: float = _noise(0.0175, "of the tracker's rotations, per axis")
+    tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
+    tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='from a pose to its message')
+    joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
 
 
 @dataclass(frozen=True)
 class TaskFile:
     """The keys of a task's YAML file."""
 
-    name: str
+    name: str = key(doc='for people, folders and reports')
     scene: str = key(doc='MJCF file: beside this file, among our assets, or package://NAME/FILE')
     robot: str = key(doc='name in config/robots, or a path')
-    success: Condition = key()
-    planner: PlannerConfig = key()
-    belief: BeliefConfig = key()
-    simulation: Simulation = key()
+    success: Condition = key(doc='when the task is done')
+    planner: PlannerConfig = key(doc='the ensemble, the horizon, the noise')
+    belief: BeliefConfig = key(doc='the particle filter')
+    simulation: Simulation = key(doc='for the simulator alone: hidden truth, sensors')
     cost: Mapping[str, Any] = key({}, doc='name -> weighted residual')
     stages: tuple[Stage, ...] = key((), doc='in place of a cost: one after the other')
     targets: Targets | None = key(None, doc='to be reached one after the other')
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
-    description: str = ''
+    description: str = key('', doc='one sentence, shown by `emppi tasks`')
     view: View | None = key(None, doc='in place of a camera `overview` in the scene')
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to leave out')
     joint_position_gain: float = fraction(

@@ -23,10 +23,13 @@ from emppi_ros.tasks.places import PLACES, locate
 class Distance:
     """Vector from one place (site, body or geom) to another [m]."""
 
-    of: str
-    to: str
+    of: str = key(doc='a place: site, body or geom; `geom:block` picks one kind')
+    to: str = key(doc='another place')
     axes: str = key(
-        'xyz', check=lambda v: v and set(v) <= set('xyz'), allowed='some of the letters xyz'
+        'xyz',
+        check=lambda v: v and set(v) <= set('xyz'),
+        allowed='some of the letters xyz',
+        doc='the components that count',
     )
 
     def bind(self, model: mujoco.MjModel) -> Bound:
@@ -46,8 +49,8 @@ class Distance:
 class Height:
     """Height of a place above `value`, along the world's z [m]."""
 
-    of: str
-    value: float = 0.0
+    of: str = key(doc='a place: site, body or geom')
+    value: float = key(0.0, doc='the height that is meant [m]')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the place."""
@@ -60,8 +63,8 @@ class Height:
 class JointPosition:
     """Positions of scalar joints minus targets [rad or m]."""
 
-    joints: tuple[str, ...]
-    targets: tuple[float, ...]
+    joints: tuple[str, ...] = key(doc='hinges and slides')
+    targets: tuple[float, ...] = key(doc='a position for each')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joints."""
@@ -76,8 +79,8 @@ class JointPosition:
 class JointAngle:
     """Chord between a hinge's angle and a target, 2 sin(d / 2): smooth over whole turns."""
 
-    joint: str
-    target: float
+    joint: str = key(doc='a hinge')
+    target: float = key(doc='the angle that is meant [rad]')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joint."""
@@ -91,8 +94,8 @@ class JointAngle:
 class Opening:
     """How far a joint still is from being open, whichever way it turns or slides [rad or m]."""
 
-    joint: str
-    least: float = positive()
+    joint: str = key(doc='a hinge or a slide')
+    least: float = positive(doc='from here on it is open [rad or m]')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joint."""
@@ -106,7 +109,7 @@ class Opening:
 class JointVelocity:
     """Velocities of scalar joints [rad/s or m/s]."""
 
-    joints: tuple[str, ...]
+    joints: tuple[str, ...] = key(doc='hinges and slides')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the joints."""
@@ -118,7 +121,7 @@ class JointVelocity:
 class Sensor:
     """Reading of a sensor of the scene, such as a contact force, in its own unit."""
 
-    sensor: str
+    sensor: str = key(doc='of the scene')
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Find the sensor."""

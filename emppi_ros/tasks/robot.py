@@ -25,26 +25,26 @@ BACKENDS = ('forward', 'trajectory', 'franky', 'dry-run')  # each a file in node
 class PositionLimits:
     """Lowest and highest position of each joint [rad or m]."""
 
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
+    lower: tuple[float, ...] = key(doc='one per commanded joint [rad or m]')
+    upper: tuple[float, ...] = key(doc='likewise')
 
 
 @dataclass(frozen=True)
 class JointLimits:
     """Limits of each commanded joint, in the order of `commanded`."""
 
-    position: PositionLimits
-    velocity: tuple[float, ...]  # rad/s or m/s
-    acceleration: tuple[float, ...]  # rad/s^2 or m/s^2
-    jerk: tuple[float, ...] = ()  # rad/s^3 or m/s^3
-    effort: tuple[float, ...] = ()  # N m or N
+    position: PositionLimits = key(doc='the end stops')
+    velocity: tuple[float, ...] = key(doc='rad/s or m/s')
+    acceleration: tuple[float, ...] = key(doc='rad/s^2 or m/s^2')
+    jerk: tuple[float, ...] = key((), doc='rad/s^3 or m/s^3')
+    effort: tuple[float, ...] = key((), doc='N m or N; needed where commands are efforts')
 
 
 @dataclass(frozen=True)
 class Topics:
     """Topics of the robot's own controllers, relative to the namespace."""
 
-    joint_states: str = 'joint_states'
+    joint_states: str = key('joint_states', doc='where the robot says how it is')
     commands: Mapping[str, str] = key({}, doc='command topic per interface')
 
 
@@ -52,7 +52,7 @@ class Topics:
 class Robot:
     """What a robot YAML says."""
 
-    name: str
+    name: str = key(doc='for people')
     joints: tuple[str, ...] = key(doc='every measured joint, by the name in joint states')
     commanded: tuple[str, ...] = key(doc='the joints that commands move')
     command: str = one_of('velocity', 'position', 'effort', doc='what a command is')
@@ -67,7 +67,7 @@ class Robot:
     )
     accept_custom_limits: bool = key(False, doc='take limits looser than published, and warn')
     frame: str = key('world', doc='frame of tracked poses: the base of the model')
-    topics: Topics = Topics()
+    topics: Topics = key(Topics(), doc="of the robot's own controllers")
     backend: str = one_of(*BACKENDS, default='forward', doc='how the bridge talks to it')
 
     def __post_init__(self) -> None:

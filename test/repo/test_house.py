@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE, LONGEST_TEST, LONGEST_FUNCTION = 220, 400, 60  # lines
 SOURCES = sorted(
     path
-    for folder in ('emppi_ros', 'launch', 'test')
+    for folder in ('emppi_ros', 'launch', 'docs', 'test')
     for path in (ROOT / folder).rglob('*.py')
     if '__pycache__' not in path.parts
 )

@@ -25,12 +25,12 @@ _DISCRETE = ('jnt_type', 'jnt_axis', 'jnt_articulation')  # in which torques jum
 class Entry:
     """One parameter of a model file: its place in the scene, and where the search starts."""
 
-    field: str
-    of: str
-    unit: str
-    element: int = 0
-    lower: float | None = None
-    upper: float | None = None
+    field: str = key(doc='what it is in MuJoCo, as in a task')
+    of: str = key(doc='the body, geom, joint or actuator whose field it is')
+    unit: str = key(doc='as in the task that will use what is found')
+    element: int = key(0, doc='of a field that has several, such as x, y, z: 0, 1, 2')
+    lower: float | None = key(None, doc='the search never goes below')
+    upper: float | None = key(None, doc='nor above')
     initial: float | None = key(None, doc="the scene's own value if not given")
     size: float | None = key(None, doc='a change that matters; `initial` if not given')
 
@@ -39,9 +39,11 @@ class Entry:
 class ModelFile:
     """The keys of a model's YAML file: a scene, and what is unknown in it."""
 
-    scene: str
+    scene: str = key(doc='MJCF file: beside this file, or among our assets')
     parameters: Mapping[str, Entry] = key(
-        check=lambda entries: len(entries) > 0, allowed='at least one parameter'
+        check=lambda entries: len(entries) > 0,
+        allowed='at least one parameter',
+        doc='name -> parameter',
     )
 
 

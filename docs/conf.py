@@ -1,0 +1,30 @@
+"""How the site is built: `make docs`, with warnings as errors, from this repository alone."""
+
+from pathlib import Path
+import sys
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from emppi_ros import __version__
+
+project = 'emppi_ros'
+author = 'the emppi_ros maintainers'
+project_copyright = 'the emppi_ros maintainers, Apache-2.0'
+version = release = __version__
+
+extensions = ['myst_parser', 'emppi_docs.mathml', 'emppi_docs.generated']
+source_suffix = {'.md': 'markdown'}
+exclude_patterns = ['results/*', 'emppi_docs/*']
+nitpicky = True
+
+myst_enable_extensions = ['dollarmath', 'fieldlist', 'deflist']
+myst_heading_anchors = 4
+math_number_all = False
+highlight_language = 'text'  # blocks that do not say what they are
+
+html_theme = 'furo'
+html_title = f'emppi_ros {version}'
+html_static_path = ['_static']
+html_css_files = ['site.css']
+html_copy_source = False
+html_show_sphinx = False

@@ -1,0 +1,76 @@
+"""The command `emppi`, from its own parser; targets of the Makefile; named errors."""
+
+import argparse
+from collections.abc import Iterator
+import inspect
+import re
+
+from emppi_docs import keys
+from emppi_docs.generated import table
+from emppi_ros import errors as named
+from emppi_ros import paths
+from emppi_ros.cli import make_parser
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield every command that does something, those of groups each by itself."""
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for group in groups:
+        for inner in group.choices.values():
+            yield from commands(inner)
+    if parser.get_default('execute') is not None:
+        yield parser
+
+
+def all_of_them() -> str:
+    """Return a section per command: what it does, how it is called, its options."""
+    parts = []
+    for parser in commands(make_parser()):
+        parser.formatter_class = _wide
+        usage = parser.format_usage().removeprefix('usage: ')
+        parts.append(f'## `{parser.prog}`\n\n{_escape(parser.description or "")}\n')
+        parts.append(f'```text\n{usage}```\n\n{table(("argument", "what it is"), _rows(parser))}')
+    return '\n'.join(parts)
+
+
+def _wide(prog: str) -> argparse.HelpFormatter:
+    return argparse.HelpFormatter(prog, width=100)
+
+
+def _rows(parser: argparse.ArgumentParser) -> list[tuple[str, ...]]:
+    rows = []
+    formatter = _wide(parser.prog)
+    for action in parser._actions:
+        if isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
+            continue
+        name = ', '.join(action.option_strings) or formatter._format_args(action, action.dest)
+        value = ''
+        if action.option_strings and action.nargs != 0:
+            value = ' ' + formatter._format_args(action, action.dest.upper())
+        rows.append((f'`{name}{value}`', _escape(formatter._expand_help(action))))
+    return rows
+
+
+def _escape(text: str) -> str:
+    return re.sub(r'([*_<])', r'\\\1', text) if '`' not in text else text
+
+
+def targets() -> str:
+    """Return the table of what `make` does, from the Makefile's own help."""
+    text = (paths.share() / 'Makefile').read_text()
+    rows = re.findall(r'@echo "(make \S+(?: [A-Z]+=\S+)?) +(.+)"', text)
+    return table(
+        ('command', 'what it does'),
+        [(f'`{n}`', words.replace('$(VENV)', '`.venv`')) for n, words in rows],
+    )
+
+
+def errors() -> str:
+    """Return the table of named errors."""
+    found = [
+        cls
+        for _, cls in inspect.getmembers(named, inspect.isclass)
+        if issubclass(cls, named.EmppiError)
+    ]
+    rows = [(f'`{cls.__name__}`', keys.first_sentence(cls)) for cls in found]
+    return table(('error', 'when'), rows)

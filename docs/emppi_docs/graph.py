@@ -1,0 +1,89 @@
+"""
+Topics, services and faults.
+
+Who uses what is read from the SROS 2 policy, which a test holds against the graph that runs;
+types, QoS and words are in `reference/graph.yaml`, which another test holds against both.
+"""
+
+from pathlib import Path
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import yaml
+
+from emppi_docs.generated import table
+from emppi_ros import paths
+from emppi_ros.bridge.faults import MEANINGS
+
+SOURCE = Path(__file__).resolve().parents[1] / 'reference' / 'graph.yaml'
+OWN = re.compile(  # of every node of ROS 2
+    r'parameter_events|rosout|[~*]/.*|\w+/((get|change)_state|\w+_parameters(_atomically)?)'
+)
+USES = {  # kind -> element and attribute of the policy
+    'publish': ('topics', 'publish'),
+    'subscribe': ('topics', 'subscribe'),
+    'serve': ('services', 'reply'),
+    'call': ('services', 'request'),
+}
+
+
+def described() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return topics and services by name, as `reference/graph.yaml` describes them."""
+    found: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(SOURCE.read_text())
+    return found
+
+
+def used(kind: str) -> dict[str, list[str]]:
+    """Return for each topic or service the nodes that publish, subscribe to, serve or call it."""
+    policy = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
+    element, attribute = USES[kind]
+    found: dict[str, list[str]] = {}
+    for profile in policy.iter('profile'):
+        for part in profile.findall(element):
+            if part.get(attribute) != 'ALLOW':
+                continue
+            for item in part:
+                name = (item.text or '').removeprefix('/')
+                if not OWN.fullmatch(name):
+                    found.setdefault(name, []).append(profile.get('node', ''))
+    return found
+
+
+def topics() -> str:
+    """Return a table of topics."""
+    senders, hearers = used('publish'), used('subscribe')
+    rows = [
+        (
+            f'`{name}`',
+            f'`{entry["type"]}`'.replace('/', '/` `') + f' `{entry["qos"]}`',  # lines may break
+            ', '.join([*filter(None, [entry.get('from')]), *senders.get(name, [])]),
+            ', '.join(n for n in hearers.get(name, []) if n not in ('operator', 'recorder')),
+            entry['what'],
+        )
+        for name, entry in described()['topics'].items()
+    ]
+    return table(('topic', 'type, QoS', 'from', 'to', 'what it is'), rows)
+
+
+def services() -> str:
+    """Return a table of services."""
+    servers, callers = used('serve'), used('call')
+    rows = [
+        (
+            f'`{name}`',
+            f'`{entry["type"]}`',
+            ', '.join(servers.get(name, [])),
+            ', '.join(callers.get(name, [])),
+            entry['what'],
+        )
+        for name, entry in described()['services'].items()
+    ]
+    return table(('service', 'type', 'served by', 'called by', 'what it does'), rows)
+
+
+def faults() -> str:
+    """Return a table of the bridge's faults."""
+    return table(
+        ('fault', 'what happened'), [(f'`{code}`', text) for code, text in MEANINGS.items()]
+    )

@@ -1,0 +1,90 @@
+"""What is wrong with a command on a page that is not run: names, options, arguments."""
+
+import contextlib
+import io
+import re
+import shlex
+
+from emppi_docs import commands, graph, parameters
+
+from emppi_ros import cli, paths
+
+_TARGETS = set(
+    re.findall(r'^([a-z]+):', (paths.share() / 'Makefile').read_text(), flags=re.MULTILINE)
+)
+
+
+def check(line):
+    """Return what is wrong with a shell command, or ''."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        return str(error)
+    while words and re.fullmatch(r'[A-Z_]+=.*', words[0]):  # settings before it
+        words = words[1:]
+    if not words:
+        return ''
+    program = words[0].rpartition('/')[2]
+    if program == 'emppi':
+        return _emppi(words[1:])
+    if program == 'make':
+        unknown = {w for w in words[1:] if '=' not in w} - _TARGETS
+        return f'no target {unknown} in the Makefile' if unknown else ''
+    if program == 'ros2':
+        return _ros2(words[1:])
+    return ''
+
+
+def _emppi(words):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        try:
+            cli.make_parser().parse_args(words)
+        except SystemExit as end:
+            return said.getvalue() if end.code else ''
+    return ''
+
+
+def _ros2(words):
+    """Check names of ours in a command of ROS 2."""
+    if words[:2] == ['launch', 'emppi_ros']:
+        given = {word.partition(':=')[0] for word in words[3:] if ':=' in word}
+        unknown = given - set(parameters.arguments())
+        return f'no launch arguments {unknown}' if unknown else ''
+    if words[:2] == ['run', 'emppi_ros']:
+        known = {f'emppi_{name}' for name in parameters.node_modules()} | {'emppi'}
+        return '' if words[2] in known else f'no executable {words[2]}'
+    named = [word for word in words[2:] if not word.startswith('-')]
+    if words[0] in ('topic', 'service') and named:
+        entries = graph.described()[f'{words[0]}s']
+        name = named[0].removeprefix('/')
+        entry = entries.get(re.sub('^tracking/.*', 'tracking/*', name))
+        if entry is None:
+            return f'no {words[0]} {name}'
+        kinds = [w for w in named[1:] if w.count('/') == 2]
+        wanted = entry['type'].replace('/', '/msg/' if words[0] == 'topic' else '/srv/')
+        return f'{name} is of type {wanted}' if kinds and kinds != [wanted] else ''
+    if words[0] == 'param' and named:
+        node = named[0].removeprefix('/')
+        known = {row[0] for row in parameters.declared(node)}
+        known |= set(re.findall(r'`([\w.]+)`', parameters.tunable('panda_push')))
+        return '' if named[1:2] <= [] or named[1] in known else f'no parameter {named[1]}'
+    return ''
+
+
+def options():
+    """Return the options of each command of ours, by its name."""
+    return {
+        parser.prog: {o for action in parser._actions for o in action.option_strings}
+        for parser in commands.commands(cli.make_parser())
+    }
+
+
+def check_mention(span):
+    """Return what is wrong with a command that is mentioned in a line, with placeholders."""
+    known = options()
+    prog = max((p for p in known if (span + ' ').startswith(p + ' ')), key=len, default='')
+    if not prog:
+        return f'no command {span!r}'
+    wrong = set(re.findall(r'(?<!\S)--[a-z-]+', span)) - known[prog]
+    return f'{prog} has no {wrong}' if wrong else ''

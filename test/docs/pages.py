@@ -1,0 +1,79 @@
+"""
+Code blocks of README.md and of the site, and what the comment before each says of it.
+
+    <!-- file lever.yaml -->              it is written to that file
+    <!-- run -->                          its commands, or its Python, are run, beside the files
+    <!-- run, exit 2 -->                  ... and end so
+    <!-- output -->                       the commands before it print these lines, in this order
+    <!-- part of config/nodes.yaml -->    these lines are in that file of the repository, in order
+    <!-- not run: needs a real Panda -->  it cannot be run here; commands and keys are checked
+"""
+
+from pathlib import Path
+import re
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = {'docs/results.md', 'docs/reliability.md'}  # by `make paper` and `make faults`
+PAGES = sorted(
+    path
+    for path in [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]
+    if path.relative_to(ROOT).as_posix() not in GENERATED
+)
+KINDS = ('file', 'run', 'output', 'part of', 'not run:')
+_FENCE = re.compile(r'^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r'<!-- (.+?) -->\n\Z')
+
+
+class Block(NamedTuple):
+    page: str  # from the repository's root
+    line: int
+    language: str
+    text: str
+    mark: str  # what the comment says; '' if there is none
+
+    @property
+    def place(self):
+        return f'{self.page}:{self.line}'
+
+    @property
+    def kind(self):
+        return next((kind for kind in KINDS if self.mark.startswith(kind)), '')
+
+    @property
+    def argument(self):
+        return self.mark.removeprefix(self.kind).strip(' ,')
+
+    @property
+    def commands(self):
+        """The lines of a shell block, continued ones joined, without comments."""
+        text = re.sub(r'\\\n\s*', ' ', self.text)
+        lines = (re.sub(r'(^|\s)#.*', '', line).strip() for line in text.splitlines())
+        return [line for line in lines if line]
+
+
+def blocks(path):
+    """Return the code blocks of a page, less directives."""
+    text = path.read_text()
+    found = []
+    for match in _FENCE.finditer(text):
+        comment = _COMMENT.search(text[: match.start()])
+        block = Block(
+            path.relative_to(ROOT).as_posix(),
+            text[: match.start()].count('\n') + 1,
+            match['language'].strip(),
+            match['text'],
+            comment[1] if comment else '',
+        )
+        if not block.language.startswith('{'):
+            found.append(block)
+    return found
+
+
+def spans(path):
+    """Return what stands in `code` on a page, outside of blocks."""
+    text = _FENCE.sub('', path.read_text())
+    return [' '.join(span.split()) for span in re.findall(r'`([^`]+)`', text)]
+
+
+ALL = [block for path in PAGES for block in blocks(path)]
