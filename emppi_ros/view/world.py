@@ -1,0 +1,71 @@
+"""Robot and objects in the browser: a node for each body, which moves; its geoms hang on it."""
+
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.report import video
+from emppi_ros.tasks.task import Task
+from emppi_ros.view import meshes
+
+Array = npt.NDArray[np.float64]
+_BACK, _ASIDE, _UP = 1.8, 0.9, 1.1  # of the scene's extent: where the camera is, by default
+
+
+class World:
+    """A task's scene."""
+
+    def __init__(self, server: Any, task: Task, theta: Array | None) -> None:
+        """Send all meshes once; true parameters (P,), if known: a joint may be a hinge there."""
+        model = task.visual_model()
+        self.model = model if theta is None else with_parameters(model, task.parameters, theta)
+        self.data, self._server = mujoco.MjData(self.model), server
+        found, self.missing = meshes.of_scene(self.model)
+        self._nodes: dict[int, Any] = {}
+        for mesh in found:
+            if mesh.body not in self._nodes:
+                self._nodes[mesh.body] = server.scene.add_frame(
+                    f'/bodies/{mesh.body}', show_axes=False
+                )
+            red, green, blue, opacity = mesh.color
+            server.scene.add_mesh_simple(
+                f'/bodies/{mesh.body}/{mesh.name.replace("/", " ")}',
+                mesh.vertices,
+                mesh.faces,
+                color=(red, green, blue),
+                opacity=None if opacity >= 1.0 else opacity,
+                flat_shading=len(mesh.faces) <= 12,
+            )
+
+    def show(self, qpos: Array, turned: Array) -> None:
+        """Move all bodies to where a configuration (nq,) puts them."""
+        self.data.qpos[:] = qpos
+        self.data.mocap_quat[:] = turned
+        mujoco.mj_kinematics(self.model, self.data)
+        with self._server.atomic():
+            for body, node in self._nodes.items():
+                node.position = self.data.xpos[body]
+                node.wxyz = self.data.xquat[body]
+
+    def look(self, task: Task) -> tuple[Array, Array]:
+        """Return where to look from and to (3,) [m]: as videos do, else from aside."""
+        mujoco.mj_forward(self.model, self.data)
+        camera = video.view(task, self.model, self.data.qpos)
+        extent, middle = float(self.model.stat.extent), self.model.stat.center.copy()
+        if camera is None:
+            return middle + extent * np.array([_ASIDE, -_BACK, _UP]), middle
+        if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED.value:
+            eye = self.data.cam_xpos[camera.fixedcamid].copy()
+            ahead = -self.data.cam_xmat[camera.fixedcamid].reshape(3, 3)[:, 2]
+            return eye, eye + ahead * max(float((middle - eye) @ ahead), 0.1 * extent)
+        turn, tilt = np.radians([camera.azimuth, camera.elevation])
+        ahead = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
+        return camera.lookat - camera.distance * ahead, camera.lookat.copy()
+
+    def remove(self) -> None:
+        """Take all out of the scene."""
+        for node in self._nodes.values():
+            node.remove()
