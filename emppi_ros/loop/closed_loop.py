@@ -137,6 +137,7 @@ class ClosedLoop:
     def _begin(self, state: Machine) -> None:
         """Stand still where the robot is, and plan from there."""
         self.planner.forget()
+        self.planned: Plan | None = None  # last, followed or not
         start = shaping.at_rest(
             self.task.robot, self._commanded(self.robot.read_joints().position)
         )
@@ -162,7 +163,7 @@ class ClosedLoop:
         self.trace.plan_s.append(time.perf_counter() - began)
         self._grasp()
         self.trace.diverged += info.diverged
-        self._bridge = watchdog.receive(self._bridge, plan)
+        self.planned, self._bridge = plan, watchdog.receive(self._bridge, plan)
 
     def _grasp(self) -> None:
         """Let the robot, and those who predict it, grasp as the planner's stage does."""

@@ -12,7 +12,7 @@ from emppi_ros.view.history import SPAN_S, STEP_S, History
 
 Array = npt.NDArray[np.float64]
 _BINS, _COLUMNS, _DPI = 40, round(SPAN_S / STEP_S), 100
-_WIDTH, _ROW, _FOOT = 4.2, 1.35, 0.45  # inches
+_WIDTH, _ROW, _FOOT = 4.2, 1.05, 0.25  # inches
 _MOST_ROWS = 8
 
 
@@ -33,7 +33,6 @@ class Beliefs:
             axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
             for axis, column in zip(axes, self.columns, strict=True):
                 self._row(axis, column, history)
-            axes[-1].set_xlabel('seconds ago')
             canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 

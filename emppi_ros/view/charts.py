@@ -11,14 +11,23 @@ from emppi_ros.view.history import SPAN_S
 Array = npt.NDArray[np.float64]
 COLORS = '#2a6fb0', '#d9822b', '#2e8b57', '#8e4d9e', '#c0392b', '#6b7280', '#b8860b', '#008b8b'
 _FRAME = {'grid': {'stroke': '#e5e7eb', 'width': 1}, 'stroke': '#374151'}
-_WIDTH, _HEIGHT = 2, 150  # px
+_DATED, _UNDATED = {'size': 26}, {'size': 6, 'values': []}
+_WIDTH, _HEIGHT = 2, 88  # px
+_PADDING = 2, 16, 0, 0  # px
 
 
 class Chart:
     """A few series over the same times."""
 
-    def __init__(self, gui: Any, title: str, names: tuple[str, ...], top: float | None = None):
-        """Lay the chart out, from 0 to `top`, or as far as values reach."""
+    def __init__(
+        self,
+        gui: Any,
+        title: str,
+        names: tuple[str, ...],
+        top: float | None = None,
+        dated: bool = False,
+    ) -> None:
+        """Lay the chart out, from 0 to `top` or as values reach; `dated`: with times below."""
         self.names = names
         series = [{'label': 's'}]
         for i, name in enumerate(names):
@@ -30,10 +39,11 @@ class Chart:
             tuple(series),
             title=title,
             scales={'x': {'time': False, 'range': (-SPAN_S, 0.0)}, 'y': upright},
-            axes=({**_FRAME}, {**_FRAME, 'size': 56}),
-            legend={'show': len(names) > 1},
+            axes=(_FRAME | (_DATED if dated else _UNDATED), _FRAME | {'size': 50}),
+            legend={'show': len(names) > 1, 'live': False},
             cursor={'show': True},
             height=_HEIGHT,
+            padding=_PADDING,
         )
 
     def show(self, times: Array, values: Mapping[str, Array]) -> None:

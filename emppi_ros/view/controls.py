@@ -87,20 +87,26 @@ class Sliders:
         """Lay out a slider for each that counts."""
         self._source, self._operators = source, operators
         self._start = {k: v for k, v in knobs(task.data).items() if is_shown(v)}
-        self._sliders = {}
-        for name, knob in self._start.items():
-            begin = 1.0 if isinstance(knob.value, tuple) else knob.value
-            step = _REACH * begin / _STEPS
-            slider = server.gui.add_slider(
-                words(knob),
-                min=0.0 if knob.low <= 0.0 else step,
-                max=_REACH * begin,
-                step=step,
-                initial_value=begin,
-                hint=f'{name}: {knob.doc}',
-            )
-            slider.on_update(lambda event, name=name: self._move(event, name))
-            self._sliders[name] = slider
+        self._sliders: dict[str, Any] = {}
+        for title, kept in (('Planner', False), ('Weights of the cost', True)):
+            with server.gui.add_folder(title):
+                for name, knob in self._start.items():
+                    if is_weight(knob) is kept:
+                        self._sliders[name] = self._add(server.gui, knob)
+
+    def _add(self, gui: Any, knob: Knob) -> Any:
+        begin = 1.0 if isinstance(knob.value, tuple) else knob.value
+        step = _REACH * begin / _STEPS
+        slider = gui.add_slider(
+            words(knob),
+            min=0.0 if knob.low <= 0.0 else step,
+            max=_REACH * begin,
+            step=step,
+            initial_value=begin,
+            hint=f'{knob.name}: {knob.doc}',
+        )
+        slider.on_update(lambda event: self._move(event, knob.name))
+        return slider
 
     def show(self, now: Snapshot) -> None:
         """Stand where the numbers are, whoever changed them."""
@@ -119,20 +125,23 @@ class Sliders:
         self._operators.do(event.client, text, lambda: self._source.tune({name: wanted}))
 
 
+def is_weight(knob: Knob) -> bool:
+    """Return whether a number weighs a term of the cost."""
+    return knob.path[-1] in ('weight', 'terminal_weight')
+
+
 def is_shown(knob: Knob) -> bool:
     """Return whether a number has a slider: weights that count, temperature, noise."""
-    if knob.path[-1] in ('weight', 'terminal_weight'):
-        return knob.value != 0.0
-    return knob.path[0] == 'planner'
+    return knob.value != 0.0 if is_weight(knob) else knob.path[0] == 'planner'
 
 
 def words(knob: Knob) -> str:
     """Return what is written beside a slider."""
-    if knob.path[-1] in ('weight', 'terminal_weight'):
+    if is_weight(knob):
         stage = f'{knob.path[1]}: ' if knob.path[0] == 'stages' else ''
         end = ' (end)' if knob.path[-1] == 'terminal_weight' else ''
         return f'{stage}{knob.path[-2]}{end}'
-    return {'noise_variance': 'noise, x'}.get(knob.path[-1], knob.path[-1])
+    return {'noise_variance': 'noise, times'}.get(knob.path[-1], knob.path[-1])
 
 
 def _factor(start: Value, value: Value) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from emppi_ros.display.layers import Layers as Drawing
 from emppi_ros.errors import EmppiError
+from emppi_ros.report.plots import ORANGE, RED
 from emppi_ros.view.beliefs import Beliefs
 from emppi_ros.view.charts import Chart
 from emppi_ros.view.controls import Buttons, Sliders
@@ -21,6 +22,11 @@ from emppi_ros.view.world import World
 POSES_S, SHAPES_S, PLOTS_S = 0.04, 0.2, 1.0  # between two pictures of each kind
 _IDLE_S = 0.1
 _GOOD, _BAD, _CALM = '#2e8b57', '#c0392b', '#6b7280'
+_KEY = (
+    '<div style="font-size:0.8em;padding:0 0.8em">the darker the likelier; '
+    f'<span style="color:{ORANGE}">mean</span>'
+)
+_TRUE = f', <span style="color:{RED}">hidden true value</span></div>'
 _WIDTH = 340  # px, of a panel
 
 
@@ -34,7 +40,7 @@ class Page:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_WIDTH)
         panel = gui.add_panel()
-        self._numbers = panel.add_tab('What it believes, and what it costs')
+        self._numbers = panel.add_tab('Belief and costs')
         panel.dock_left()
         panel.set_width(_WIDTH + 60)
         self._status = gui.add_html('')
@@ -96,15 +102,23 @@ class Page:
         terms = tuple(dict.fromkeys(t.name for s in task.stages for t in s.cost.terms))
         particles = task.belief.particles
         with self._numbers:
-            plots = gui.add_folder('Belief and costs')
+            plots = gui.add_folder('The last half minute')
         with plots:
             nothing = np.full((60, 420, 3), 255, np.uint8)
-            self._picture = gui.add_image(nothing) if self._beliefs.columns else None
+            self._picture = None
+            if self._beliefs.columns:
+                gui.add_html(_KEY + (_TRUE if now.theta is not None else ''))
+                self._picture = gui.add_image(nothing)
             self._charts = {
-                'ess': Chart(gui, f'ESS, of {particles} particles', ('ESS',), 1.05 * particles),
-                'error': Chart(gui, 'distance from success', ('error',)),
+                'ess': Chart(
+                    gui,
+                    f'effective sample size, of {particles} particles',
+                    ('ESS',),
+                    1.05 * particles,
+                ),
+                'error': Chart(gui, 'error (of the measure of success)', ('error',)),
                 'terms': Chart(gui, 'cost of the plan, by term', terms),
-                'latencies': Chart(gui, 'took [ms]', ('plan', 'belief')),
+                'latencies': Chart(gui, 'took [ms]; seconds ago', ('plan', 'belief'), dated=True),
             }
         self._parts = [folder, plots]
         self._buttons.show(now)
@@ -113,10 +127,10 @@ class Page:
     def _look(self, now: Snapshot) -> None:
         """Look at the scene as the task's videos do."""
         self._world.show(now.qpos, now.turned)
-        eye, at = self._world.look(now.task)
-        self._server.initial_camera.position, self._server.initial_camera.look_at = eye, at
-        for client in self._server.get_clients().values():
-            client.camera.position, client.camera.look_at = eye, at
+        eye, at, wide = self._world.look(now.task)
+        clients = self._server.get_clients().values()
+        for camera in (self._server.initial_camera, *(client.camera for client in clients)):
+            camera.position, camera.look_at, camera.fov = eye, at, wide
 
     def _show_shapes(self, now: Snapshot) -> None:
         """Draw what is known over the scene, and take down the numbers of this moment."""
@@ -164,5 +178,5 @@ def status(now: Snapshot, problem: str = '') -> str:
     return (
         f'<div style="padding:0.3em 0.8em"><b style="color:{color};font-size:1.25em">'
         f'{html.escape(words)}</b> &nbsp; t = {now.clock:.1f} s<br>'
-        f'{html.escape(now.task.name + stage)}<br>distance {near}{wrong}</div>'
+        f'{html.escape(now.task.name + stage)}<br>error {near}{wrong}</div>'
     )

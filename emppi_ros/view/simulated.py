@@ -174,6 +174,6 @@ def _seen(loop: OperatedLoop) -> Seen | None:
         state,
         loop.estimator.seen(stamp),
         loop.filter.belief,
-        loop.plan,
+        loop.planned if loop.planned is not None and loop.planned.end > stamp else None,
         loop.planner.candidates,
     )

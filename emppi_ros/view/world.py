@@ -6,13 +6,14 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.display import setting
+from emppi_ros.display import view as views
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.report import video
 from emppi_ros.tasks.task import Task
 from emppi_ros.view import meshes
 
 Array = npt.NDArray[np.float64]
-_BACK, _ASIDE, _UP = 1.8, 0.9, 1.1  # of the scene's extent: where the camera is, by default
+_NEAREST = 0.1  # m, to what a mouse turns the scene about
 
 
 class World:
@@ -50,20 +51,16 @@ class World:
                 node.position = self.data.xpos[body]
                 node.wxyz = self.data.xquat[body]
 
-    def look(self, task: Task) -> tuple[Array, Array]:
-        """Return where to look from and to (3,) [m]: as videos do, else from aside."""
-        mujoco.mj_forward(self.model, self.data)
-        camera = video.view(task, self.model, self.data.qpos)
-        extent, middle = float(self.model.stat.extent), self.model.stat.center.copy()
-        if camera is None:
-            return middle + extent * np.array([_ASIDE, -_BACK, _UP]), middle
-        if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED.value:
-            eye = self.data.cam_xpos[camera.fixedcamid].copy()
-            ahead = -self.data.cam_xmat[camera.fixedcamid].reshape(3, 3)[:, 2]
-            return eye, eye + ahead * max(float((middle - eye) @ ahead), 0.1 * extent)
-        turn, tilt = np.radians([camera.azimuth, camera.elevation])
-        ahead = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
-        return camera.lookat - camera.distance * ahead, camera.lookat.copy()
+    def look(self, task: Task) -> tuple[Array, Array, float]:
+        """Return where to look from and to (3,) [m], and how wide [rad]: as `emppi markers`."""
+        camera = views.look(task, self.model)
+        seen = views.through(self.model, self.data.qpos, camera, 1, 1)
+        ahead = -seen.axes[2]
+        at = setting.beside(task, self.data)
+        if camera.type != mujoco.mjtCamera.mjCAMERA_FIXED.value:
+            at = camera.lookat
+        away = max(float((at - seen.eye) @ ahead), _NEAREST)
+        return seen.eye, seen.eye + ahead * away, seen.fovy
 
     def remove(self) -> None:
         """Take all out of the scene."""
