@@ -115,10 +115,11 @@ class Simulated:
             request, done = self._requests.get()
             try:
                 request()
-                done.set_result(None)
             except Exception as error:  # whoever asked is told
                 done.set_exception(error)
+                continue
             self._snapshot, served = self._picture(), True
+            done.set_result(None)
         return served
 
     def _advance(self) -> None:
