@@ -59,7 +59,7 @@ def wait(condition: Callable[[], bool], tab: Any = None) -> None:
 
 
 def open_tab(browser: Any, server: Server) -> Any:
-    tab = browser.new_page(viewport={'width': 1200, 'height': 800})
+    tab = browser.new_page(viewport={'width': 960, 'height': 540})
     tab.set_default_timeout(1e3 * PATIENCE_S)
     tab.goto(server.address)
     tab.get_by_role('button', name='Reset').wait_for()
@@ -68,9 +68,10 @@ def open_tab(browser: Any, server: Server) -> Any:
 
 def pixels(tab: Any) -> np.ndarray:
     picture = Image.open(io.BytesIO(tab.screenshot())).convert('RGB')
-    return np.asarray(picture)[100:, 420:840]  # between the panels, below notes
+    return np.asarray(picture)[150:, 410:610]  # between the panels, below notes
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(browser, live):
     server, source, page = live
     foreign: list[str] = []
