@@ -1,13 +1,15 @@
 """`emppi view`: a task, live, in a browser."""
 
 import argparse
+from collections.abc import Callable
+import functools
 import importlib
 import signal
 import threading
 from types import ModuleType
 from typing import Any
 
-from emppi_ros.cli import output
+from emppi_ros.cli import output, ros
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.task import load_task
 
@@ -21,9 +23,14 @@ def add_commands(commands: Any) -> None:
         help='a task, live, in a browser',
         description='Run a task against the simulated robot, in real time, and show it in a '
         'browser on this machine: scene, belief, costs, latencies; buttons and sliders. Nothing '
-        'moves before it is armed there. Ctrl-C ends it.',
+        'moves before it is armed there. Ctrl-C ends it. With --ros: show the ROS 2 graph that '
+        'runs, which goes on afterwards.',
     )
-    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
+    parser.add_argument(
+        'task', metavar='TASK', nargs='?', help='the name of a task, or a YAML file'
+    )
+    parser.add_argument('--ros', action='store_true', help='show the graph that runs')
+    parser.add_argument('--namespace', default='', help="with --ros: the nodes' namespace")
     parser.add_argument(
         '--port', type=port, default=PORT, help=f'of this machine ({PORT}); 0: any'
     )
@@ -59,19 +66,30 @@ def module(name: str) -> ModuleType:
 
 def view(options: argparse.Namespace) -> None:
     """Serve the page until Ctrl-C, or SIGTERM."""
-    serving, page, simulated = map(module, ('server', 'page', 'simulated'))
-    task = load_task(options.task)
-    if options.prior:
-        task = task.with_prior(options.prior)
+    if options.ros == (options.task is not None):
+        raise ConfigError('expected either a task, to be simulated here, or --ros: one of them')
+    serving, page = map(module, ('server', 'page'))
+    make = prepare(options)
     server = serving.Server(options.port)
     try:
-        source = simulated.Simulated(task, options.seed, output.assignments(options.truth))
+        source = make()
         try:
             show(server, source, page)
         finally:
             source.close()
     finally:
         server.stop()
+
+
+def prepare(options: argparse.Namespace) -> Callable[[], Any]:
+    """Return what makes the page's source; what was given is checked before."""
+    if options.ros:
+        return functools.partial(ros.module('viewing').Graph, options.namespace)
+    task = load_task(options.task)
+    if options.prior:
+        task = task.with_prior(options.prior)
+    truth = output.assignments(options.truth)
+    return functools.partial(module('simulated').Simulated, task, options.seed, truth)
 
 
 def show(server: Any, source: Any, page: ModuleType) -> None:

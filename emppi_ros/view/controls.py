@@ -1,5 +1,6 @@
 """Buttons, tasks and sliders of the page."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from emppi_ros.view.operators import Operators
 from emppi_ros.view.source import Snapshot, Source
 
 _REACH, _STEPS = 4.0, 400  # a slider's end, of the value at the start; its steps
+_SETTLING_S = 1.0  # a slider under somebody's hand is left alone
 _ARM = 'The robot follows plans and **moves**.'
 _DISARM = 'The robot brakes and stays at rest; a fault counts as seen.'
 _PAUSE = 'The robot brakes to rest, and stays armed.'
@@ -88,6 +90,7 @@ class Sliders:
         self._source, self._operators = source, operators
         self._start = {k: v for k, v in knobs(task.data).items() if is_shown(v)}
         self._sliders: dict[str, Any] = {}
+        self._moved: dict[str, float] = {}
         for title, kept in (('Planner', False), ('Weights of the cost', True)):
             with server.gui.add_folder(title):
                 for name, knob in self._start.items():
@@ -112,6 +115,8 @@ class Sliders:
         """Stand where the numbers are, whoever changed them."""
         found = knobs(now.task.data)
         for name, slider in self._sliders.items():
+            if time.monotonic() < self._moved.get(name, -np.inf) + _SETTLING_S:
+                continue
             value = _factor(self._start[name].value, found[name].value)
             if not np.isclose(slider.value, value, rtol=1e-6, atol=0.0):
                 slider.value = value
@@ -119,6 +124,7 @@ class Sliders:
     def _move(self, event: Any, name: str) -> None:
         if event.client is None:  # it was moved by `show`
             return
+        self._moved[name] = time.monotonic()
         value, start = float(event.target.value), self._start[name].value
         wanted: Value = tuple(value * v for v in start) if isinstance(start, tuple) else value
         text = f'set {name} to {value:.3g}' + (' of its start' * isinstance(start, tuple))

@@ -118,7 +118,7 @@ class Page:
                 ),
                 'error': Chart(gui, 'error (of the measure of success)', ('error',)),
                 'terms': Chart(gui, 'cost of the plan, by term', terms),
-                'latencies': Chart(gui, 'took [ms]; seconds ago', ('plan', 'belief'), dated=True),
+                'latencies': Chart(gui, 'took [ms]; seconds ago', self._source.takes, dated=True),
             }
         self._parts = [folder, plots]
         self._buttons.show(now)

@@ -26,6 +26,7 @@ _MOST = 6000  # entries of what is kept of a run: a page may be open for days
 class Simulated:
     """A source that runs by itself, watched or not. Requests are done between two steps."""
 
+    takes = ('plan', 'belief')
     resets = 'robot and objects at their start, at rest and disarmed; the belief at its prior'
 
     def __init__(

@@ -37,6 +37,7 @@ class Source(Protocol):
     """A robot under control, simulated or not. Requests that are refused raise EmppiError."""
 
     name: str  # where all this is from, in words
+    takes: tuple[str, ...]  # what `latencies` there are
     resets: str  # what `reset` does, in words
 
     def look(self) -> Snapshot | None:
