@@ -46,7 +46,6 @@ class Page:
         self._status = gui.add_html('')
         self.operators = Operators(server, source)
         self._buttons = Buttons(server, source, self.operators, first.task.name)
-        self._history = History()
         self._parts: list[Any] = []
         self._run = -1
         self._problem = ''
@@ -90,7 +89,7 @@ class Page:
         if self._run >= 0:
             self._over.show([])
             self._world.remove()
-        self._run = now.run
+        self._run, self._history = now.run, History()
         self._world = World(self._server, task, now.theta)
         self._over, self._drawing = Layers(self._server, '/known'), Drawing(task)
         self._look(now)

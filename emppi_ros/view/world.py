@@ -14,6 +14,7 @@ from emppi_ros.view import meshes
 
 Array = npt.NDArray[np.float64]
 _NEAREST = 0.1  # m, to what a mouse turns the scene about
+_ASIDE, _ABOVE, _BACK = 0.25, 0.15, 1.75  # of the setting's size; of the camera's own distance
 
 
 class World:
@@ -52,15 +53,18 @@ class World:
                 node.wxyz = self.data.xquat[body]
 
     def look(self, task: Task) -> tuple[Array, Array, float]:
-        """Return where to look from and to (3,) [m], and how wide [rad]: as `emppi markers`."""
+        """
+        Return where to look from and to (3,) [m], and how wide [rad].
+
+        That is the way in which `emppi markers` looks, from farther away, for panels leave a
+        narrow picture; in its middle are what beliefs are about and where numbers are shown.
+        """
         camera = views.look(task, self.model)
         seen = views.through(self.model, self.data.qpos, camera, 1, 1)
-        ahead = -seen.axes[2]
-        at = setting.beside(task, self.data)
-        if camera.type != mujoco.mjtCamera.mjCAMERA_FIXED.value:
-            at = camera.lookat
+        ahead, (size, right) = -seen.axes[2], setting.setting(task)
+        at = setting.beside(task, self.data) + size * (_ASIDE * right + _ABOVE * setting.UP)
         away = max(float((at - seen.eye) @ ahead), _NEAREST)
-        return seen.eye, seen.eye + ahead * away, seen.fovy
+        return at - _BACK * away * ahead, at, seen.fovy
 
     def remove(self) -> None:
         """Take all out of the scene."""
