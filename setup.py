@@ -8,6 +8,7 @@ from setuptools import find_packages, setup
 NAME = 'emppi_ros'
 ROOT = Path(__file__).resolve().parent
 TASKS = ['gymnasium', 'gymnasium-robotics']  # models of the simulated tasks
+VIEW = ['trimesh>=4.4', 'viser>=1.1,<2']  # the live page: another major version is another one
 VERSION = re.search(r"__version__ = '(.+)'", (ROOT / NAME / '__init__.py').read_text())[1]
 
 
@@ -62,6 +63,7 @@ setup(
         # recordings in Parquet; `emppi bench identify`: what to compare with
         'identify': ['cma>=4', 'emcee>=3.1', 'pyarrow', 'scikit-learn>=1.7'],
         'tasks': TASKS,
+        'view': VIEW,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced
         'ros': [
             'ros-kilted-common-interfaces',
@@ -76,6 +78,7 @@ setup(
             'emcee>=3.1',
             'hypothesis',
             'joblib>=1.4',
+            'playwright',  # drives a browser, if there is one
             'pyarrow',
             'pytest',
             'pytest-timeout',
@@ -85,6 +88,7 @@ setup(
             'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
             *TASKS,
+            *VIEW,
         ],
     },
     # Executables are emppi_<node>, in lib/emppi_ros (`ros2 run emppi_ros emppi_planner`, and

@@ -70,6 +70,10 @@ class ReplayError(EmppiError):
     """A bag cannot be read, written or replayed; the message names file, topic and reason."""
 
 
+class ViewError(EmppiError):
+    """The live page cannot be served, or what it was asked for cannot be done; says why."""
+
+
 class DegenerateWeightsError(EmppiError):
     """No sample carries weight (all minus infinity), or a weight is NaN."""
 

@@ -1,5 +1,5 @@
 """
-The command `emppi`: tasks, check, run, demo, task, record, replay, report, identify, bench.
+The command `emppi`: tasks, check, run, view, demo, task, record, replay, report, identify, bench.
 
 Exit status: 0 when a command ran to its end (whether a task succeeded is in its output), 1 when a
 replay parts from what was recorded, 2 when something given to it is wrong, 3 when `emppi task`
@@ -12,7 +12,18 @@ import os
 import sys
 
 from emppi_ros import __version__
-from emppi_ros.cli import bench, demo, identification, markers, record, replay, run, task, tasks
+from emppi_ros.cli import (
+    bench,
+    demo,
+    identification,
+    markers,
+    record,
+    replay,
+    run,
+    task,
+    tasks,
+    view,
+)
 from emppi_ros.errors import EmppiError
 
 WRONG, INTERRUPTED = 2, 130
@@ -27,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='version', version=f'emppi {__version__}')
     commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
-    for group in (tasks, run, demo, task, record, replay, markers, identification, bench):
+    for group in (tasks, run, view, demo, task, record, replay, markers, identification, bench):
         group.add_commands(commands)
     return parser
 

@@ -8,17 +8,15 @@ from typing import Any
 import mujoco
 
 from emppi_ros.cli import output, ros
-from emppi_ros.display import setting
 from emppi_ros.display import view as views
 from emppi_ros.display.layers import Layers, Seen
 from emppi_ros.errors import ConfigError
 from emppi_ros.loop import watching
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.report import video
-from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.tasks.task import load_task
 
 WIDTH, HEIGHT = 1280, 720  # px
-_DISTANCE, _DOWN = 2.6, -20.0  # of the setting's size; degrees: where a scene has no camera
 
 
 def add_commands(commands: Any) -> None:
@@ -55,24 +53,11 @@ def draw(options: argparse.Namespace) -> None:
     stamp = convert.to_stamp(0.0)
     found = [drawing.write_shapes(part, task.robot.frame, stamp) for part in shapes]
     model = task.visual_model()
-    camera = look(task, model)
+    camera = views.look(task, model)
     view = views.through(model, seen.state.qpos, camera, WIDTH, HEIGHT)
     behind = None if options.plain else _behind(model, camera, loop)
     picture.save(options.out, picture.draw(view, found, behind))
     print(f'wrote {options.out}')
-
-
-def look(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
-    """Return from where to look: as videos do, or at what beliefs are shown over."""
-    told = video.view(task, model, task.start().qpos)
-    if told is not None:
-        return told
-    camera = mujoco.MjvCamera()
-    size, _ = setting.setting(task)
-    camera.lookat[:] = setting.beside(task, setting.place(task, task.start().qpos))
-    camera.lookat[2] += 0.3 * size  # the panel is above
-    camera.azimuth, camera.elevation, camera.distance = 90.0, _DOWN, _DISTANCE * size
-    return camera
 
 
 def _seen(loop: ClosedLoop) -> Seen:

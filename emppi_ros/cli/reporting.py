@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
+from emppi_ros.display.decor import Decor
 from emppi_ros.errors import ConfigError
 from emppi_ros.report import axes, plots, video
 from emppi_ros.report.recording import Recording
@@ -25,20 +26,23 @@ def check_video(path: Path) -> None:
 def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folder: Path) -> None:
     """Write all plots and summary.json into a folder, made if need be."""
     _make(folder)
-    for path in [*plots.write_all(task, record, folder), *_axes(task, record, folder)]:
+    for path in [*plots.write_all(task, record, folder), *_pictures(task, record, folder)]:
         print(f'wrote {path}', file=sys.stderr)
     text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
     (folder / 'summary.json').write_text(text + '\n', encoding='utf-8')
 
 
-def _axes(task: Task, record: Recording, folder: Path) -> list[Path]:
-    """Write pictures of what is believed of joints, if any is open and pictures can be made."""
-    if not np.isfinite(record.truth).all():  # of a real robot: there is no true axis to draw
+def _pictures(task: Task, record: Recording, folder: Path) -> list[Path]:
+    """Write the belief in the scene, and that about joints, if pictures can be made."""
+    if not np.isfinite(record.truth).all() or not len(
+        record.times
+    ):  # of a real robot: there is no true axis to draw
         return []
     try:
-        return axes.write_all(task, record, folder)
+        video.write_still(task, record, folder / 'scene.png', Decor(task, record).at)
+        return [folder / 'scene.png', *axes.write_all(task, record, folder)]
     except video.RenderError as error:
-        print(f'no picture of the belief about joints: {error}', file=sys.stderr)
+        print(f'no picture of the belief in the scene: {error}', file=sys.stderr)
         return []
 
 
@@ -47,7 +51,7 @@ def write_video(task: Task, record: Recording, path: Path) -> None:
     _make(path.parent)
     count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
-        video.write(task, record, path, advance)
+        video.write(task, record, path, advance, Decor(task, record).at)
     print(f'wrote {path}', file=sys.stderr)
 
 

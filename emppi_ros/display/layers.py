@@ -8,10 +8,11 @@ from emppi_ros.bridge.plan import Plan
 from emppi_ros.display import axes, histograms, objects, points, rollouts
 from emppi_ros.display.setting import place, setting
 from emppi_ros.display.shapes import Array, Shape
-from emppi_ros.loop.preview import Preview
+from emppi_ros.loop.preview import Course, Preview
 from emppi_ros.loop.watching import Candidates
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
 
 
@@ -52,12 +53,16 @@ class Layers:
         data = place(self._task, seen.state.qpos)
         return objects.shapes(self._task, self._setting, data)
 
-    def rollouts(self, seen: Seen) -> list[Shape]:
+    def course(self, seen: Seen, cost: Cost | None = None) -> Course:
+        """Return where the plan leads, and what each term of a cost says of that."""
+        if seen.plan is None:
+            return Course(*rollouts.NOWHERE)
+        return self.preview.predict(
+            seen.belief, seen.state, seen.stamp, seen.plan, seen.tracks, cost
+        )
+
+    def rollouts(self, seen: Seen, course: Course | None = None) -> list[Shape]:
         """Return candidates and plan, as far as there are any."""
         found = rollouts.candidates(self._setting, *(seen.candidates or rollouts.NONE))
-        course = rollouts.NOWHERE
-        if seen.plan is not None:
-            course = self.preview.predict(
-                seen.belief, seen.state, seen.stamp, seen.plan, seen.tracks
-            )
-        return [*found, *rollouts.plan(self._setting, *course)]
+        place, objects, shares, _ = self.course(seen) if course is None else course
+        return [*found, *rollouts.plan(self._setting, place, objects, shares)]

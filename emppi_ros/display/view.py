@@ -6,7 +6,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.display import setting
+from emppi_ros.report import video
+from emppi_ros.tasks.task import Task
+
 Array = npt.NDArray[np.float64]
+_DISTANCE, _DOWN = 2.6, -20.0  # of the setting's size; degrees: where a scene has no camera
 
 
 class View(NamedTuple):
@@ -30,6 +35,19 @@ class View(NamedTuple):
         with np.errstate(divide='ignore', invalid='ignore'):  # beside the eye; not to be drawn
             across, up = self.focal * seen[..., 0] / depth, self.focal * seen[..., 1] / depth
         return np.stack([0.5 * self.width + across, 0.5 * self.height - up], axis=-1), depth
+
+
+def look(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
+    """Return from where to look: as videos do, or at what beliefs are shown over."""
+    told = video.view(task, model, task.start().qpos)
+    if told is not None:
+        return told
+    camera = mujoco.MjvCamera()
+    size, _ = setting.setting(task)
+    camera.lookat[:] = setting.beside(task, setting.place(task, task.start().qpos))
+    camera.lookat[2] += 0.3 * size  # the panel is above
+    camera.azimuth, camera.elevation, camera.distance = 90.0, _DOWN, _DISTANCE * size
+    return camera
 
 
 def through(model: mujoco.MjModel, qpos: Array, camera: mujoco.MjvCamera, *size: int) -> View:

@@ -29,6 +29,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _NEVER_S, _ANY = 1e9, 10**9
+_FRAMES_HZ = 50.0  # of what is kept of a run
 
 
 class ClosedLoop:
@@ -59,7 +60,8 @@ class ClosedLoop:
         self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)  # nobody arms again
         self._applied = Series('applied commands', reach_s=np.inf)
         self._judged = Judge(task, self.trace, np.random.default_rng([seed, 4]))
-        self._begin()
+        self._dt, self._steps = task.simulation.timestep_s, 0
+        self._begin(machine.arm(Machine()))
         self._aim()
 
     @property
@@ -74,37 +76,40 @@ class ClosedLoop:
         progress: Callable[[float], None] | None = None,
     ) -> Trace:
         """Run to success or for the task's time; `progress` gets the simulated time."""
-        task, settings = self.task, self.task.simulation
-        dt = settings.timestep_s
-        period = 1.0 / task.planner.rate_hz
-        steps = round((duration_s or task.file.duration_s) / dt)
-        every = {
-            'joints': max(1, round(1.0 / settings.joint_state_rate_hz / dt)),
-            'bridge': max(1, round(1.0 / self._config.rate_hz / dt)),
-            'plan': max(1, round(period / dt)),
-            'frame': max(1, round(0.02 / dt)),
-        }
-        for step in range(steps):
-            now = self.robot.time
-            if step % every['joints'] == 0:
-                reading = self.robot.read_joints()
-                self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
-                if not task.tracked:
-                    self._observe_joints(reading.stamp)
-            for pose in self.robot.read_poses():
-                self._observe(pose)
-            if step % every['plan'] == 0:
-                self._plan(now + period)
-            if step % every['bridge'] == 0:
-                self._move(now, every['bridge'] * dt)
-            self.robot.step()
-            if (step + 1) % every['frame'] == 0:
-                self._judge()
-                if progress is not None:
-                    progress(self.robot.time)
-                if self.trace.success and stop_at_success and not task.file.targets:
-                    break
+        steps = round((duration_s or self.task.file.duration_s) / self._dt)
+        for _ in range(steps):
+            if not self.step():
+                continue
+            if progress is not None:
+                progress(self.robot.time)
+            if self.trace.success and stop_at_success and not self.task.file.targets:
+                break
         return self.trace
+
+    def step(self) -> bool:
+        """Go on by one step of the physics; return whether the task was judged after it."""
+        now, rate_hz = self.robot.time, self.task.planner.rate_hz
+        if self._steps % self._every(self.task.simulation.joint_state_rate_hz) == 0:
+            reading = self.robot.read_joints()
+            self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
+            if not self.task.tracked:
+                self._observe_joints(reading.stamp)
+        for pose in self.robot.read_poses():
+            self._observe(pose)
+        if self._steps % self._every(rate_hz) == 0:
+            self._plan(now + 1.0 / rate_hz)
+        if self._steps % (bridge := self._every(self._config.rate_hz)) == 0:
+            self._move(now, bridge * self._dt)
+        self.robot.step()
+        self._steps += 1
+        judged = self._steps % self._every(_FRAMES_HZ) == 0
+        if judged:
+            self._judge()
+        return judged
+
+    def _every(self, rate_hz: float) -> int:
+        """Return after how many steps of the physics something of a rate is due again."""
+        return max(1, round(1.0 / rate_hz / self._dt))
 
     def _judge(self) -> None:
         """Look whether the task is done; if another target is due, let all know of it."""
@@ -120,7 +125,7 @@ class ClosedLoop:
             robot.put_back()
             self.estimator.clear()
             self.filter.restart()
-            self._begin()
+            self._begin(self._bridge.machine)
 
     def _aim(self) -> None:
         """Show the next target to the robot's world and to the planner's."""
@@ -129,13 +134,14 @@ class ClosedLoop:
             self.robot.aim(self.task.target, quaternion)
             self.planner.ensemble.aim(self.task.target, quaternion)
 
-    def _begin(self) -> None:
+    def _begin(self, state: Machine) -> None:
         """Stand still where the robot is, and plan from there."""
         self.planner.forget()
+        self.planned: Plan | None = None  # last, followed or not
         start = shaping.at_rest(
             self.task.robot, self._commanded(self.robot.read_joints().position)
         )
-        self._bridge = Bridge(start, machine.arm(Machine()))
+        self._bridge = Bridge(start, state)
         self._applied.append(self.robot.time - 1e-6, self._bridge.command.value)
         self.robot.command(self._bridge.command.value)
 
@@ -157,7 +163,7 @@ class ClosedLoop:
         self.trace.plan_s.append(time.perf_counter() - began)
         self._grasp()
         self.trace.diverged += info.diverged
-        self._bridge = watchdog.receive(self._bridge, plan)
+        self.planned, self._bridge = plan, watchdog.receive(self._bridge, plan)
 
     def _grasp(self) -> None:
         """Let the robot, and those who predict it, grasp as the planner's stage does."""
@@ -201,8 +207,9 @@ class ClosedLoop:
 
     def _learn(self, stamp: float, moment: Moment) -> None:
         """Update the belief, and let the planner plan with it."""
-        self._learned_at = stamp
+        self._learned_at, began = stamp, time.perf_counter()
         update = self.filter.observe(stamp, moment, self._applied.hold)
+        self.trace.learn_s.append(time.perf_counter() - began)
         if update is not None:
             self.trace.degenerate += update.reinjected
             self.trace.ess.append(update.ess)

@@ -1,6 +1,7 @@
 """Where a plan leads, in each of a few models of the belief: to be seen, not to be followed."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Cost, per_term
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -25,6 +27,7 @@ class Course(NamedTuple):
     place: Array  # (M, H + 1, 3) m, of what candidates are seen by; NaN where a model diverged
     objects: Array  # (M, n, H + 1, 3) m, of tracked objects
     shares: Array  # (M,)
+    terms: Mapping[str, float] = MappingProxyType({})  # of a cost: mean over sound models
 
 
 class Preview:
@@ -39,13 +42,20 @@ class Preview:
         self._order = np.argsort(task.map.ctrl)
 
     def predict(
-        self, belief: Belief, state: State, stamp: float, plan: Plan, seen: Mapping[str, Track]
+        self,
+        belief: Belief,
+        state: State,
+        stamp: float,
+        plan: Plan,
+        seen: Mapping[str, Track],
+        cost: Cost | None = None,
     ) -> Course:
         """
         Return where a plan leads from the state measured at `stamp`, over the planner's horizon.
 
         What is commanded until the plan starts is its first command. `seen` holds the motions
-        of jointed objects.
+        of jointed objects. With a cost, the course says what each of its terms adds; nothing
+        if all models diverged.
         """
         config = self._task.planner
         chosen = particles.select(belief, self.ensemble.models)
@@ -55,10 +65,21 @@ class Preview:
         times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
         commands = np.array([plan.at(time) for time in times])[:, self._order]
         controls = np.broadcast_to(commands, (self.ensemble.models, 1, *commands.shape))
-        records = self.ensemble.rollout(start, controls, sorted({self._place.field, 'xipos'}))
+        fields = {self._place.field, 'xipos', *(cost.record if cost else ())}
+        records = self.ensemble.rollout(start, controls, sorted(fields))
         place = watching.trace(records, self._place, config.substeps)[:, 0]
         bodies = records.fields['xipos'][:, 0, :: config.substeps][:, :, self._bodies]
         objects = bodies.transpose(0, 2, 1, 3).copy()
         place[records.diverged[:, 0]] = np.nan
         objects[records.diverged[:, 0]] = np.nan
-        return Course(place, objects, np.exp(chosen.log_weights))
+        shares = np.exp(chosen.log_weights)
+        sound = shares * ~records.diverged[:, 0]
+        if cost is None or not sound.any():
+            return Course(place, objects, shares)
+        costs = per_term(cost, records, start, config.substeps)
+        kept = sound > 0.0
+        means = {
+            name: float(np.average(values[kept, 0], weights=sound[kept]))
+            for name, values in costs.items()
+        }
+        return Course(place, objects, shares, means)

@@ -38,6 +38,7 @@ class Trace:
     frames: list[Frame] = dataclasses.field(default_factory=list)
     beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
     plan_s: list[float] = dataclasses.field(default_factory=list)
+    learn_s: list[float] = dataclasses.field(default_factory=list)
     ess: list[float] = dataclasses.field(default_factory=list)
     stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # entered when
     attempts: list[Attempt] = dataclasses.field(default_factory=list)  # where targets follow

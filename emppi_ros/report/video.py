@@ -26,6 +26,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
+Decorate = Callable[[float], Callable[[mujoco.MjvScene], None]]
 
 SUFFIXES = ('.mp4', '.gif')
 SCENE, PANEL, HEIGHT = 816, 464, 720  # px, 1280 x 720 together
@@ -60,7 +61,7 @@ class Camera:
         model.vis.quality.offsamples = min(_SAMPLES, model.vis.quality.offsamples)
         self.model, self._data = model, mujoco.MjData(model)
         self._gl = _open(width, height)
-        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene, self._option = mujoco.MjvScene(model, 5000), mujoco.MjvOption()
         self._free = _free(model)
@@ -146,10 +147,32 @@ def count_frames(record: Recording, suffix: str = '.mp4') -> int:
     return int((record.times[-1] + _STILL_S) * _FPS[suffix]) + 1
 
 
+def write_still(task: Task, record: Recording, path: Path, decorate: Decorate) -> None:
+    """Write a picture (.png) of the scene at the start and at the end of a recording."""
+    model = true_model(task, record)
+    camera = Camera(model, SCENE, HEIGHT)
+    try:
+        seen = []
+        for row in (0, len(record.times) - 1):
+            camera.view = view(task, model, record.qpos[row])
+            seen.append(camera.render(record.qpos[row], decorate(record.times[row])))
+        imageio.imwrite(path, np.hstack(seen))
+    finally:
+        camera.close()
+
+
 def write(
-    task: Task, record: Recording, path: Path, progress: Callable[[float], None] = lambda _: None
+    task: Task,
+    record: Recording,
+    path: Path,
+    progress: Callable[[float], None] = lambda _: None,
+    decorate: Decorate = lambda _: lambda _: None,
 ) -> None:
-    """Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done."""
+    """
+    Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done.
+
+    `decorate` takes a moment [s], and returns what adds something to the scene of it.
+    """
     fps, small = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     model = true_model(task, record)
@@ -166,7 +189,8 @@ def write(
                 now = i / fps  # beyond the end, the last picture stays
                 row = min(np.searchsorted(record.times, now), len(record.times) - 1)
                 camera.view = view(task, model, record.qpos[row])
-                picture = np.hstack([camera.render(record.qpos[row]), panel.draw(now)])
+                seen = camera.render(record.qpos[row], decorate(now))
+                picture = np.hstack([seen, panel.draw(now)])
                 writer.append_data(picture[::_GIF_SHARE, ::_GIF_SHARE] if small else picture)
                 progress(i + 1)
     except OSError as error:

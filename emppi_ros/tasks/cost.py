@@ -110,6 +110,20 @@ class Cost:
         return Costs(running, np.where(bad, np.inf, terminal))
 
 
+def per_term(cost: Cost, records: Records, start: State, substeps: int) -> dict[str, Array]:
+    """
+    Return what each term adds to the cost of whole rollouts, (M, K), by its name.
+
+    They sum up to what `Cost.evaluate` says of rollouts that did not diverge.
+    """
+    values = cost.values(at_plan_steps(records, start, substeps))
+    return {
+        term.name: term.weight * values[term.name][..., :-1].sum(axis=-1)
+        + term.terminal_weight * values[term.name][..., -1]
+        for term in cost.terms
+    }
+
+
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
     """
     Return the recorded fields at x_0 .. x_H: arrays (M, K, H + 1, ...).

@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob('*.py'))
 
 LAYERS = [
     {'nodes', 'cli'},
-    {'loop', 'sim', 'report', 'bench', 'display', 'identify', 'replay'},
+    {'loop', 'sim', 'report', 'bench', 'display', 'identify', 'replay', 'view'},
     {'state', 'tasks', 'bridge', 'belief', 'control'},
     {'model'},
     {'weights', 'config', 'documents', 'errors', 'paths', '__init__'},

@@ -165,6 +165,6 @@ def test_without_a_renderer_a_run_says_so_and_goes_on(tmp_path, monkeypatch, cap
     monkeypatch.setattr(video, '_open', fail)
     command = ['run', 'panda_drawer', '--duration', '0.2', '--out', str(tmp_path), '--json']
     assert main(command) == 0
-    assert 'no picture of the belief about joints: no off-screen' in capsys.readouterr().err
+    assert 'no picture of the belief in the scene: no off-screen' in capsys.readouterr().err
     assert (tmp_path / 'summary.json').is_file() and (tmp_path / 'belief.png').is_file()
     assert not (tmp_path / 'articulation.png').exists()

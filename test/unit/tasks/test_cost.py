@@ -6,7 +6,7 @@ import pytest
 
 from emppi_ros.errors import ConfigError, SceneError
 from emppi_ros.model.ensemble import Ensemble, Records, State
-from emppi_ros.tasks.cost import Cost, at_plan_steps
+from emppi_ros.tasks.cost import Cost, at_plan_steps, per_term
 
 M, K, H = 3, 2, 5
 TERMS = {
@@ -149,3 +149,15 @@ def test_a_wrong_term_is_an_error_that_names_it(two_link, term, kind, match):
 def test_a_cost_without_terms_is_an_error(two_link):
     with pytest.raises(ConfigError, match='test: needs at least one term'):
         Cost(two_link, {}, 'test')
+
+
+def test_terms_add_up_to_the_cost_of_each_rollout(two_link):
+    cost = Cost(two_link, TERMS, 'test')
+    start = State(np.array([0.3, -0.2]), np.array([0.5, 0.1]))
+    records, _ = _roll_out(two_link, cost, 4, start)
+    found = per_term(cost, records, start, 4)
+    assert list(found) == list(TERMS)
+    whole = cost.evaluate(records, start, 4)
+    np.testing.assert_allclose(  # rounding: another order of a few sums
+        sum(found.values()), whole.running.sum(axis=-1) + whole.terminal, rtol=1e-12
+    )

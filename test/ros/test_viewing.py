@@ -1,0 +1,61 @@
+"""The live page's view of a graph that runs: it sees what is said, and asks as anybody may."""
+
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
+
+from emppi_ros.errors import ConfigError, ViewError
+from emppi_ros.nodes import graph
+from emppi_ros.nodes.viewing import Graph
+
+
+def test_without_a_graph_it_says_so_and_nothing_is_left(harness):
+    with pytest.raises(ViewError, match='no task on emppi/task.*ROS domain'):
+        Graph(patience_s=0.5, context=harness.context)
+
+
+@pytest.mark.slow
+def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
+    harness.spawn(*graph.describe('cartpole_swingup', '', 1))
+    seen = Graph(patience_s=60.0, context=harness.context)
+    try:
+        assert seen.look().task.name == 'cartpole_swingup'
+        seen.watch(True)
+        harness.spin_until(lambda: seen.look().seen is not None, 60.0)
+        harness.spin_until(lambda: seen.look().state == 'inactive', 60.0)
+        harness.spin_until(lambda: seen.look().seen.plan is not None, 60.0)
+
+        seen.arm(True)
+        harness.spin_until(lambda: seen.look().armed, 20.0)
+        seen.pause(True)
+        harness.spin_until(lambda: seen.look().paused, 20.0)
+
+        name = 'planner.temperature'
+        before, run = seen.look().task.planner.temperature, seen.look().run
+        seen.tune({name: 2.0 * before})
+        harness.spin_until(lambda: seen.look().task.planner.temperature == 2.0 * before, 20.0)
+        with pytest.raises(ConfigError, match=f'{name}.*expected from'):
+            seen.tune({name: -1.0})
+
+        seen.reset()
+        harness.spin_until(lambda: seen.look().run == run + 1, 20.0)  # tuning was no new run
+        harness.spin_until(lambda: not seen.look().armed, 20.0)
+        seen.pause(False)
+    finally:
+        seen.close()
+
+
+def test_what_nobody_offers_is_refused_by_name(harness):
+    harness.publish_task('cartpole_swingup')
+    seen = Graph(patience_s=60.0, context=harness.context)
+    try:
+        for request, words in (
+            (lambda: seen.arm(True), 'arm: nobody offers'),
+            (lambda: seen.tune({'planner.temperature': 1.0}), 'planner is not there'),
+        ):
+            with pytest.raises(ViewError, match=words):
+                request()
+        assert 'no bridge' in seen.look().state
+    finally:
+        seen.close()
