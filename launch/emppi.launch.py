@@ -14,6 +14,7 @@ ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
     'robot': ('', "name or path of a robot, in place of the task's own"),
     'prior': ('', "prior in config/priors, or path; the task's own if empty"),
+    'save_belief': ('', 'file for the belief, to be a prior: on request and at the end; or none'),
     'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
@@ -58,6 +59,7 @@ def generate_launch_description() -> LaunchDescription:
                 seed=ParameterValue(told['seed'], value_type=int),
                 backend=texts['backend'],
                 prior=texts['prior'],
+                save_to=texts['save_belief'],
                 hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
             ),
             graph.MARKERS,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import prior, resampling
+from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.belief.prior import Prior
 from emppi_ros.model.parameters import Parameter
 
@@ -45,6 +46,18 @@ class JointPrior:
             chosen = resampling.systematic(self.weights, count, rng.random())
             theta[:, list(self.columns)] = self.values[chosen]
         return theta
+
+    def begin(self, count: int, rng: np.random.Generator) -> Belief:
+        """
+        Return `count` particles from which a belief goes on.
+
+        Those of the file themselves, weights and all, if it has as many and all parameters: a
+        belief that was saved goes on as it was.
+        """
+        if len(self.weights) == count and 0 < len(self.columns) == len(self.parameters):
+            with np.errstate(divide='ignore'):  # what weighs nothing is out
+                return Belief(self.values.copy(), np.log(self.weights))
+        return uniform(self.sample(count, rng))
 
     def mean(self) -> Array:
         """Return the mean (P,) within the parameters' bounds, from many draws."""

@@ -53,8 +53,12 @@ class Filter:
 
     def reset(self) -> None:
         """Forget all that was learned: particles from the prior again."""
-        theta = self._task.prior.sample(self._config.particles, self._rng)
-        self.belief: Belief = particles.uniform(theta)
+        prior, count = self._task.prior, self._config.particles
+        self.belief: Belief = (
+            prior.begin(count, self._rng)
+            if not self._task.blocks  # which weigh nothing together
+            else particles.uniform(prior.sample(count, self._rng))
+        )
         self._last = None
 
     def restart(self) -> None:
