@@ -102,33 +102,39 @@ class BeliefNode(FollowingNode):
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
-        session, counts = self.session, self.session.counts
-        theta, log_weights = session.filter.belief
+        session, counts, monitor = self.session, self.session.counts, self.session.filter.monitor
+        belief = session.filter.belief
+        theta, log_weights = belief
         mean = weights.mean(log_weights, theta)
         sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
+        outside = ', '.join(monitor.out_of_prior(belief))
         values: dict[str, object] = {
             'updates': counts['updates'],
             'ess': session.ess,
             'ess_min': session.ess_min,
             'entropy_nats': weights.entropy(log_weights),
+            'diverged_predictions': monitor.diverged,
             'resampled': counts['resampled'],
             'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
-            'out_of_prior': ', '.join(self._outside(mean)),
+            'out_of_prior': outside,
+            'unidentifiable': ', '.join(monitor.unidentifiable),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
             **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
+        for quantity, (bias, variance) in monitor.innovations.statistics().items():
+            values[f'innovation_mean {quantity}'] = bias
+            values[f'innovation_variance {quantity}'] = variance
+        distance, left = self.task.prior.distance(belief), monitor.remaining
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
+            values |= {f'from_prior {parameter.name}': distance[i]}
+            values |= {f'sd_left {parameter.name}': left[i]}
         problems = [*filter(None, [self.follow.changed, session.error])]
+        problems += [f'contradicts its prior: {outside}'] if outside else []
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
-
-    def _outside(self, mean: np.ndarray) -> list[str]:
-        """Return the parameters whose mean the prior holds for next to impossible."""
-        low, high = self.task.prior.range
-        return [self.task.parameters[i].name for i in np.flatnonzero((mean < low) | (mean > high))]
 
     def _enter(self, stage: BoundStage) -> None:
         self._todo.append(('stage', stage.name))
