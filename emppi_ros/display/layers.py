@@ -8,7 +8,7 @@ from emppi_ros.bridge.plan import Plan
 from emppi_ros.display import axes, histograms, objects, points, rollouts
 from emppi_ros.display.setting import place, setting
 from emppi_ros.display.shapes import Array, Shape
-from emppi_ros.loop.preview import Preview
+from emppi_ros.loop.preview import PlanCost, Preview
 from emppi_ros.loop.watching import Candidates
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.tracking import Track
@@ -24,6 +24,7 @@ class Seen(NamedTuple):
     belief: Belief
     plan: Plan | None = None
     candidates: Candidates | None = None
+    stage: str = ''  # that the planner is in, '' before it said so
 
 
 class Layers:
@@ -51,6 +52,14 @@ class Layers:
         """Return what is tracked, and its target."""
         data = place(self._task, seen.state.qpos)
         return objects.shapes(self._task, self._setting, data)
+
+    def cost(self, task: Task, seen: Seen) -> PlanCost | None:
+        """Return what the plan costs by a task (with the numbers of now), None without a plan."""
+        if seen.plan is None:
+            return None
+        stages = {stage.name: stage for stage in task.stages}
+        cost = stages.get(seen.stage, task.stages[0]).cost
+        return self.preview.cost(seen.belief, seen.state, seen.stamp, seen.plan, seen.tracks, cost)
 
     def rollouts(self, seen: Seen) -> list[Shape]:
         """Return candidates and plan, as far as there are any."""

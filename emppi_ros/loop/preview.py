@@ -1,6 +1,7 @@
 """Where a plan leads, in each of a few models of the belief: to be seen, not to be followed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,10 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.loop import watching
 from emppi_ros.model import scene
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -25,6 +27,13 @@ class Course(NamedTuple):
     place: Array  # (M, H + 1, 3) m, of what candidates are seen by; NaN where a model diverged
     objects: Array  # (M, n, H + 1, 3) m, of tracked objects
     shares: Array  # (M,)
+
+
+class PlanCost(NamedTuple):
+    """What a plan costs by its task, on average over the models of a belief."""
+
+    terms: Mapping[str, float]  # by name; NaN if every model diverged
+    diverged: float  # share of the belief that did, and does not count
 
 
 class Preview:
@@ -48,6 +57,46 @@ class Preview:
         of jointed objects.
         """
         config = self._task.planner
+        record = sorted({self._place.field, 'xipos'})
+        records, _, shares = self._roll_out(belief, state, stamp, plan, seen, record)
+        place = watching.trace(records, self._place, config.substeps)[:, 0]
+        bodies = records.fields['xipos'][:, 0, :: config.substeps][:, :, self._bodies]
+        objects = bodies.transpose(0, 2, 1, 3).copy()
+        place[records.diverged[:, 0]] = np.nan
+        objects[records.diverged[:, 0]] = np.nan
+        return Course(place, objects, shares)
+
+    def cost(
+        self,
+        belief: Belief,
+        state: State,
+        stamp: float,
+        plan: Plan,
+        seen: Mapping[str, Track],
+        cost: Cost,
+    ) -> PlanCost:
+        """Return what each term of a cost adds to that of a plan; arguments as of `predict`."""
+        records, start, shares = self._roll_out(belief, state, stamp, plan, seen, cost.record)
+        found = cost.per_term(records, start, self._task.planner.substeps)
+        rows = {name: values[:, 0] for name, values in found.items()}
+        sound = np.isfinite(list(rows.values())).all(axis=0)
+        kept = float(shares[sound].sum())
+        if not kept:
+            return PlanCost(dict.fromkeys(rows, math.nan), 1.0)
+        mean = {name: float(shares[sound] @ row[sound]) / kept for name, row in rows.items()}
+        return PlanCost(mean, float(shares[~sound].sum()))
+
+    def _roll_out(
+        self,
+        belief: Belief,
+        state: State,
+        stamp: float,
+        plan: Plan,
+        seen: Mapping[str, Track],
+        record: Sequence[str],
+    ) -> tuple[Records, State, Array]:
+        """Return what a plan leads to in each model, from where, and each model's share (M,)."""
+        config = self._task.planner
         chosen = particles.select(belief, self.ensemble.models)
         self.ensemble.write(chosen.theta)
         start = articulation.spread(self._task, self.ensemble, state, seen)
@@ -55,10 +104,5 @@ class Preview:
         times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
         commands = np.array([plan.at(time) for time in times])[:, self._order]
         controls = np.broadcast_to(commands, (self.ensemble.models, 1, *commands.shape))
-        records = self.ensemble.rollout(start, controls, sorted({self._place.field, 'xipos'}))
-        place = watching.trace(records, self._place, config.substeps)[:, 0]
-        bodies = records.fields['xipos'][:, 0, :: config.substeps][:, :, self._bodies]
-        objects = bodies.transpose(0, 2, 1, 3).copy()
-        place[records.diverged[:, 0]] = np.nan
-        objects[records.diverged[:, 0]] = np.nan
-        return Course(place, objects, np.exp(chosen.log_weights))
+        records = self.ensemble.rollout(start, controls, record)
+        return records, start, np.exp(chosen.log_weights)

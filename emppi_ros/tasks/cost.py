@@ -105,6 +105,21 @@ class Cost:
         running[bad] = np.inf
         return Costs(running, np.where(bad, np.inf, terminal))
 
+    def per_term(self, records: Records, start: State, substeps: int) -> dict[str, Array]:
+        """
+        Return what each term adds to the cost of whole rollouts, (M, K), to be looked at.
+
+        Together they are the cost without that of the controls; +inf each where one diverged.
+        """
+        fields = at_plan_steps(records, start, substeps)
+        values, found = self.values(fields), {}
+        for term in self.terms:
+            value = values[term.name]
+            whole = term.weight * value[..., :-1].sum(axis=-1)
+            whole = whole + term.terminal_weight * value[..., -1]
+            found[term.name] = np.where(records.diverged | ~np.isfinite(whole), np.inf, whole)
+        return found
+
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
     """

@@ -149,3 +149,16 @@ def test_a_wrong_term_is_an_error_that_names_it(two_link, term, kind, match):
 def test_a_cost_without_terms_is_an_error(two_link):
     with pytest.raises(ConfigError, match='test: needs at least one term'):
         Cost(two_link, {}, 'test')
+
+
+def test_terms_add_up_to_the_cost_of_whole_rollouts(two_link):
+    start = State(np.array([0.3, 0.2]), np.array([0.1, 0.4]))
+    cost = Cost(two_link, TERMS, 'test')
+    records, _ = _roll_out(two_link, cost, 2, start)
+    records.diverged[1, 0] = True
+    terms, costs = cost.per_term(records, start, 2), cost.evaluate(records, start, 2)
+    assert list(terms) == list(TERMS)
+    # thirty numbers are summed in another order
+    total = costs.running.sum(axis=-1) + costs.terminal
+    np.testing.assert_allclose(sum(terms.values()), total, rtol=1e-13)
+    assert np.isinf(sum(terms.values())).sum() == 1
