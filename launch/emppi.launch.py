@@ -2,7 +2,13 @@
 
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, NotSubstitution, PathJoinSubstitution
+from launch.substitutions import (
+    Command,
+    LaunchConfiguration,
+    NotEqualsSubstitution,
+    NotSubstitution,
+    PathJoinSubstitution,
+)
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -23,6 +29,9 @@ ARGUMENTS = {
     ),
     'namespace': ('', 'namespace of all nodes'),
     'seed': ('0', 'where random numbers start'),
+    'description': ('', 'URDF or xacro file for robot_state_publisher; not started if empty'),
+    'description_args': ('', 'for xacro, such as "arm_id:=panda hand:=true"'),
+    'joint_states': ('joint_states', "for robot_state_publisher: the topic in the robot's YAML"),
     'rviz': ('false', 'start rviz2, with all that is to be seen'),
     'use_sim_time': ('false', 'follow /clock'),
     'log_level': ('info', 'of all nodes'),
@@ -74,4 +83,14 @@ def generate_launch_description() -> LaunchDescription:
         parameters=[use_sim_time],
         condition=IfCondition(told['rviz']),
     )
-    return LaunchDescription([*arguments, *nodes, rviz])
+    xacro = Command(['xacro ', told['description'], ' ', told['description_args']])
+    description = Node(
+        package='robot_state_publisher',
+        executable='robot_state_publisher',
+        namespace=told['namespace'],
+        parameters=[{'robot_description': ParameterValue(xacro, value_type=str), **use_sim_time}],
+        remappings=[('joint_states', told['joint_states'])],
+        condition=IfCondition(NotEqualsSubstitution(told['description'], '')),
+        output='screen',
+    )
+    return LaunchDescription([*arguments, *nodes, description, rviz])

@@ -20,7 +20,7 @@ SOURCES = sorted(
 )
 LAUNCH_ARGUMENTS = {
     'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'prior', 'save_belief',
-    'seed', 'rviz', 'use_sim_time', 'log_level',
+    'seed', 'description', 'description_args', 'joint_states', 'rviz', 'use_sim_time', 'log_level',
 }  # fmt: skip
 
 
