@@ -2,7 +2,13 @@
 
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, NotSubstitution, PathJoinSubstitution
+from launch.substitutions import (
+    Command,
+    LaunchConfiguration,
+    NotEqualsSubstitution,
+    NotSubstitution,
+    PathJoinSubstitution,
+)
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -14,6 +20,7 @@ ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
     'robot': ('', "name or path of a robot, in place of the task's own"),
     'prior': ('', "prior in config/priors, or path; the task's own if empty"),
+    'save_belief': ('', 'file for the belief, to be a prior: on request and at the end; or none'),
     'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
@@ -22,6 +29,9 @@ ARGUMENTS = {
     ),
     'namespace': ('', 'namespace of all nodes'),
     'seed': ('0', 'where random numbers start'),
+    'description': ('', 'URDF or xacro file for robot_state_publisher; not started if empty'),
+    'description_args': ('', 'for xacro, such as "arm_id:=panda hand:=true"'),
+    'joint_states': ('joint_states', "for robot_state_publisher: the topic in the robot's YAML"),
     'rviz': ('false', 'start rviz2, with all that is to be seen'),
     'use_sim_time': ('false', 'follow /clock'),
     'log_level': ('info', 'of all nodes'),
@@ -58,6 +68,7 @@ def generate_launch_description() -> LaunchDescription:
                 seed=ParameterValue(told['seed'], value_type=int),
                 backend=texts['backend'],
                 prior=texts['prior'],
+                save_to=texts['save_belief'],
                 hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
             ),
             graph.MARKERS,
@@ -72,4 +83,14 @@ def generate_launch_description() -> LaunchDescription:
         parameters=[use_sim_time],
         condition=IfCondition(told['rviz']),
     )
-    return LaunchDescription([*arguments, *nodes, rviz])
+    xacro = Command(['xacro ', told['description'], ' ', told['description_args']])
+    description = Node(
+        package='robot_state_publisher',
+        executable='robot_state_publisher',
+        namespace=told['namespace'],
+        parameters=[{'robot_description': ParameterValue(xacro, value_type=str), **use_sim_time}],
+        remappings=[('joint_states', told['joint_states'])],
+        condition=IfCondition(NotEqualsSubstitution(told['description'], '')),
+        output='screen',
+    )
+    return LaunchDescription([*arguments, *nodes, description, rviz])

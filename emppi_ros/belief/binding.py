@@ -13,7 +13,9 @@ from emppi_ros.errors import ConfigError, unknown
 from emppi_ros.model.parameters import Parameter
 
 
-def read(name: str, parameters: Sequence[Parameter], priors: Sequence[Prior]) -> JointPrior:
+def read(
+    name: str, parameters: Sequence[Parameter], priors: Sequence[Prior], task: str = ''
+) -> JointPrior:
     """
     Return the prior that a file gives, for the parameters of a task and in their order.
 
@@ -25,6 +27,8 @@ def read(name: str, parameters: Sequence[Parameter], priors: Sequence[Prior]) ->
         All P of the task.
     priors : sequence of Prior
         The task's own, which stay for the parameters that the file does not have.
+    task : str
+        Name of the task, which must be the file's if that names one.
 
     Raises
     ------
@@ -34,21 +38,30 @@ def read(name: str, parameters: Sequence[Parameter], priors: Sequence[Prior]) ->
 
     """
     path = paths.find_config('priors', name)
-    return _bind(config.load(path, MOST), parameters, priors, str(path))
+    return _bind(config.load(path, MOST), parameters, priors, str(path), task)
 
 
 def parse(
-    text: str, parameters: Sequence[Parameter], priors: Sequence[Prior], where: str
+    text: str, parameters: Sequence[Parameter], priors: Sequence[Prior], where: str, task: str = ''
 ) -> JointPrior:
     """Return the prior that the text of a file gives; otherwise like `read`."""
-    return _bind(config.parse(text, where, MOST), parameters, priors, where)
+    return _bind(config.parse(text, where, MOST), parameters, priors, where, task)
 
 
 def _bind(
-    data: dict[str, Any], parameters: Sequence[Parameter], priors: Sequence[Prior], where: str
+    data: dict[str, Any],
+    parameters: Sequence[Parameter],
+    priors: Sequence[Prior],
+    where: str,
+    task: str,
 ) -> JointPrior:
     file = config.build(PriorFile, data, where)
     try:
+        if task and file.task not in ('', task):
+            raise ConfigError(
+                f'task: found {file.task!r}, expected {task!r}: it was learned in another task '
+                '(without this key it is for all tasks whose parameters it fits)'
+            )
         return bind(file, parameters, priors, where)
     except ConfigError as error:
         raise config.located(error, where, data) from None

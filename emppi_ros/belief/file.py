@@ -63,6 +63,7 @@ class PriorFile:
     weights: tuple[float, ...] | None = key(None, doc='of particles, relative to one another')
     settings: Mapping[str, Any] = key({}, doc='of the method')
     diagnostics: Mapping[str, Any] = key({}, doc='what it said of itself')
+    task: str = key('', doc='that alone may use it; empty: all that have such parameters')
 
     def __post_init__(self) -> None:
         """Check that weights are weights, and that every parameter has a value for each."""
@@ -105,13 +106,21 @@ _Dumper.add_multi_representer(np.generic, lambda dumper, x: dumper.represent_dat
 _Dumper.add_representer(np.ndarray, lambda dumper, x: dumper.represent_data(x.tolist()))
 
 
-def write(path: Path, file: PriorFile, overwrite: bool = False) -> None:
-    """Write a prior, of which every bit comes back; nothing that could not be read is written."""
+def to_text(file: PriorFile, where: str) -> str:
+    """Return a prior as YAML, of which every bit comes back; ConfigError if it cannot be read."""
     data = asdict(file, dict_factory=lambda items: {k: v for k, v in items if v is not None})
+    task = data.pop('task')
+    data = {'method': data.pop('method'), **({'task': task} if task else {}), **data}
     text = yaml.dump(
         data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None
     )
-    config.build(PriorFile, config.parse(text, str(path), MOST), str(path))
+    config.build(PriorFile, config.parse(text, where, MOST), where)
+    return text
+
+
+def write(path: Path, file: PriorFile, overwrite: bool = False) -> None:
+    """Write a prior; nothing that could not be read is written."""
+    text = to_text(file, str(path))
     try:
         with path.open('w' if overwrite else 'x', encoding='utf-8') as stream:
             stream.write(text)

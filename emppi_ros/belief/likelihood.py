@@ -66,40 +66,63 @@ class PoseError(NamedTuple):
     rotation: Array  # (M, 3) rad
 
 
-def log_likelihoods(
+class Deviation(NamedTuple):
+    """Predicted less measured values of one kind, in units of their standard deviation."""
+
+    quantity: str
+    dofs: npt.NDArray[np.intp] | int  # one per value, or one for all
+    values: Array  # (M, n)
+
+
+def deviations(
     config: LikelihoodConfig,
     model: mujoco.MjModel,
     predicted: State,
     measured: State,
     jointed: Sequence[PoseError] = (),
-) -> Array:
+) -> list[Deviation]:
     """
-    Return what each degree of freedom adds to log p(measured | theta_m), (M, nv).
+    Return all that is compared; what is not finite in it is of models that diverged.
 
-    Of bodies in `jointed` the pose is compared, not the joint, which nobody measures. All are
-    up to a common constant, and -inf for a model whose prediction is not finite.
+    Of bodies in `jointed` the pose is compared, not the joint, which nobody measures.
     """
     position = residuals(model, predicted, measured)  # (M, nv)
     velocity = predicted.qvel - measured.qvel
     free = _free_dofs(model)
     free[[one.dof for one in jointed]] = -1
-    total = np.zeros_like(position)
-    for dofs, values, sd in (
-        (free == 0, position, config.joint_position_sd),
-        (free == 0, velocity, config.joint_velocity_sd),
-        (free == 1, position, config.object_position_sd_m),
-        (free == 2, position, config.object_rotation_sd_rad),
+    found = []
+    for quantity, kind, values, sd in (
+        ('joint_position', 0, position, config.joint_position_sd),
+        ('joint_velocity', 0, velocity, config.joint_velocity_sd),
+        ('object_position', 1, position, config.object_position_sd_m),
+        ('object_rotation', 2, position, config.object_rotation_sd_rad),
     ):
-        if sd is not None:
-            total[:, dofs] += config.log_density(values[:, dofs] / sd)
+        dofs = np.flatnonzero(free == kind)
+        if sd is not None and len(dofs):
+            found.append(Deviation(quantity, dofs, values[:, dofs] / sd))
     for one in jointed:
-        for values, sd in (
-            (one.position, config.object_position_sd_m),
-            (one.rotation, config.object_rotation_sd_rad),
+        for quantity, values, sd in (
+            ('object_position', one.position, config.object_position_sd_m),
+            ('object_rotation', one.rotation, config.object_rotation_sd_rad),
         ):
             if sd is not None:
-                total[:, one.dof] += config.log_density(values / sd).sum(axis=1)
-    finite = np.isfinite(position).all(axis=1) & np.isfinite(velocity).all(axis=1)
+                found.append(Deviation(quantity, one.dof, values / sd))
+    return found
+
+
+def log_likelihoods(
+    config: LikelihoodConfig, predicted: State, found: Sequence[Deviation]
+) -> Array:
+    """
+    Return what each degree of freedom adds to log p(measured | theta_m), (M, nv).
+
+    All are up to a common constant, and -inf for a model whose prediction is not finite.
+    """
+    total = np.zeros_like(predicted.qvel)
+    for one in found:
+        density = config.log_density(one.values)
+        total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
+    finite = np.isfinite(predicted.qpos).all(axis=1) & np.isfinite(predicted.qvel).all(axis=1)
     finite &= np.isfinite(total).all(axis=1)
     return np.where(finite[:, None], total, -np.inf)
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from emppi_ros.belief import saving
 from emppi_ros.cli import output, reporting
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.controllers import CONTROLLERS
@@ -45,6 +46,12 @@ def add_commands(commands: Any) -> None:
         'config/priors, or a YAML file',
     )
     parser.add_argument(
+        '--save',
+        metavar='FILE.yaml',
+        type=Path,
+        help='write what is believed at the end, to be the prior of another run',
+    )
+    parser.add_argument(
         '--duration', metavar='S', type=output.duration, help="simulated seconds (the task's own)"
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
@@ -57,6 +64,8 @@ def run(options: argparse.Namespace) -> None:
     """Run the loop, print its summary, write what was asked for."""
     if options.video is not None:
         reporting.check_video(options.video)
+    if options.save is not None:
+        saving.check(options.save)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
@@ -70,4 +79,10 @@ def run(options: argparse.Namespace) -> None:
         reporting.write_plots(task, record, summary, options.out)
     if options.video is not None:
         reporting.write_video(task, record, options.video)
+    if options.save is not None:
+        known = saving.to_file(
+            task.name, task.parameters, loop.filter.belief, {'seed': options.seed}
+        )
+        kept = saving.save(options.save, known)
+        summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
     output.show(summary, options.json)

@@ -8,7 +8,7 @@ from emppi_ros.bridge.plan import Plan
 from emppi_ros.display import axes, histograms, objects, points, rollouts
 from emppi_ros.display.setting import place, setting
 from emppi_ros.display.shapes import Array, Shape
-from emppi_ros.loop.preview import Course, Preview
+from emppi_ros.loop.preview import Course, PlanCost, Preview
 from emppi_ros.loop.watching import Candidates
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.tracking import Track
@@ -25,6 +25,7 @@ class Seen(NamedTuple):
     belief: Belief
     plan: Plan | None = None
     candidates: Candidates | None = None
+    stage: str = ''  # that the planner is in, '' before it said so
 
 
 class Layers:
@@ -54,15 +55,20 @@ class Layers:
         return objects.shapes(self._task, self._setting, data)
 
     def course(self, seen: Seen, cost: Cost | None = None) -> Course:
-        """Return where the plan leads, and what each term of a cost says of that."""
+        """Return where the plan leads, and what it costs, if a cost is given."""
         if seen.plan is None:
             return Course(*rollouts.NOWHERE)
         return self.preview.predict(
             seen.belief, seen.state, seen.stamp, seen.plan, seen.tracks, cost
         )
 
+    def cost(self, task: Task, seen: Seen) -> PlanCost | None:
+        """Return what the plan costs by a task (with the numbers of now), None without a plan."""
+        stages = {stage.name: stage for stage in task.stages}
+        return self.course(seen, stages.get(seen.stage, task.stages[0]).cost).cost
+
     def rollouts(self, seen: Seen, course: Course | None = None) -> list[Shape]:
         """Return candidates and plan, as far as there are any."""
         found = rollouts.candidates(self._setting, *(seen.candidates or rollouts.NONE))
-        place, objects, shares, _ = self.course(seen) if course is None else course
-        return [*found, *rollouts.plan(self._setting, place, objects, shares)]
+        course = course or self.course(seen)
+        return [*found, *rollouts.plan(self._setting, *course[:3])]

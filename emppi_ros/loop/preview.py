@@ -1,7 +1,7 @@
 """Where a plan leads, in each of a few models of the belief: to be seen, not to be followed."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,22 +12,29 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.loop import watching
 from emppi_ros.model import scene
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.cost import Cost, per_term
+from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 
 
+class PlanCost(NamedTuple):
+    """What a plan costs by its task, on average over the models of a belief."""
+
+    terms: Mapping[str, float]  # by name; NaN if every model diverged
+    diverged: float  # share of the belief that did, and does not count
+
+
 class Course(NamedTuple):
-    """What M models predict of H steps."""
+    """What a plan leads to in each model, and how much of the belief each stands for."""
 
     place: Array  # (M, H + 1, 3) m, of what candidates are seen by; NaN where a model diverged
     objects: Array  # (M, n, H + 1, 3) m, of tracked objects
     shares: Array  # (M,)
-    terms: Mapping[str, float] = MappingProxyType({})  # of a cost: mean over sound models
+    cost: PlanCost | None = None  # if it was asked for
 
 
 class Preview:
@@ -54,8 +61,7 @@ class Preview:
         Return where a plan leads from the state measured at `stamp`, over the planner's horizon.
 
         What is commanded until the plan starts is its first command. `seen` holds the motions
-        of jointed objects. With a cost, the course says what each of its terms adds; nothing
-        if all models diverged.
+        of jointed objects. With a cost, the course says what each of its terms adds.
         """
         config = self._task.planner
         chosen = particles.select(belief, self.ensemble.models)
@@ -73,13 +79,15 @@ class Preview:
         place[records.diverged[:, 0]] = np.nan
         objects[records.diverged[:, 0]] = np.nan
         shares = np.exp(chosen.log_weights)
-        sound = shares * ~records.diverged[:, 0]
-        if cost is None or not sound.any():
-            return Course(place, objects, shares)
-        costs = per_term(cost, records, start, config.substeps)
-        kept = sound > 0.0
-        means = {
-            name: float(np.average(values[kept, 0], weights=sound[kept]))
-            for name, values in costs.items()
-        }
-        return Course(place, objects, shares, means)
+        found = None if cost is None else self._add_up(cost, records, start, shares)
+        return Course(place, objects, shares, found)
+
+    def _add_up(self, cost: Cost, records: Records, start: State, shares: Array) -> PlanCost:
+        found = cost.per_term(records, start, self._task.planner.substeps)
+        rows = {name: values[:, 0] for name, values in found.items()}
+        sound = np.isfinite(list(rows.values())).all(axis=0)
+        kept = float(shares[sound].sum())
+        if not kept:
+            return PlanCost(dict.fromkeys(rows, math.nan), 1.0)
+        mean = {name: float(shares[sound] @ row[sound]) / kept for name, row in rows.items()}
+        return PlanCost(mean, float(shares[~sound].sum()))

@@ -10,7 +10,8 @@ from emppi_ros.loop.trace import Trace
 def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
     """Return the run as the JSON object that `emppi run --json` prints."""
     trace, task = loop.trace, loop.task
-    belief = loop.filter.belief
+    belief, monitor = loop.filter.belief, loop.filter.monitor
+    outside = monitor.out_of_prior(belief)
     mean = weights.mean(belief.log_weights, belief.theta)
     sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
     plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
@@ -30,9 +31,8 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
                 'mean': float(mean[i]),
                 'sd': float(sd[i]),
                 'true': float(trace.truth[i]),
-                'out_of_prior': bool(
-                    not task.prior.range[0, i] <= mean[i] <= task.prior.range[1, i]
-                ),
+                'out_of_prior': parameter.name in outside,
+                'unidentifiable': parameter.name in monitor.unidentifiable,
             }
             for i, parameter in enumerate(task.parameters)
         },

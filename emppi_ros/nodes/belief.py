@@ -18,15 +18,17 @@ import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros import paths, weights
+from emppi_ros import weights
+from emppi_ros.errors import StaleInputError
 from emppi_ros.loop.learning import Learning, Said
-from emppi_ros.nodes import cloud, process, qos
+from emppi_ros.nodes import cloud, process, qos, saving
 from emppi_ros.nodes.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.following import FollowingNode, StageTopic
 from emppi_ros.nodes.inputs import Inputs
 from emppi_ros.nodes.journaling import JournalTopic
 from emppi_ros.nodes.parameters import Believing, declare_all
 from emppi_ros.nodes.polling import Loop
+from emppi_ros.nodes.saving import Saving
 from emppi_ros.replay import journal
 from emppi_ros.replay.about import describe
 from emppi_ros.replay.journal import Journal
@@ -48,18 +50,17 @@ class BeliefNode(FollowingNode):
         self._settings = declare_all(self, Believing)
         self._journaling = JournalTopic(self, journal.BELIEF)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
+        self._saving = Saving(self, self._settings.save_to, self._asked_to_save)
 
     def setup(self) -> None:
         """Take the task; draw particles from its prior."""
         self.task = self.follow.take()
-        if self._settings.prior:
-            self.task = self.task.with_prior(self._settings.prior)
+        self.task, prior = saving.with_prior(self.task, self._settings.prior)
+        if prior:
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
         seed = self._settings.seed
         self.session = Learning(self.task, seed)
-        self._journal = Journal(
-            self.session, describe(self.task, self.follow.text, seed, self._prior_text())
-        )
+        self._journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
         self._todo: deque[tuple[str, str]] = deque()  # a lock might be had too late
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._journaling.follow(self._journal)
@@ -80,7 +81,9 @@ class BeliefNode(FollowingNode):
         super().stop()
 
     def teardown(self) -> None:
-        """Forget the task."""
+        """Forget the task, once what was learned of it is saved."""
+        if self.session.counts['updates']:
+            self._saving.keep(self.task, self.session, self._settings.seed)
         self._inputs.close()
         self._stage.close()
         self.destroy_publisher(self._publisher)
@@ -89,8 +92,7 @@ class BeliefNode(FollowingNode):
     def try_task(self, text: str) -> Task:
         """Return the task in a YAML text, which the prior that this node was given must fit."""
         task = super().try_task(text)
-        if self._settings.prior:
-            task.with_prior(self._settings.prior)
+        saving.with_prior(task, self._settings.prior)
         return task
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
@@ -100,38 +102,39 @@ class BeliefNode(FollowingNode):
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
-        session, counts = self.session, self.session.counts
-        theta, log_weights = session.filter.belief
+        session, counts, monitor = self.session, self.session.counts, self.session.filter.monitor
+        belief = session.filter.belief
+        theta, log_weights = belief
         mean = weights.mean(log_weights, theta)
         sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
+        outside = ', '.join(monitor.out_of_prior(belief))
         values: dict[str, object] = {
             'updates': counts['updates'],
             'ess': session.ess,
             'ess_min': session.ess_min,
             'entropy_nats': weights.entropy(log_weights),
+            'diverged_predictions': monitor.diverged,
             'resampled': counts['resampled'],
             'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
-            'out_of_prior': ', '.join(self._outside(mean)),
+            'out_of_prior': outside,
+            'unidentifiable': ', '.join(monitor.unidentifiable),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
             **{f'age_s {k}': v for k, v in self._inputs.ages(self.now()).items()},
         }
+        for quantity, (bias, variance) in monitor.innovations.statistics().items():
+            values[f'innovation_mean {quantity}'] = bias
+            values[f'innovation_variance {quantity}'] = variance
+        distance, left = self.task.prior.distance(belief), monitor.remaining
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
+            values |= {f'from_prior {parameter.name}': distance[i]}
+            values |= {f'sd_left {parameter.name}': left[i]}
         problems = [*filter(None, [self.follow.changed, session.error])]
+        problems += [f'contradicts its prior: {outside}'] if outside else []
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
-
-    def _outside(self, mean: np.ndarray) -> list[str]:
-        """Return the parameters whose mean the prior holds for next to impossible."""
-        low, high = self.task.prior.range
-        return [self.task.parameters[i].name for i in np.flatnonzero((mean < low) | (mean > high))]
-
-    def _prior_text(self) -> str:
-        if not self._settings.prior:
-            return ''
-        return paths.find_config('priors', self._settings.prior).read_text(encoding='utf-8')
 
     def _enter(self, stage: BoundStage) -> None:
         self._todo.append(('stage', stage.name))
@@ -181,6 +184,13 @@ class BeliefNode(FollowingNode):
             self._say()
         response.message = 'the belief is the prior again'
         return response
+
+    def _asked_to_save(self) -> str:
+        """Save what is believed now; return that in words, or raise an EmppiError."""
+        if self.state not in ('inactive', 'active'):
+            raise StaleInputError('no task yet')
+        with self._lock:
+            return self._saving.save(self.task, self.session, self._settings.seed)
 
 
 def main() -> None:

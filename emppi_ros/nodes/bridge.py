@@ -114,6 +114,7 @@ class BridgeNode(FollowingNode):
             'period_ms_p99': work.periods.quantile_ms(0.99),
             'latency_ms_p50': work.latencies.quantile_ms(0.5),
             'latency_ms_p99': work.latencies.quantile_ms(0.99),
+            **{f'age_s {topic.topic}': topic.age for topic in work.topics},
             'rejected_plans': work.rejected,
             'last_rejection': work.rejection,
             'input_error': work.input_error,

@@ -65,13 +65,13 @@ class Commanding:
             self._joints = PolledSubscription(
                 node, JointState, joint_states, self._take_joints, qos.SENSOR, timed=True
             )
+        self.topics = [self._plans, *filter(None, [self._joints])]  # what it hears
 
     def start(self) -> Loop:
         """Command from now on, from what is measured now on."""
-        for topic in filter(None, (self._plans, self._joints)):
+        for topic in self.topics:
             topic.drop()
-        robot = self.robot
-        way = self.backend
+        robot, way = self.robot, self.backend
         self.commander = Commander(self._config, robot, way.delay_s, self._doubts, way.settle_s)
         self._loop = Loop('commanding', self._period, self._tick)
         return self._loop
@@ -89,7 +89,7 @@ class Commanding:
 
     def close(self) -> None:
         """Forget robot and topics."""
-        for topic in filter(None, (self._plans, self._joints)):
+        for topic in self.topics:
             topic.close()
         if self._joints is None:
             self._node.destroy_publisher(self._measured)

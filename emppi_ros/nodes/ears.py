@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 import math
+from typing import NamedTuple
 
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
@@ -23,18 +24,25 @@ from emppi_ros.tasks.task import Task
 _PAST_S = 1.0  # candidates of so long ago are no longer shown
 
 
+class Wanted(NamedTuple):
+    """What pictures need beside belief and measurements."""
+
+    plan: bool
+    candidates: bool
+
+
 class Ears:
     """What the node hears while somebody looks; read by `hear`."""
 
     def __init__(
-        self, node: Node, task: Task, rollouts: bool, hold: Callable[[Sequence[int]], None]
+        self, node: Node, task: Task, wanted: Wanted, hold: Callable[[Sequence[int]], None]
     ) -> None:
         """
-        Subscribe; to candidates only if `rollouts` are looked at, for only then they are sent.
+        Subscribe; to candidates only if they are looked at, for only then they are sent.
 
         `hold` takes the constraints of the grasp of the stage that the planner is in.
         """
-        self.rollouts, self._task, self._hold = rollouts, task, hold
+        self.wanted, self._task, self._hold, self._stage = wanted, task, hold, ''
         self._errors: dict[str, str] = {}
         self.inputs = Inputs(node, task)
         self._belief: Belief | None = None
@@ -45,11 +53,11 @@ class Ears:
             (PointCloud2, BELIEF, self._take_belief, qos.LATCHED),
             (String, STAGE, self._take_stage, qos.LATCHED),
         ]
-        if rollouts:
-            topics += [
-                (JointTrajectory, PLAN, self._take_plan, qos.NEWEST),
-                (PointCloud2, candidates.CANDIDATES, self._take_candidates, qos.NEWEST),
-            ]
+        if wanted.plan:
+            topics.append((JointTrajectory, PLAN, self._take_plan, qos.NEWEST))
+        if wanted.candidates:
+            sent = candidates.CANDIDATES
+            topics.append((PointCloud2, sent, self._take_candidates, qos.NEWEST))
         self._subscriptions = [
             PolledSubscription(node, kind, name, self._guarded(name, take), profile)
             for kind, name, take, profile in topics
@@ -82,6 +90,7 @@ class Ears:
             self._belief,
             self._plan if self._plan is not None and self._plan.end > stamp else None,
             self._candidates if abs(self._candidates_at - stamp) < _PAST_S else None,
+            self._stage,
         )
 
     def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:
@@ -109,3 +118,4 @@ class Ears:
         for stage in self._task.stages:
             if stage.name == message.data:
                 self._hold(stage.grasp)
+                self._stage = stage.name

@@ -33,6 +33,7 @@ def describe(
     backend: Any = '',
     hardware: Any = False,
     prior: Any = '',
+    save_to: Any = '',
 ) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values, or substitutions of a launch file.
@@ -42,7 +43,7 @@ def describe(
     """
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
-        NodeSpec('belief', {'seed': seed, 'prior': prior}),
+        NodeSpec('belief', {'seed': seed, 'prior': prior, 'save_to': save_to}),
         NodeSpec('bridge', {'backend': backend, 'hardware': hardware}),
         NodeSpec('simulator', {'seed': seed}, simulated_only=True),
     ]

@@ -5,11 +5,13 @@ It listens to the other nodes only as long as somebody listens to it: looked at 
 costs nobody anything. It is a process of its own, nicer than all others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import sys
 import time
+from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
@@ -17,8 +19,9 @@ from emppi_ros import config
 from emppi_ros.display.layers import Layers, Seen
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import cloud, convert, drawing, process, qos
+from emppi_ros.nodes.costs import COST, write_cost
 from emppi_ros.nodes.diagnostics import OK, WARN, Durations, Report
-from emppi_ros.nodes.ears import Ears
+from emppi_ros.nodes.ears import Ears, Wanted
 from emppi_ros.nodes.following import FollowingNode
 from emppi_ros.nodes.parameters import declare_all
 from emppi_ros.nodes.polling import Loop
@@ -56,6 +59,7 @@ class MarkersNode(FollowingNode):
             BELIEF_POINTS: (PointCloud2, self._points),
             ROLLOUTS: (MarkerArray, lambda s: self._markers(s, self._layers.rollouts)),
             OBJECTS: (MarkerArray, lambda s: self._markers(s, self._layers.objects)),
+            COST: (DiagnosticArray, self._cost),
         }
         self._draw = {topic: function for topic, (_, function) in draw.items()}
         self._pictures = {
@@ -77,6 +81,10 @@ class MarkersNode(FollowingNode):
         for publisher in self._pictures.values():
             self.destroy_publisher(publisher)
         super().teardown()
+
+    def tune_task(self, data: Mapping[str, Any]) -> None:
+        """Take weights of the cost by other numbers from now on."""
+        self.task = self.task.tuned(data)
 
     def report(self) -> Report:
         """Return whether somebody looks, and what is missing."""
@@ -105,8 +113,9 @@ class MarkersNode(FollowingNode):
 
     def _listen(self, wanted: set[str]) -> None:
         """Subscribe to what pictures need, and to nothing for nobody."""
-        needed = (ROLLOUTS in wanted) if wanted else None
-        heard = None if self._ears is None else self._ears.rollouts
+        plan = bool({ROLLOUTS, COST} & wanted)
+        needed = Wanted(plan, ROLLOUTS in wanted) if wanted else None
+        heard = None if self._ears is None else self._ears.wanted
         if needed == heard:
             return
         if self._ears is not None:
@@ -124,6 +133,9 @@ class MarkersNode(FollowingNode):
 
     def _points(self, seen: Seen) -> PointCloud2:
         return cloud.write_points(self.task, seen.stamp, seen.belief, self._layers.points(seen))
+
+    def _cost(self, seen: Seen) -> DiagnosticArray:
+        return write_cost(seen.stamp, seen.stage, self._layers.cost(self.task, seen))
 
 
 def main() -> None:

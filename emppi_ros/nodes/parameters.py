@@ -48,7 +48,12 @@ class Seeded:
 class Believing(Seeded):
     """Parameters of the node that believes."""
 
-    prior: str = config.key('', doc="file in config/priors, or a path; the task's own if empty")
+    prior: str = config.key(
+        '', doc="file in config/priors, or a path, {task} is its name; the task's own if empty"
+    )
+    save_to: str = config.key(
+        '', doc='where the belief is saved: on request, at a swap, and at the end; empty: nowhere'
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,10 +58,15 @@ class PolledSubscription:
             self._time = lambda info: (info['source_timestamp'] * 1e-9,)
         if raw:
             self._time = lambda info: (info['source_timestamp'], info['received_timestamp'])
-        self._raw = raw
+        self.topic, self._raw, self._heard_at = topic, raw, -math.inf
         self._subscription = node.create_subscription(  # which never calls anything itself
             kind, topic, lambda _message: None, profile, callback_group=_ByHand(), raw=raw
         )
+
+    @property
+    def age(self) -> float:
+        """How long ago the last message was handled [s]; infinite before the first."""
+        return time.monotonic() - self._heard_at
 
     def poll(self) -> None:
         """Handle every message that has arrived, and no endless row of those that still come."""
@@ -71,6 +76,7 @@ class PolledSubscription:
                 taken = subscription.handle.take_message(subscription.msg_type, self._raw)
                 if not taken:
                     return
+                self._heard_at = time.monotonic()
                 self._callback(taken[0], *self._time(taken[1]))
 
     def drop(self) -> None:

@@ -109,19 +109,20 @@ class Cost:
         running[bad] = np.inf
         return Costs(running, np.where(bad, np.inf, terminal))
 
+    def per_term(self, records: Records, start: State, substeps: int) -> dict[str, Array]:
+        """
+        Return what each term adds to the cost of whole rollouts, (M, K), to be looked at.
 
-def per_term(cost: Cost, records: Records, start: State, substeps: int) -> dict[str, Array]:
-    """
-    Return what each term adds to the cost of whole rollouts, (M, K), by its name.
-
-    They sum up to what `Cost.evaluate` says of rollouts that did not diverge.
-    """
-    values = cost.values(at_plan_steps(records, start, substeps))
-    return {
-        term.name: term.weight * values[term.name][..., :-1].sum(axis=-1)
-        + term.terminal_weight * values[term.name][..., -1]
-        for term in cost.terms
-    }
+        Together they are the cost without that of the controls; +inf each where one diverged.
+        """
+        fields = at_plan_steps(records, start, substeps)
+        values, found = self.values(fields), {}
+        for term in self.terms:
+            value = values[term.name]
+            whole = term.weight * value[..., :-1].sum(axis=-1)
+            whole = whole + term.terminal_weight * value[..., -1]
+            found[term.name] = np.where(records.diverged | ~np.isfinite(whole), np.inf, whole)
+        return found
 
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:

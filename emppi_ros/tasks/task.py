@@ -93,7 +93,7 @@ class Task:
     def with_prior(self, name: str) -> 'Task':
         """Return this task with the prior of a file: a name in config/priors, or a path."""
         changed = copy.copy(self)
-        changed.prior = prior_binding.read(name, self.parameters, self.priors)
+        changed.prior = prior_binding.read(name, self.parameters, self.priors, self.name)
         return changed
 
     def tuned(self, data: Mapping[str, Any]) -> 'Task':
@@ -108,7 +108,7 @@ class Task:
     def with_prior_text(self, text: str, where: str) -> 'Task':
         """Return this task with the prior of a file's text; `where` is for errors."""
         changed = copy.copy(self)
-        changed.prior = prior_binding.parse(text, self.parameters, self.priors, where)
+        changed.prior = prior_binding.parse(text, self.parameters, self.priors, where, self.name)
         return changed
 
     @property

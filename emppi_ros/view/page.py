@@ -9,6 +9,7 @@ import numpy as np
 
 from emppi_ros.display.layers import Layers as Drawing
 from emppi_ros.errors import EmppiError
+from emppi_ros.loop.preview import Course
 from emppi_ros.report.plots import ORANGE, RED
 from emppi_ros.view.beliefs import Beliefs
 from emppi_ros.view.charts import Chart
@@ -146,7 +147,7 @@ class Page:
                     *self._drawing.rollouts(now.seen, course),
                 ]
             )
-            self._history.note(now, dict(course.terms))
+            self._history.note(now, _terms(course))
             self._problem = ''
         except EmppiError as error:  # nothing to be drawn of this moment
             self._problem = str(error)
@@ -160,6 +161,11 @@ class Page:
         for kind in ('terms', 'latencies'):
             chart = self._charts[kind]
             chart.show(times, {name: history.series(kind, name) for name in chart.names})
+
+
+def _terms(course: Course) -> dict[str, float]:
+    """Return what each term of the cost adds; nothing without a plan, or if no model knows."""
+    return dict(course.cost.terms) if course.cost and course.cost.diverged < 1.0 else {}
 
 
 def status(now: Snapshot, problem: str = '') -> str:

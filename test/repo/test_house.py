@@ -19,8 +19,8 @@ SOURCES = sorted(
     if '__pycache__' not in path.parts
 )
 LAUNCH_ARGUMENTS = {
-    'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'prior', 'seed', 'rviz',
-    'use_sim_time', 'log_level',
+    'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'prior', 'save_belief',
+    'seed', 'description', 'description_args', 'joint_states', 'rviz', 'use_sim_time', 'log_level',
 }  # fmt: skip
 
 

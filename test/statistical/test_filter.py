@@ -63,9 +63,9 @@ def _filter(seed, resampling):
         ensemble.write(belief.theta)
         predicted = ensemble.predict(rest, np.array([[force]]), 0.01)
         seen = State(np.zeros(1), np.array([y]))
-        belief = particles.reweight(
-            belief, likelihood.log_likelihoods(config, model, predicted, seen).sum(axis=1)
-        )
+        found = likelihood.deviations(config, model, predicted, seen)
+        evidence = likelihood.log_likelihoods(config, predicted, found)
+        belief = particles.reweight(belief, evidence.sum(axis=1))
         belief, parents = particles.resample(resampling, [GAIN], belief, rng)
         resampled += parents is not None
         out.append(

@@ -1,5 +1,7 @@
 """A joint prior: particles as often as they weigh, all else from priors of its own."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 import scipy.stats
@@ -7,6 +9,7 @@ import scipy.stats
 from emppi_ros import weights
 from emppi_ros.belief import prior
 from emppi_ros.belief.joint import JointPrior
+from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.belief.prior import Prior
 from emppi_ros.model.parameters import Parameter
 
@@ -90,3 +93,56 @@ def test_a_particle_without_weight_is_never_drawn(drawn, rng):
     some[::2] = 0.0
     found = JointPrior(PARAMETERS, OWN, (2, 0), drawn.values, some / some.sum())
     assert not np.isin(found.sample(COUNT, rng)[:, 0], drawn.values[::2, 1]).any()
+
+
+NORMAL = JointPrior((Parameter('m', 'body_ipos', 'b'),), (Prior('normal', mean=3.0, sd=0.5),))
+
+
+@given(shift=st.floats(-4.0, 4.0))
+def test_the_distance_of_a_shifted_prior_is_the_shift(shift):
+    theta = scipy.stats.norm.ppf((np.arange(500) + 0.5) / 500, 3.0 + 0.5 * shift, 0.5)
+    # 10 000 draws: their mean and quantiles err by a few hundredths of the sd at the ends
+    found = NORMAL.distance(uniform(theta[:, None]))
+    assert found[0] == pytest.approx(abs(shift), abs=0.03)
+
+
+def test_the_distance_of_a_certain_belief_is_the_mean_distance_to_the_prior():
+    for value in (0.0, 3.0, 5.0):
+        expected = np.abs(NORMAL._many - value).mean() / NORMAL._many.std()
+        found = NORMAL.distance(uniform(np.full((7, 1), value)))
+        assert found[0] == pytest.approx(expected, abs=2e-3)  # 500 quantiles for 10 000 draws
+
+
+def test_weights_count_in_the_distance_like_copies(rng):
+    theta, counts = rng.normal(3.0, 1.0, (4, 1)), np.array([1, 5, 2, 8])
+    weighted = Belief(theta, np.log(counts / counts.sum()))
+    copies = uniform(np.repeat(theta, counts, axis=0))
+    np.testing.assert_allclose(NORMAL.distance(weighted), NORMAL.distance(copies), rtol=1e-12)
+
+
+def test_a_certain_prior_is_at_no_distance_or_at_any():
+    prior = JointPrior(NORMAL.parameters, (Prior('fixed', value=2.0),))
+    assert prior.distance(uniform(np.full((3, 1), 2.0))) == 0.0
+    assert prior.distance(uniform(np.full((3, 1), 2.1))) == np.inf
+
+
+def test_the_tail_is_the_share_of_the_prior_beyond():
+    for deviations in (-2.0, -1.0, 0.5, 2.0):
+        found = NORMAL.tail(np.array([3.0 + 0.5 * deviations]))[0]
+        expected = scipy.stats.norm.sf(abs(deviations))
+        # a share of 10 000 draws errs by half a percent at most; three of these
+        assert found == pytest.approx(expected, abs=0.015)
+    assert NORMAL.tail(np.array([100.0])) == NORMAL.tail(np.array([-100.0])) == 0.0
+
+
+def test_what_comes_together_is_correlated_and_what_is_certain_is_not(rng):
+    names = ('a', 'b', 'c', 'd')
+    parameters = tuple(Parameter(name, 'body_ipos', 'b') for name in names)
+    values = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 4.0]], 5000)
+    priors = (Prior('fixed', value=1.0), *(Prior('normal', mean=0.0, sd=3.0),) * 3)
+    prior = JointPrior(parameters, priors, (1, 2), values, np.full(5000, 1.0 / 5000))
+    # 5000 and 10 000 draws err by a few percent of an sd at most
+    np.testing.assert_allclose(prior.spread, [0.0, 1.0, 2.0, 3.0], atol=0.1)
+    expected = np.eye(4)
+    expected[1, 2] = expected[2, 1] = 0.4
+    np.testing.assert_allclose(prior.correlation, expected, atol=0.06)

@@ -8,12 +8,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 import scipy.stats
 
-from emppi_ros.belief.likelihood import (
-    LikelihoodConfig,
-    PoseError,
-    log_likelihoods,
-    residuals,
-)
+from emppi_ros.belief import likelihood
+from emppi_ros.belief.likelihood import LikelihoodConfig, PoseError, residuals
 from emppi_ros.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
@@ -36,6 +32,11 @@ def _wxyz(rotation):
 
 def _scipy(qpos):
     return Rotation.from_quat(qpos[[5, 6, 7, 4]])
+
+
+def log_likelihoods(config, model, predicted, *measured):
+    found = likelihood.deviations(config, model, predicted, *measured)
+    return likelihood.log_likelihoods(config, predicted, found)
 
 
 def test_differences_of_log_likelihoods_are_those_of_normal_densities(block, rng):

@@ -64,6 +64,24 @@ def test_run_prints_the_keys_that_are_promised(capsys: pytest.CaptureFixture) ->
     assert set(found['plan_ms']) == {'p50', 'p99'}
 
 
+def test_what_a_run_learned_is_the_prior_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = str(tmp_path / 'known.yaml')
+    assert main([*RUN, '--save', path]) == 0
+    first = last_json(capsys.readouterr().out)
+    assert first['saved'] == path
+    again = [*RUN, '--prior', path, '--controller', 'no-update', '--save', path]
+    assert main(again) == 0
+    second = last_json(capsys.readouterr().out)
+    assert second['saved'] == f'{path}; before: known.1.yaml' and second['prior'] == path
+    for name, values in first['parameters'].items():
+        # weights come back to an ulp, and 100 of them are summed
+        assert second['parameters'][name]['mean'] == pytest.approx(values['mean'], rel=1e-13)
+    assert main([*RUN, '--save', 'known.txt']) == 2
+    assert 'expected a name ending in .yaml' in capsys.readouterr().err
+
+
 def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> None:
     results = []
     for seed in ('5', '5', '6'):

@@ -66,7 +66,9 @@ def test_a_summary_is_json_with_every_key(make_task):
         'plan_ms',
         'diverged',
     }
-    assert set(summary['parameters']['mass']) == {'mean', 'sd', 'true', 'out_of_prior'}
+    assert set(summary['parameters']['mass']) == {
+        'mean', 'sd', 'true', 'out_of_prior', 'unidentifiable',
+    }  # fmt: skip
     assert summary['parameters']['mass']['true'] == 0.8
     assert summary['time_s'] == 0.5 and summary['success'] is False
 

@@ -16,9 +16,9 @@ def test_half_of_the_particles_are_drawn_from_the_prior_again(
     before = loop.filter.belief.theta
     calls = []
 
-    def nobody(_config, model, *_):
+    def nobody(_config, predicted, _found):
         calls.append(1)
-        return np.full((len(before), model.nv), -np.inf)
+        return np.full_like(predicted.qvel, -np.inf)
 
     monkeypatch.setattr(likelihood, 'log_likelihoods', nobody)
     trace = loop.run(0.1)

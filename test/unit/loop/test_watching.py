@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief import particles
+from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.control import interpolation
 from emppi_ros.loop import watching
@@ -129,3 +130,45 @@ def test_objects_are_seen_where_each_model_takes_them(make_task):
         expected = went[:: task.planner.substeps]
         np.testing.assert_allclose(course.objects[m, 0], expected, atol=1e-9)  # as above
     assert course.objects[0, 0, -1, 0] > 0.01
+
+
+def test_a_plans_cost_is_that_of_where_mujoco_takes_it(make_task):
+    task = make_task('two_link')
+    cost, config = task.stages[0].cost, task.planner
+    plan = Plan(0.1, np.array([0.0, 0.2, 0.4]), np.array([[0.3, -0.2], [0.8, 0.1], [0.1, 0.5]]))
+    state = State(np.array([0.2, -0.4]), np.array([0.5, 0.1]))
+    belief = Belief(THETA, np.log([0.5, 0.2, 0.3]))
+    found = Preview(task).predict(belief, state, 0.07, plan, {}, cost).cost
+    dt = config.step_s / config.substeps
+    steps = config.horizon * config.substeps + 1
+    fine = [plan.at(0.07 + (i + 0.5) * dt) for i in range(steps)]
+    goal, expected = np.array([0.3, 0.0, 0.6]), 0.0
+    for m, share in enumerate((0.5, 0.2, 0.3)):
+        went = courses(task, THETA[m], state, fine, *watching.place(task))[:: config.substeps]
+        expected += share * np.linalg.norm(went[:-1] - goal, axis=1).sum()
+    assert list(found.terms) == ['reach'] and found.diverged == 0.0
+    assert found.terms['reach'] == pytest.approx(expected, abs=1e-8)  # as above, six of them
+
+
+def test_models_that_diverge_do_not_count_in_a_plans_cost(make_task, monkeypatch):
+    task = make_task('two_link')
+    preview, cost = Preview(task), task.stages[0].cost
+    plan = Plan(0.0, np.array([0.0, 0.4]), np.array([[0.3, -0.2], [0.1, 0.5]]))
+    belief = Belief(THETA, np.log([0.5, 0.2, 0.3]))
+    alone = Belief(THETA[[0, 0, 2]], np.log([0.5, 1e-300, 0.3]) - np.log(0.8))
+    expected = preview.predict(alone, task.start(), 0.0, plan, {}, cost).cost
+    rollout = preview.ensemble.rollout
+
+    def broken(*arguments):
+        records = rollout(*arguments)
+        records.diverged[diverged] = True
+        return records
+
+    monkeypatch.setattr(preview.ensemble, 'rollout', broken)
+    diverged = [1]
+    found = preview.predict(belief, task.start(), 0.0, plan, {}, cost).cost
+    assert found.diverged == pytest.approx(0.2)
+    assert found.terms['reach'] == pytest.approx(expected.terms['reach'], rel=1e-12)  # rounding
+    diverged = [0, 1, 2]
+    found = preview.predict(belief, task.start(), 0.0, plan, {}, cost).cost
+    assert found.diverged == 1.0 and np.isnan(found.terms['reach'])

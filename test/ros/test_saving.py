@@ -1,0 +1,108 @@
+"""What was learned outlives the node that learned it, and other tasks."""
+
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from sensor_msgs.msg import PointCloud2
+from std_srvs.srv import Trigger
+
+from emppi_ros.errors import ConfigError
+from emppi_ros.nodes import cloud, qos
+from emppi_ros.nodes.belief import BeliefNode
+from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.nodes.saving import SAVE
+from emppi_ros.tasks.task import load_task
+
+CARTPOLE = 'cartpole_swingup'
+
+
+def ask_to_save(harness):
+    return harness.call(Trigger, SAVE, Trigger.Request())
+
+
+def saved(path, name=CARTPOLE):
+    """Return the belief that a file holds."""
+    task = load_task(name)
+    return task.with_prior(str(path)).prior.begin(task.belief.particles, np.random.default_rng())
+
+
+def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path):
+    task, path = harness.publish_task(CARTPOLE), tmp_path / f'{CARTPOLE}.yaml'
+    places = dict.fromkeys(('prior', 'save_to'), str(tmp_path / '{task}.yaml'))
+    belief = NodeSpec('belief', places)
+    children = harness.spawn(belief, NodeSpec('bridge'), NodeSpec('simulator'))
+    updates = lambda: int(harness.statuses.get('belief', ('', '', {}))[2].get('updates', 0))  # noqa: E731
+    harness.spin_until(lambda: updates() > 20, 60.0)
+    answer = ask_to_save(harness)
+    assert answer.success and answer.message == str(path)
+    for name, number in (('belief', signal.SIGKILL), ('bridge', 2), ('simulator', 2)):
+        children.end(name, number)
+    harness.spin_until(
+        lambda: children.code('simulator') is not None is not children.code('belief')
+    )
+    before = path.read_bytes()
+    heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
+    children.start(belief)
+    harness.spin_until(lambda: len(heard) > 1, 60.0)
+    expected, found = saved(path), cloud.read_belief(task, heard[-1])
+    assert np.array_equal(found.theta, expected.theta)
+    # normalized again on the way: an ulp or two of logarithms of about -5
+    np.testing.assert_allclose(found.log_weights, expected.log_weights, atol=1e-14)
+    assert harness.says('belief')[2]['prior'] == str(path)
+    children.end('belief')
+    harness.spin_until(lambda: children.code('belief') is not None)
+    assert children.code('belief') == 0
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]  # nothing new
+
+
+def test_each_task_keeps_its_belief_over_swaps_and_the_end(harness, tmp_path):
+    places = dict.fromkeys(('prior', 'save_to'), str(tmp_path / '{task}.yaml'))
+    harness.publish_task(CARTPOLE)
+    node = harness.make(BeliefNode, seed=3, **places)
+    harness.spin_until(lambda: node.state == 'active')
+    learned = node.session.filter.belief
+    node.session.counts['updates'] = 1
+    harness.publish_task('panda_push')
+    harness.spin_until(lambda: node.task.name == 'panda_push' and node.state == 'active')
+    assert np.array_equal(saved(tmp_path / f'{CARTPOLE}.yaml').theta, learned.theta)
+    harness.publish_task(CARTPOLE)
+    harness.spin_until(lambda: node.task.name == CARTPOLE and node.state == 'active')
+    assert np.array_equal(node.session.filter.belief.theta, learned.theta)
+    assert [p.stem for p in tmp_path.iterdir()] == [CARTPOLE]  # of the other nothing was learned
+    node.session.counts['updates'] = 1
+    node.session.filter.belief = learned._replace(theta=learned.theta[::-1])
+    node.end()
+    assert np.array_equal(saved(tmp_path / f'{CARTPOLE}.yaml').theta, learned.theta[::-1])
+
+
+def test_what_cannot_be_is_said(harness, tmp_path):
+    harness.publish_task(CARTPOLE)
+    path = tmp_path / 'known.yaml'
+    node = harness.make(BeliefNode, save_to=str(path))
+    harness.spin_until(lambda: node.state == 'active')
+    assert ask_to_save(harness).success
+    node.end()
+    harness.executor.remove_node(node)
+    node.destroy_node()
+    harness.nodes.remove(node)
+    harness.publish_task('panda_push')
+    other = harness.make(BeliefNode, prior=str(path))
+    words = "task: found 'cartpole_swingup', expected 'panda_push'"
+    harness.spin_until(lambda: words in harness.says('belief')[1])
+    assert other.state == 'unconfigured'
+    answer = ask_to_save(harness)
+    assert not answer.success and answer.message == 'no task yet'
+    with pytest.raises(ConfigError, match=r'known.txt: .*ending in .yaml'):
+        harness.make(BeliefNode, save_to='known.txt')
+
+
+def test_a_node_that_was_told_no_place_says_so(harness):
+    harness.publish_task(CARTPOLE)
+    node = harness.make(BeliefNode)
+    harness.spin_until(lambda: node.state == 'active')
+    answer = ask_to_save(harness)
+    assert not answer.success and 'set the parameter save_to' in answer.message
