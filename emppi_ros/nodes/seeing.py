@@ -13,7 +13,7 @@ from emppi_ros.display.layers import Seen
 from emppi_ros.errors import EmppiError
 from emppi_ros.nodes import qos
 from emppi_ros.nodes.diagnostics import OK
-from emppi_ros.nodes.ears import Ears
+from emppi_ros.nodes.ears import Ears, Wanted
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.polling import PolledSubscription
 from emppi_ros.tasks import tuning
@@ -57,7 +57,7 @@ class Seeing:
         """Return what is known now; all of it only while watched."""
         task, seen, problem = self.task, None, ''
         if watched and self._ears is None:
-            self._ears = Ears(self._node, task, True, lambda _: None)
+            self._ears = Ears(self._node, task, Wanted(plan=True, candidates=True), lambda _: None)
         try:
             seen = None if self._ears is None else self._ears.hear()
         except EmppiError as error:  # what is missing, or cannot be used
