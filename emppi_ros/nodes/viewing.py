@@ -61,7 +61,8 @@ class Graph:
         self._parameters = AsyncParameterClient(self._node, 'planner')
         self._watched, self._resetted, self._ending = False, 0, threading.Event()
         self._snapshot: Snapshot | None = None
-        self._thread = threading.Thread(target=self._work, name='graph', daemon=True)
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name='graph', daemon=True)
         self._thread.start()
         if not self._wait(lambda: self._snapshot is not None, patience_s):
             self.close()
@@ -69,7 +70,9 @@ class Graph:
             raise ViewError(f'no task on {TOPIC} within {patience_s:g} s: {reason}')
 
     def look(self) -> Snapshot | None:
-        """Return what is known now."""
+        """Return what is known now; ViewError once nothing is heard any more."""
+        if self._failure is not None:
+            raise ViewError(f'the graph is no longer heard ({self._failure!r}): start anew')
         return self._snapshot
 
     def watch(self, watched: bool) -> None:
@@ -142,6 +145,12 @@ class Graph:
         while not (held := bool(condition())) and time.monotonic() < end:
             time.sleep(_POLL_S)
         return held
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # an old picture must not pass for the robot as it is
+            self._failure = error
 
     def _work(self) -> None:
         shown = -math.inf

@@ -59,3 +59,15 @@ def test_what_nobody_offers_is_refused_by_name(harness):
         assert 'no bridge' in seen.look().state
     finally:
         seen.close()
+
+
+def test_what_it_no_longer_hears_is_not_shown_as_if_it_were_now(harness, monkeypatch):
+    harness.publish_task('cartpole_swingup')
+    seen = Graph(patience_s=60.0, context=harness.context)
+    try:
+        monkeypatch.setattr(seen._seeing, 'poll', lambda: 1 / 0)
+        seen._thread.join(10.0)
+        with pytest.raises(ViewError, match='no longer heard.*ZeroDivisionError'):
+            seen.look()
+    finally:
+        seen.close()
