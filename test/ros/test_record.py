@@ -51,12 +51,15 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
     harness.spawn(*specs)
     harness.spin_until(lambda: len(plans) > 5, 60.0)
     assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True)).success
+    count = harness.tester.count_subscribers
+    heard_by = count('joint_states')
     recorder = record(harness, '--out', str(folder))
     try:
-        count = harness.tester.count_subscribers
         harness.spin_until(lambda: count('emppi/planner/journal') or recorder.poll(), 60.0)
+        # another process is found later, where its first announcement is lost: 3 s
+        harness.spin_until(lambda: count('joint_states') > heard_by or recorder.poll(), 60.0)
         began = len(plans)
-        harness.spin_until(lambda: len(plans) > began + 75, 60.0)
+        harness.spin_until(lambda: len(plans) > began + 150, 60.0)
     finally:
         recorder.send_signal(signal.SIGINT)
         said, errors = recorder.communicate(timeout=20.0)
