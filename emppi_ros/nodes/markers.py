@@ -140,7 +140,7 @@ class MarkersNode(FollowingNode):
 
 def main() -> None:
     """Run the node, nicer than those that the robot needs."""
-    sys.exit(process.run(MarkersNode, nice=15))
+    sys.exit(process.run(MarkersNode, nice=15, idle=True))
 
 
 if __name__ == '__main__':

@@ -20,12 +20,14 @@ def run(
     make: Callable[[], Node],
     nice: int = 0,
     prompt: bool = False,
+    idle: bool = False,
     args: Sequence[str] | None = None,
 ) -> int:
     """
     Run one node until a signal; return the exit code.
 
-    `nice` nodes leave the processor to others; `prompt` ones, which work little but must do so
+    `nice` nodes leave the processor to others, `idle` ones run where nobody else wants to (Linux:
+    whoever wakes up has the processor at once); `prompt` ones, which work little but must do so
     in time, get real-time priority where the system permits it.
 
     rclpy's own signal handlers would close the context at once, and with it the way by which
@@ -34,6 +36,8 @@ def run(
     stopping: list[int] = []
     middleware.set_up()
     os.nice(nice)
+    if idle:
+        _give_way()
     if prompt:
         _take_priority()  # first, so that the middleware's threads inherit it
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
@@ -64,6 +68,12 @@ def run(
         node.destroy_node()
         rclpy.try_shutdown()
     return 2 if getattr(node, 'failed', False) else 0
+
+
+def _give_way() -> None:
+    """Ask to run in idle time only; elsewhere than on Linux, being nice must do."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _take_priority() -> None:
