@@ -34,9 +34,8 @@ def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folde
 
 def _pictures(task: Task, record: Recording, folder: Path) -> list[Path]:
     """Write the belief in the scene, and that about joints, if pictures can be made."""
-    if not np.isfinite(record.truth).all() or not len(
-        record.times
-    ):  # of a real robot: there is no true axis to draw
+    known = np.isfinite(record.truth).all()  # not of a real robot: no true axis to draw
+    if not (known and len(record.times)):
         return []
     try:
         video.write_still(task, record, folder / 'scene.png', Decor(task, record).at)

@@ -3,13 +3,12 @@
 import argparse
 from collections.abc import Callable
 import functools
-import importlib
 import signal
 import threading
 from types import ModuleType
 from typing import Any
 
-from emppi_ros.cli import output, ros
+from emppi_ros.cli import optional, output, ros
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.task import load_task
 
@@ -54,14 +53,10 @@ def port(text: str) -> int:
 
 def module(name: str) -> ModuleType:
     """Return a module of `emppi_ros.view`; ConfigError where viser is not installed."""
-    try:
-        return importlib.import_module(f'emppi_ros.view.{name}')
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith('emppi_ros'):
-            raise
-        raise ConfigError(
-            f"what the page needs is not installed ({error}): pip install 'emppi_ros[view]'"
-        ) from None
+    return optional.load(
+        f'emppi_ros.view.{name}',
+        "what the page needs is not installed ({}): pip install 'emppi_ros[view]'",
+    )
 
 
 def view(options: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ from emppi_ros.nodes.diagnostics import OK
 from emppi_ros.nodes.ears import Ears, Wanted
 from emppi_ros.nodes.following import STAGE, TOPIC
 from emppi_ros.nodes.polling import PolledSubscription
+from emppi_ros.replay.messages import statuses
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.view.source import Snapshot
@@ -117,11 +118,8 @@ class Seeing:
         self._stage = message.data
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            values = {pair.key: pair.value for pair in status.values}
-            name = status.name.removeprefix('emppi: ')
-            if status.name != name:
-                self._said[name] = time.monotonic(), status.level, status.message, values
+        for name, status, values in statuses(message):
+            self._said[name] = time.monotonic(), status.level, status.message, values
 
 
 def _number(text: str) -> float:

@@ -1,5 +1,6 @@
 """ROS messages, as they were decoded from a bag, to arrays. No ROS in here either."""
 
+from collections.abc import Iterator
 import math
 from typing import Any
 
@@ -16,6 +17,7 @@ NANO = 1_000_000_000
 STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
 POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
 FLOATS = {7: 'f4', 8: 'f8'}  # sensor_msgs/PointField's numbers of its types
+_OURS = 'emppi: '  # so begins what a node of ours is called in diagnostics
 
 
 def nanoseconds(seconds: float) -> int:
@@ -29,6 +31,14 @@ def nanoseconds(seconds: float) -> int:
 def stamp_ns(stamp: Any) -> int:
     """Return a builtin_interfaces Time or Duration in nanoseconds."""
     return stamp.sec * NANO + stamp.nanosec
+
+
+def statuses(message: Any) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield node, status and values of what nodes of emppi say in a DiagnosticArray."""
+    for status in message.status:
+        if status.name.startswith(_OURS):
+            values = {pair.key: pair.value for pair in status.values}
+            yield status.name.removeprefix(_OURS), status, values
 
 
 def belief_table(belief: Belief) -> Array:

@@ -1,6 +1,6 @@
 """`emppi report`: what a bag shows of a run, for the same plots as a demo's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from emppi_ros import config, weights
 from emppi_ros.belief.particles import Belief
 from emppi_ros.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag import Bag, Heard
-from emppi_ros.replay.messages import NANO, read_cloud, stamp_ns
+from emppi_ros.replay.messages import NANO, read_cloud, stamp_ns, statuses
 from emppi_ros.report.observer import Observer
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
@@ -47,7 +47,7 @@ def observe(bag: Bag) -> Observed:
         if heard.topic == _TASK:
             text = heard.data.data
             continue
-        for node, values in _statuses(heard):
+        for node, _, values in statuses(heard.data):
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
                 started = _seconds(heard.data)
             if node == 'simulator':
@@ -146,17 +146,9 @@ class _Ear:
         self._observer.believe(_seconds(heard.data), belief)
 
     def _take_diagnostics(self, heard: Heard) -> None:
-        for node, values in _statuses(heard):
+        for node, _, values in statuses(heard.data):
             self._observer.diagnose(node, values)
 
 
 def _seconds(message: Any) -> float:
     return stamp_ns(message.header.stamp) / NANO
-
-
-def _statuses(heard: Heard) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield what nodes of emppi say of themselves."""
-    for status in heard.data.status:
-        if status.name.startswith('emppi: '):
-            values = {pair.key: pair.value for pair in status.values}
-            yield status.name.removeprefix('emppi: '), values
