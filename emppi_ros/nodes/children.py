@@ -121,7 +121,7 @@ def environment(domain: int | None = None) -> dict[str, str]:
 
 def unused_domain() -> int:
     """Return a ROS domain on whose ports nobody on this machine listens."""
-    start = os.getpid()  # so that two demos begun together try different ones first
+    start = 37 * os.getpid()  # so that two begun together try different ones, far apart
     for offset in range(100):
         domain = 1 + (start + offset) % 100  # the domains that are safe on every system
         if _free(7400 + 250 * domain) and _free(7410 + 250 * domain):  # the ports of DDS

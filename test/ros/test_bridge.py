@@ -22,6 +22,8 @@ from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.nodes.diagnostics import ERROR, OK
 from emppi_ros.nodes.graph import NodeSpec
 
+pytestmark = pytest.mark.alone
+
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
 SPEED = 0.2  # rad/s

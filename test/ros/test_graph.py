@@ -17,6 +17,8 @@ from emppi_ros.nodes import demo, graph, qos
 from emppi_ros.nodes.children import NodeDiedError
 from emppi_ros.nodes.demo import DemoError, run_demo
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
 def test_the_demo_runs_a_task_and_reports(task, tmp_path):

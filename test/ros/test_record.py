@@ -29,6 +29,8 @@ from emppi_ros.replay.bag import Bag
 from emppi_ros.tasks import live
 from emppi_ros.tasks.task import task_text
 
+pytestmark = pytest.mark.alone
+
 
 def record(harness, *words):
     """Start `emppi record` as a process, in the nodes' domain."""

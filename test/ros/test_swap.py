@@ -20,6 +20,8 @@ from emppi_ros.nodes import qos
 from emppi_ros.tasks import live
 from emppi_ros.tasks.task import task_text
 
+pytestmark = pytest.mark.alone
+
 PUSH, TIP = task_text('panda_push'), task_text('panda_reconfigure')
 AT_REST = 0.05  # rad/s, measured: what the bridge calls rest; encoders err by 1e-3
 

@@ -20,6 +20,8 @@ from swaps import SWAPS, SwapGraph
 from emppi_ros.errors import EmppiError
 from emppi_ros.tasks import live
 
+pytestmark = pytest.mark.alone
+
 FIGURES = ('to_first_plan_s', 'check_s', 'rest_s', 'follow_s', 'plan_s')
 LONGEST_S = 2.0  # from a request to the first plan of the new task
 

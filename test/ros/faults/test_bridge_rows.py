@@ -7,6 +7,8 @@ from faultlab import oracle, trials
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.alone
+
 # the trajectory's hold of 60 ms, and the Panda's 138 ms from 0.5 rad/s, on a grid of 4 ms
 TAIL_S = 0.21
 KILLS = 2

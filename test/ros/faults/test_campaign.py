@@ -22,6 +22,8 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from faultlab import trials
 from faultlab.campaign import COUNT
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).resolve().parent
 _EACH_S = 4.0  # for one fault, on a machine that has more to do: a patience, not a measurement
 # of the attempts the machine may be too busy for 50 ms of joint states or plans, before the fault

@@ -20,6 +20,8 @@ from emppi_ros.bridge import plan as plans
 from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.bridge import BridgeNode
 
+pytestmark = pytest.mark.alone
+
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {
     'plan_timeout_s': 1.0,

@@ -17,6 +17,8 @@ from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.nodes.polling import PolledSubscription
 
+pytestmark = pytest.mark.alone
+
 WALKS = 1000 if COUNT >= 3000 else 6
 STEPS = 8
 # generous ages, so that a busy machine does not look like a dead robot

@@ -9,6 +9,8 @@ from faultlab import trials
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.alone
+
 STARVED = 6  # faults while others want the processor
 _FLOOD_S = 2.0
 _GROWTH_KB = 60_000  # two strings of 10 MB in flight, and what an allocator keeps of them

@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.slow
 def test_p2_planner_hung_5000ms(graph):

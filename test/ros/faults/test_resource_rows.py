@@ -16,6 +16,8 @@ if not hasattr(resource, 'prlimit'):
 from faultlab import trials
 from faultlab.graph import Graph
 
+pytestmark = pytest.mark.alone
+
 SILENCE = next(fault for fault in trials.FAULTS if fault.name == 'silent')
 ROOT = Path(__file__).resolve().parents[3]
 _UP_S = 4.0  # of five that start together, the first has so long to come up or to end

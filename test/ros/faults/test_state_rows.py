@@ -20,6 +20,8 @@ from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.bridge import BridgeNode
 from emppi_ros.tasks.robot import load_robot
 
+pytestmark = pytest.mark.alone
+
 PANDA, FR3 = load_robot('panda'), load_robot('fr3')
 HOME = np.array(PANDA.home)
 PERIOD = 0.004
