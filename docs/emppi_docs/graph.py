@@ -18,7 +18,7 @@ from emppi_ros.bridge.faults import MEANINGS
 
 SOURCE = Path(__file__).resolve().parents[1] / 'reference' / 'graph.yaml'
 OWN = re.compile(  # of every node of ROS 2
-    r'parameter_events|rosout|[~*]/.*|\w+/((get|change)_state|\w+_parameters(_atomically)?)'
+    r'parameter_events|rosout|[~*]/.*|\w+/((get|change)_state|\w+_parameter(s|s_atomically|_types))'
 )
 USES = {  # kind -> element and attribute of the policy
     'publish': ('topics', 'publish'),

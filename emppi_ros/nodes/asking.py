@@ -5,11 +5,10 @@ import time
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from std_msgs.msg import String
 
 from emppi_ros.errors import SwapError
-from emppi_ros.nodes import middleware, qos
+from emppi_ros.nodes import middleware, operating, qos
 from emppi_ros.nodes.following import ANSWERS
 from emppi_ros.nodes.swapping import REQUEST
 from emppi_ros.tasks import live
@@ -29,7 +28,7 @@ def ask(text: str, namespace: str, patience_s: float) -> Answer:
     middleware.set_up()
     context = rclpy.Context()
     context.init()
-    node = Node('task', namespace=namespace, context=context)
+    node = operating.node('task', namespace, context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     request = live.tagged(text)

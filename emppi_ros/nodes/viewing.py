@@ -9,13 +9,12 @@ from typing import Any
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from std_srvs.srv import SetBool, Trigger
 
 from emppi_ros.errors import SwapError, ViewError
-from emppi_ros.nodes import asking, middleware
+from emppi_ros.nodes import asking, middleware, operating
 from emppi_ros.nodes.following import TOPIC
 from emppi_ros.nodes.seeing import TAKES, Seeing
 from emppi_ros.tasks import live, tuning
@@ -46,7 +45,7 @@ class Graph:
         if self._own:
             self._context.init()
         self._namespace = namespace
-        self._node = Node('view', namespace=namespace, context=self._context)
+        self._node = operating.node('view', namespace, self._context)
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)

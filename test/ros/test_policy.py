@@ -105,6 +105,25 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
     assert allowed('recorder', 'client') == set()
 
 
+def test_the_live_page_needs_no_more_than_the_operator_may(harness):
+    pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
+    from emppi_ros.nodes.viewing import Graph
+
+    harness.publish_task('panda_push')
+    page = Graph(patience_s=60.0, context=harness.context)
+    try:
+        page.watch(True)
+        kind = 'subscriber'
+        harness.spin_until(lambda: '/emppi/candidates' in used(harness.tester, 'view', kind), 20.0)
+        for kind in KINDS:
+            rules = allowed('operator', kind)
+            names = used(harness.tester, 'view', kind)
+            stray = {n for n in names if not any(fnmatchcase(n, rule) for rule in rules)}
+            assert not stray, f'the page needs {kind} of {stray}, which the policy denies'
+    finally:
+        page.close()
+
+
 def test_people_listen_and_call_only_what_exists():
     written = {rule for name in NODES for rule in allowed(name, 'publisher')}
     served = {rule for name in NODES for rule in allowed(name, 'service')}
