@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.bridge.plan import Plan
-from emppi_ros.cli import identify, output, paper
+from emppi_ros.cli import identify, output, paper, watched
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.planner import Commands, Planner
@@ -37,6 +37,7 @@ def add_commands(commands: Any) -> None:
     _add_planner(kinds)
     paper.add_command(kinds)
     identify.add_command(kinds)
+    watched.add_command(kinds)
 
 
 def _add_planner(kinds: Any) -> None:

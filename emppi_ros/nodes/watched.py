@@ -1,0 +1,147 @@
+"""What it costs the planner that somebody looks, or records: one graph, in turns."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from diagnostic_msgs.msg import DiagnosticArray
+import numpy as np
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
+from visualization_msgs.msg import MarkerArray
+
+from emppi_ros.errors import EmppiError
+from emppi_ros.nodes import graph, middleware, qos
+from emppi_ros.nodes.children import Children, environment
+from emppi_ros.nodes.costs import COST
+from emppi_ros.nodes.markers import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
+from emppi_ros.replay.messages import statuses
+
+KINDS = 'nobody', 'pictures', 'recorder'  # who watches
+_START_S, _SETTLE_S = 60.0, 6.0  # until all works; until those who begin to look have begun
+_PICTURES = {
+    BELIEF_MARKERS: MarkerArray, ROLLOUTS: MarkerArray, OBJECTS: MarkerArray,
+    BELIEF_POINTS: PointCloud2, COST: DiagnosticArray,
+}  # fmt: skip
+
+
+class Bench:
+    """A graph whose arm rests, so that all turns have the same work."""
+
+    def __init__(self, task: str, seed: int) -> None:
+        """Start it in processes of its own."""
+        middleware.set_up()
+        self._surroundings = environment()
+        self._context = rclpy.Context()
+        self._context.init(domain_id=int(self._surroundings['ROS_DOMAIN_ID']))
+        self._node = Node('watcher', context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._plan_ms: list[float] = []
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, qos.DEFAULT)
+        specs = [*graph.describe(task, '', seed), graph.MARKERS]
+        self._children = Children(specs, self._surroundings, None)
+
+    def warm_up(self) -> None:
+        """Return when plans are made; EmppiError, with what the planner said, if none are."""
+        end = time.monotonic() + _START_S
+        while not self._plan_ms:
+            self._spin(0.5)
+            if time.monotonic() > end:
+                said = self._children.last_words('planner')
+                raise EmppiError(f'no plan within {_START_S:g} s; the planner said:\n{said}')
+        self._spin(_SETTLE_S)
+
+    def turn(self, kind: str, seconds: float) -> list[float]:
+        """Return what plans took [ms] for a time, while that kind of watcher is there."""
+        with getattr(self, f'_{kind}')():
+            self._spin(_SETTLE_S)
+            self._plan_ms.clear()
+            self._spin(seconds)
+            return list(self._plan_ms)
+
+    def close(self) -> None:
+        """End all processes."""
+        self._children.stop()
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self._context.try_shutdown()
+
+    @contextlib.contextmanager
+    def _nobody(self) -> Iterator[None]:
+        yield
+
+    @contextlib.contextmanager
+    def _pictures(self) -> Iterator[None]:
+        """Take every picture, unread: rviz draws on a processor, or a machine, of its own."""
+        ears = [
+            self._node.create_subscription(kind, topic, lambda _: None, qos.NEWEST, raw=True)
+            for topic, kind in _PICTURES.items()
+        ]
+        yield
+        for ear in ears:
+            self._node.destroy_subscription(ear)
+
+    @contextlib.contextmanager
+    def _recorder(self) -> Iterator[None]:
+        with tempfile.TemporaryDirectory() as folder:
+            words = [sys.executable, '-m', 'emppi_ros.cli', 'record']
+            recorder = subprocess.Popen(
+                [*words, '--out', str(Path(folder) / 'bag')],
+                env=self._surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            try:
+                yield
+            finally:
+                recorder.send_signal(signal.SIGINT)
+                recorder.wait()
+
+    def _hear(self, message: DiagnosticArray) -> None:
+        for name, _, values in statuses(message):
+            if name == 'planner' and 'plan_ms_recent' in values:
+                self._plan_ms += [float(value) for value in values['plan_ms_recent'].split()]
+
+    def _spin(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._executor.spin_once(timeout_sec=0.05)
+            self._children.check()
+
+
+def measure(
+    task: str, turns: int, seconds: float, seed: int, advance: Callable[[float], None]
+) -> dict[str, list[list[float]]]:
+    """Return what plans took [ms], turn by turn of each kind."""
+    bench = Bench(task, seed)
+    found: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    try:
+        bench.warm_up()
+        for turn in range(turns):
+            # first and last change places, for a machine gets slower and faster by itself
+            for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:
+                found[kind].append(bench.turn(kind, seconds))
+                advance(sum(map(len, found.values())))
+    finally:
+        bench.close()
+    return found
+
+
+def summarize(found: dict[str, list[list[float]]]) -> dict[str, dict[str, float]]:
+    """Return plans, median and 99th percentile [ms] of each kind, and how far above nobody's."""
+    rows = {}
+    for kind, turns in found.items():
+        times = np.concatenate(turns)
+        quantiles = {f'p{q}_ms': float(np.percentile(times, q)) for q in (50, 99)}
+        rows[kind] = {'plans': len(times), **quantiles}
+    for row in rows.values():
+        for q in (50, 99):
+            base = rows['nobody'][f'p{q}_ms']
+            row[f'p{q}_more_percent'] = 100.0 * (row[f'p{q}_ms'] / base - 1.0)
+    return rows
