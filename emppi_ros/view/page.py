@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.bridge.machine import Phase
 from emppi_ros.display.layers import Layers as Drawing
 from emppi_ros.errors import EmppiError
 from emppi_ros.loop.preview import Course
@@ -170,7 +171,8 @@ def _terms(course: Course) -> dict[str, float]:
 
 def status(now: Snapshot, problem: str = '') -> str:
     """Return the lines at the top of the page, as HTML."""
-    color = _GOOD if now.armed else _CALM
+    held = now.state == Phase.HELD.value  # armed it may be, and somebody must look
+    color = _BAD if held else _GOOD if now.armed else _CALM
     words = now.state + (', paused' if now.paused else '')
     success = now.task.file.success
     stage = f', stage {now.stage}' if now.stage else ''

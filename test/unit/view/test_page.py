@@ -1,5 +1,6 @@
 """The page goes along from task to task, and shows each with all that it has."""
 
+import re
 import time
 
 import pytest
@@ -50,3 +51,7 @@ def test_what_is_wrong_is_on_the_page_as_text(live):
     text = status(found, 'no belief received')
     assert '&lt;script&gt; is late' in text and 'no belief received' in text
     assert 'held, paused' in text
+    calm = status(found._replace(state='moving', armed=True, notes=()))
+    color = re.compile(r'<b style="color:(#\w+)')
+    assert color.search(text)[1] == color.search(status(found._replace(armed=True)))[1]
+    assert color.search(text)[1] != color.search(calm)[1]
