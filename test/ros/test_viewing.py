@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
 
-from emppi_ros.errors import ConfigError, ViewError
+from emppi_ros.errors import ConfigError, EmppiError, SwapError, ViewError
 from emppi_ros.nodes import graph
 from emppi_ros.nodes.viewing import Graph
 
@@ -42,6 +42,26 @@ def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
         harness.spin_until(lambda: seen.look().run == run + 1, 20.0)  # tuning was no new run
         harness.spin_until(lambda: not seen.look().armed, 20.0)
         seen.pause(False)
+    finally:
+        seen.close()
+
+
+@pytest.mark.slow
+def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monkeypatch):
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
+    harness.spawn(*graph.describe('panda_push', '', 1))
+    seen = Graph(patience_s=60.0, context=harness.context)
+    try:
+        harness.spin_until(lambda: seen.look().state == 'inactive', 60.0)
+        run = seen.look().run
+        with pytest.raises(EmppiError, match='panda_pusch'):
+            seen.go_over('panda_pusch')
+        with pytest.raises(SwapError, match='robot.*cartpole'):
+            seen.go_over('cartpole_swingup')
+        assert (seen.look().task.name, seen.look().run) == ('panda_push', run)
+        seen.go_over('panda_reconfigure')
+        assert seen.look().task.name == 'panda_reconfigure'
+        assert seen.look().run != run
     finally:
         seen.close()
 
