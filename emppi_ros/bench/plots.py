@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
 
 from emppi_ros.bench import curves
-from emppi_ros.bench.cells import CONTROLLERS, LEARNER, LEARNING
+from emppi_ros.bench.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
 from emppi_ros.bench.claims import CALIBRATED
 from emppi_ros.bench.rows import Row
 from emppi_ros.bench.statistics import Share
@@ -39,7 +39,7 @@ def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]
             pictures[f'estimates_{task}'] = lambda task=task: curves.estimates(rows, task)
     if summary.learning:
         pictures['learning'] = lambda: curves.squared_error(rows, LEARNING)
-    if any(row.goals_s for row in rows):
+    if any(row.goals_s for row in rows if row.study == SUCCESS):
         pictures['goals'] = lambda: curves.goals(rows, COLORS)
     if summary.ablation:
         pictures['ablation'] = lambda: ablation(summary.ablation)

@@ -1,5 +1,6 @@
 """The report says where its numbers come from, and shows every plot that there are rows for."""
 
+from dataclasses import replace
 import itertools
 
 import imageio.v2 as imageio
@@ -72,6 +73,16 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
         picture = imageio.imread(path)
         assert min(picture.shape[:2]) > 150 and picture[..., :3].std() > 5.0  # not blank
         assert f']({path.name})' in text
+
+
+@pytest.mark.parametrize('study', cells.STUDIES)
+def test_of_a_single_study_those_plots_are_written_that_it_has_numbers_for(rows, tmp_path, study):
+    tried = (Attempt(0.5, True, False), Attempt(2.0, False, False))
+    found = [replace(row, attempts=tried) for row in rows if row.study == study]
+    summary = summarize(found)
+    pictures = plots.write_all(found, summary, tmp_path)
+    assert results.write(tmp_path, found, summary, ORIGIN, pictures).is_file()
+    assert ('goals' in {path.stem for path in pictures}) == (study == cells.SUCCESS)
 
 
 def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
