@@ -1,0 +1,67 @@
+"""What every method leaves: particles as a prior's file, and how well parameters are known."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.file import Known, PriorFile, Source
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.states.plant import Unknown
+
+Array = npt.NDArray[np.float64]
+_SMALL = 0.1  # of a direction: not worth a word
+_OPEN = 0.5  # of the variance before
+_WITHIN = 1e-6  # of the range: a prior's file has no particle on a bound
+
+
+def excited(knowledge: Sequence[str]) -> list[int]:
+    """Return which parameters go into a prior; IdentificationError if none does."""
+    kept = [index for index, word in enumerate(knowledge) if word != 'unexcited']
+    if not kept:
+        raise IdentificationError(
+            'unexciting: no parameter shows in this motion: record one with larger accelerations '
+            'and, for friction, speeds of both signs'
+        )
+    return kept
+
+
+def blind(directions: Array, names: Sequence[str]) -> list[str]:
+    """Return directions (d, P) in words."""
+    return [
+        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, names, strict=True) if abs(x) > _SMALL)
+        for row in directions
+    ]
+
+
+def open_directions(covariance: Array) -> Array:
+    """Return unit vectors (d, P) along which a covariance (P, P) is that of a prior of 1."""
+    sizes, vectors = np.linalg.eigh(covariance)
+    return vectors.T[sizes > _OPEN]
+
+
+def to_prior(
+    method: str,
+    unknowns: Sequence[Unknown],
+    theta: Array,
+    sources: tuple[Source, ...],
+    settings: Mapping[str, Any],
+    diagnostics: Mapping[str, Any],
+) -> PriorFile:
+    """Return a prior of particles theta (n, P) of these unknowns, all of one weight."""
+    columns = {}
+    for unknown, column in zip(unknowns, theta.T, strict=True):
+        low, high = unknown.lower, unknown.upper
+        if np.isfinite(low) and np.isfinite(high):
+            margin = _WITHIN * (high - low)
+            column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
+        columns[unknown.name] = Known(unknown.unit, tuple(column.tolist()))
+    return PriorFile(
+        method=method,
+        sources=sources,
+        parameters=columns,
+        weights=(1.0,) * len(theta),
+        settings=settings,
+        diagnostics=diagnostics,
+    )
