@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.belief import file as prior_file
-from emppi_ros.cli import identification_csvgd, identification_states, output
+from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.tasks.task import load_task
 
-METHODS = {'states': identification_states, 'csvgd': identification_csvgd}
+METHODS = {
+    'states': identification_states,
+    'csvgd': identification_csvgd,
+    'sysid': identification_sysid,
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -30,7 +34,8 @@ def add_commands(commands: Any) -> None:
         choices=tuple(METHODS),
         default='states',
         help='states: least squares over states and parameters; csvgd: particles of the '
-        'posterior, by constrained Stein variational gradient descent (states)',
+        'posterior, by constrained Stein variational gradient descent; sysid: one estimate by '
+        "MuJoCo's least squares over windows, as a reference (states)",
     )
     parser.add_argument(
         '--data',
@@ -53,8 +58,8 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
-    for name, method in METHODS.items():
-        method.add_options(parser.add_argument_group(name))
+    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
+    identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
     parser.set_defaults(execute=run)
 
 

@@ -13,6 +13,8 @@ from emppi_ros.identify.states.plant import Unknown
 Array = npt.NDArray[np.float64]
 _SMALL = 0.1  # of a direction: not worth a word
 _OPEN = 0.5  # of the variance before
+COUNT = 500
+_DRAWS = 100  # times as many are drawn, at most, until enough are within bounds
 _WITHIN = 1e-6  # of the range: a prior's file has no particle on a bound
 
 
@@ -64,4 +66,25 @@ def to_prior(
         weights=(1.0,) * len(theta),
         settings=settings,
         diagnostics=diagnostics,
+    )
+
+
+def draw(
+    mean: Array, covariance: Array, scales: Array, bounds: tuple[Array, Array],
+    rng: np.random.Generator,
+) -> Array:  # fmt: skip
+    """Return particles (COUNT, P) of a normal distribution within bounds (P,), (P,)."""
+    # units differ by many orders
+    root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(mean)))
+    inside = np.empty((0, len(mean)))
+    for _ in range(_DRAWS):
+        normal = rng.standard_normal((COUNT, len(mean)))
+        draws = mean + (normal @ root.T) * scales
+        fits = np.all((draws > bounds[0]) & (draws < bounds[1]), axis=1)
+        inside = np.concatenate([inside, draws[fits]])[:COUNT]
+        if len(inside) == COUNT:
+            return inside
+    raise IdentificationError(
+        'next to nothing of what the data allow is within the bounds of the parameters: '
+        'check units of the recording, and bounds'
     )

@@ -16,8 +16,6 @@ from emppi_ros.identify.states.solver import Settings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-PARTICLES = 500
-_DRAWS = 100  # times as many are drawn, at most, until enough are within bounds
 _UNEXPLAINED = 0.2  # of the forces that accelerate a joint
 _ASTRAY = 0.05  # of how far a joint moves
 
@@ -104,7 +102,13 @@ def to_prior(
     standard deviations, which the paper finds too small by several times (4.5).
     """
     kept = particles.excited(result.knowledge)
-    draws = _draw(plant, result, kept, spread, np.random.default_rng(seed))
+    draws = particles.draw(
+        result.theta[kept],
+        spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
+        plant.scales[kept],
+        (plant.bounds[0][kept], plant.bounds[1][kept]),
+        np.random.default_rng(seed),
+    )
     summary = summarize(plant, result)
     said = {
         'state_weight': settings.state_weight,
@@ -114,25 +118,3 @@ def to_prior(
     }
     unknowns = [plant.unknowns[i] for i in kept]
     return particles.to_prior('states', unknowns, draws, sources, said, summary)
-
-
-def _draw(
-    plant: Plant, result: Estimate, kept: list[int], spread: float, rng: np.random.Generator
-) -> Array:
-    """Return particles (n, kept) within the bounds."""
-    low, high = (bound[kept] for bound in plant.bounds)
-    covariance = spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)]
-    scales = plant.scales[kept]  # units differ by many orders
-    root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(kept)))
-    inside = np.empty((0, len(kept)))
-    for _ in range(_DRAWS):
-        normal = rng.standard_normal((PARTICLES, len(kept)))
-        draws = result.theta[kept] + (normal @ root.T) * scales
-        fits = np.all((draws > low) & (draws < high), axis=1)
-        inside = np.concatenate([inside, draws[fits]])[:PARTICLES]
-        if len(inside) == PARTICLES:
-            return inside
-    raise IdentificationError(
-        'next to nothing of what the data allow is within the bounds of the parameters: '
-        'check units of the recording, and bounds'
-    )

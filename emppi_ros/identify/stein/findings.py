@@ -131,7 +131,8 @@ def summarize(
     apart = np.sqrt(np.mean(np.concatenate(away) ** 2, axis=0))
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(found.left**2, axis=0))
-    directions = particles.open_directions(np.cov(found.coordinates.T).reshape(2 * [len(middle)]))
+    covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
+    directions = particles.open_directions(covariance)
     return {
         'parameters': parameters,
         'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),

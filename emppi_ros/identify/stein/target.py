@@ -45,7 +45,7 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
     score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
     curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
-    defects, normals = _continuity(shooter, z, windows)
+    defects, normals = continuity(shooter, z, windows)
     limits, walls = _limits(shooter, z)
     outside = limits != 0.0  # beyond the limits nothing changes but the limit
     score[:, : shooter.unknown][outside] = 0.0
@@ -104,7 +104,7 @@ def _spread_both(shooter: Shooter, gram: Array) -> Array:
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
     for window in range(shooter.first, shooter.windows):
-        own = _place(shooter, window)
+        own = place(shooter, window)
         block = gram[:, window]
         whole[:, own, own] = block[:, unknown:, unknown:]
         whole[:, own, :unknown] = block[:, unknown:, :unknown]
@@ -112,13 +112,13 @@ def _spread_both(shooter: Shooter, gram: Array) -> Array:
     return whole
 
 
-def _place(shooter: Shooter, window: int) -> slice:
+def place(shooter: Shooter, window: int) -> slice:
     """Return where in z a window's start is."""
     begin = shooter.unknown + (window - shooter.first) * shooter.states
     return slice(begin, begin + shooter.states)
 
 
-def _continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
+def continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
     """Return the defects (N, joined S) between windows, and their derivatives."""
     unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
     starts = shooter.starts(z)[:, joined - shooter.first]
@@ -128,9 +128,9 @@ def _continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Ar
     for row, window in enumerate(shooter.joined):
         last = window - 1
         normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
-        normals[:, row, :, _place(shooter, window)] = -np.eye(states)
+        normals[:, row, :, place(shooter, window)] = -np.eye(states)
         if last >= shooter.first:
-            normals[:, row, :, _place(shooter, last)] = ends[:, last, :, unknown:]
+            normals[:, row, :, place(shooter, last)] = ends[:, last, :, unknown:]
     return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
 
 

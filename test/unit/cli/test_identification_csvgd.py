@@ -1,14 +1,19 @@
-"""`emppi identify --method csvgd`: a posterior as a prior, from where it was interrupted."""
+"""`emppi identify --method csvgd`, and its reference `sysid`: a posterior as a prior."""
 
 import json
 
 import mujoco
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 import yaml
 
 from emppi_ros.cli import identification_csvgd, main
-from emppi_ros.identify.stein import csvgd, keeping
+from emppi_ros.identify import dataset, sysid
+from emppi_ros.identify.states import binding, simulation
+from emppi_ros.identify.stein import cases, csvgd, keeping, recorded
+from emppi_ros.identify.stein.recorded import Cut
+from emppi_ros.tasks.task import load_task
 
 XML = """
 <mujoco><option timestep="0.01"/>
@@ -174,3 +179,71 @@ def test_what_does_not_fit_is_named(name, here, capsys):
         change(here)
     assert identify(here, *words) == 2
     assert said in capsys.readouterr().err
+
+
+def learned_in(here, window):
+    plant = binding.load_model(here / 'pendulum.yaml')
+    recording = dataset.read([here / 'run.csv'])
+    return plant, recorded.build(plant, [recording], Cut(window), {'position/pivot': NOISE})
+
+
+def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
+    plant, one = learned_in(here, 2.0)
+    several = learned_in(here, 0.5)[1]
+    assert (one.windows, several.windows) == (1, 4)
+    problem = one.problem
+
+    def residuals(x):
+        theta, start = x[None, :2], x[2:]
+        states = cases.roll_out(plant.model, problem.parameters, theta, start, problem.controls)
+        return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
+
+    begin = np.concatenate([plant.initial, problem.start[0]])
+    theirs = least_squares(residuals, begin, x_scale=[1.0, 0.1, 0.1, 0.1], xtol=1e-12)
+    squares = 2.0 * theirs.cost / (len(theirs.fun) - 4)
+    sd = np.sqrt(squares * np.diag(np.linalg.inv(theirs.jac.T @ theirs.jac)))[:2]
+    for learned in (one, several):
+        found = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+        value, ours = sysid.in_units(learned, found)
+        # forward differences, and three (or fifteen) numbers less in the residuals' mean
+        np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
+        np.testing.assert_allclose(ours, sd, rtol=0.05)
+
+
+def test_the_reference_writes_a_prior_as_wide_as_it_says(here, capsys):
+    out = here / 'prior.yaml'
+    assert identify(here, '--method', 'sysid', '--out', str(out)) == 0
+    summary, prior = found(capsys), yaml.safe_load(out.read_text())
+    assert prior['method'] == 'sysid' and summary['out'] == str(out)
+    for name, row in summary['parameters'].items():
+        assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * row['sd'])
+        values = prior['parameters'][name]['values']
+        # 500 draws know it to 3 %: five of these; --spread is 3
+        assert np.std(values) == pytest.approx(3.0 * row['sd'], rel=0.16)
+    (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
+    assert identify(here, '--method', 'sysid', '--out', str(out), '--overwrite') == 0
+    assert found(capsys)['parameters']['height']['knowledge'] == 'unexcited'
+    assert list(yaml.safe_load(out.read_text())['parameters']) == ['mass', 'friction']
+    swing(here, 'run.csv', 1.0, -1.0)
+    assert identify(here, '--method', 'sysid') == 2
+    assert 'the model does not match' in capsys.readouterr().err
+
+
+def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
+    plant = binding.of_task(load_task('cartpole_swingup'))
+
+    def drive(data):
+        return [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
+
+    qpos, ctrl = simulation.simulate(plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive)
+    noise = 3e-4 * np.random.default_rng(0).standard_normal(qpos.shape)
+    table = np.column_stack([0.01 * np.arange(200), qpos + noise, ctrl])
+    header = 'time_s,position/slider [m],position/hinge [rad],command/slider [N]'
+    data, out = str(tmp_path / 'run.csv'), str(tmp_path / 'prior.yaml')
+    np.savetxt(data, table, delimiter=',', header=header, comments='')
+    words = ['--method', 'csvgd', '--particles', '8', '--iterations', '25', '--threads', '1']
+    command = ['identify', '--task', 'cartpole_swingup', '--data', data, '--out', out]
+    assert main([*command, *words, '--json']) == 0
+    capsys.readouterr()
+    assert main(['run', 'cartpole_swingup', '--prior', out, '--duration', '0.2', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['prior'] == out
