@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.belief import file as prior_file
-from emppi_ros.cli import output
+from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
-from emppi_ros.identify.states import binding, recorded, report
-from emppi_ros.identify.states.estimate import estimate
+from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.states.solver import Iterate, Settings
 from emppi_ros.tasks.task import load_task
+
+METHODS = {
+    'states': identification_states,
+    'csvgd': identification_csvgd,
+    'sysid': identification_sysid,
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -27,12 +31,20 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument(
         '--method',
-        choices=('states',),
+        choices=tuple(METHODS),
         default='states',
-        help='states: least squares over states and parameters (states)',
+        help='states: least squares over states and parameters; csvgd: particles of the '
+        'posterior, by constrained Stein variational gradient descent; sysid: one estimate by '
+        "MuJoCo's least squares over windows, as a reference (states)",
     )
     parser.add_argument(
-        '--data', metavar='FILE', type=Path, nargs='+', required=True, help='.csv or .parquet'
+        '--data',
+        metavar='FILE',
+        type=Path,
+        nargs='+',
+        action='append',
+        required=True,
+        help='.csv or .parquet; several files share one clock; again: another recording',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')
@@ -44,59 +56,37 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
-    parser.add_argument(
-        '--state-weight',
-        type=float,
-        default=Settings().state_weight,
-        help='of squared impulses that the motion lacks, against squared observations; too small '
-        'fits noise, too large makes the search hard (%(default)g)',
-    )
-    parser.add_argument(
-        '--spread',
-        type=float,
-        default=3.0,
-        help='factor on linearised standard deviations in the prior, which are too small '
-        '(%(default)g)',
-    )
-    parser.add_argument('--seed', type=output.whole, default=0, help='of particles (0)')
+    parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
+    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
+    identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
     parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Identify, print, write."""
     _check(options)
-    settings = Settings(state_weight=options.state_weight)
-    recording = dataset.read(options.data)
-    plant = _plant(options)
-    motion = recorded.resample(recording, plant.model)
-    most = 2 * settings.iterations
-    with output.progress('states', most, 'iterations') as advance:
-
-        def progress(iterate: Iterate) -> None:
-            advance(iterate.iterations)
-
-        result = estimate(plant, motion, settings, progress)
-        advance(most)
-    report.check(plant, motion, result)
-    summary = report.summarize(plant, result)
+    recordings = [dataset.read(paths) for paths in options.data]
+    summary, prior = METHODS[options.method].identify(options, _plant(options), recordings)
     if options.out is not None:
-        prior = report.to_prior(
-            plant, result, recording.sources, settings, options.spread, options.seed
-        )
-        prior_file.write(options.out, prior, options.overwrite)
+        prior_file.write(options.out, prior(), options.overwrite)
+        METHODS[options.method].finish(options)
         summary['out'] = str(options.out)
     output.show(summary, options.json)
 
 
 def _check(options: argparse.Namespace) -> None:
     """Raise before any work is done if it would come to nothing."""
-    for name in ('step', 'state_weight', 'spread'):
+    for name in ('step', 'state_weight', 'spread', 'window'):
         value = getattr(options, name)
         if value is not None and not 0.0 < value < float('inf'):
             raise ConfigError(
                 f'--{name.replace("_", "-")}: found {value:g}, expected a number above 0'
             )
+    if not 0.0 <= options.held_out < 1.0:
+        raise ConfigError(
+            f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
+        )
     if options.out is None:
         return
     if options.out.suffix not in ('.yaml', '.yml'):

@@ -57,16 +57,22 @@ def _words(value: Any) -> str:
 
 
 @contextmanager
-def progress(what: str, total: float, unit: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes how far the work is; it moves a bar on stderr."""
-    layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} {unit} [{elapsed}]'
+def progress(what: str, total: float, unit: str) -> Iterator[Callable[..., None]]:
+    """Yield a function of how far the work is, and maybe a note; it moves a bar on stderr."""
+    layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} {unit} [{elapsed}{postfix}]'
     if float(total).is_integer() and unit != 's':
-        layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} {unit} [{elapsed}]'
+        layout = layout.replace(':.1f}', ':.0f}')
     calm = 0.1 if sys.stderr.isatty() else 2.0  # s between updates: a log file needs few
     with tqdm(
         total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, mininterval=calm
     ) as bar:
-        yield lambda done: bar.update(min(done, total) - bar.n)
+
+        def advance(done: float, note: str = '') -> None:
+            if note:
+                bar.set_postfix_str(note, refresh=False)
+            bar.update(min(done, total) - bar.n)
+
+        yield advance
 
 
 def duration(text: str) -> float:
@@ -94,7 +100,9 @@ def count(text: str) -> int:
     return int(text)
 
 
-def assignments(texts: list[str]) -> dict[str, float]:
+def assignments(
+    texts: list[str], option: str = '--truth', such: str = 'block_mass=0.3'
+) -> dict[str, float]:
     """Return name -> number from texts such as `block_mass=0.3`."""
     values: dict[str, float] = {}
     for text in texts:
@@ -104,8 +112,8 @@ def assignments(texts: list[str]) -> dict[str, float]:
         except ValueError:
             value = math.nan
         if not (name and equals and math.isfinite(value)):
-            raise ConfigError(f'--truth {text}: expected name=value, such as block_mass=0.3')
+            raise ConfigError(f'{option} {text}: expected name=value, such as {such}')
         if name in values:
-            raise ConfigError(f'--truth {text}: {name} is given twice')
+            raise ConfigError(f'{option} {text}: {name} is given twice')
         values[name] = value
     return values

@@ -38,7 +38,9 @@ class Task:
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
         self.robot: Robot = binding.located('robot', load_robot, file.robot, folder)
-        self._scene = binding.located('scene', paths.find_scene, file.scene, folder)
+        self.scene_file: paths.SceneFile = binding.located(
+            'scene', paths.find_scene, file.scene, folder
+        )
         self.model = self._load_scene(visual=False)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = binding.located('robot', bind, self.robot, self.model)
@@ -137,7 +139,7 @@ class Task:
         return length(self.lost, data) > self.file.targets.lost.above  # type: ignore[union-attr]
 
     def _load_scene(self, visual: bool) -> mujoco.MjModel:
-        path, root = self._scene
+        path, root = self.scene_file
         targets = (self.file.targets.body,) if self.file.targets else ()
         without = self.file.scene_without
         return binding.located('scene', scene.load_scene, path, visual, root, without, targets)

@@ -60,7 +60,7 @@ def of_task(task: Task) -> Plant:
         Unknown(p.name, p.unit, float(mean), p.lower, p.upper, float(width) / 4.0)
         for p, mean, width in zip(task.parameters, task.prior.mean(), high - low, strict=True)
     )
-    return _plant(task.model, task.parameters, unknowns)
+    return _plant(task.model, task.parameters, unknowns, task.scene_file)
 
 
 def load_model(path: Path) -> Plant:
@@ -81,7 +81,7 @@ def load_model(path: Path) -> Plant:
         )
     except EmppiError as error:
         raise config.located(error, str(path), data) from None
-    return _plant(model, parameters, unknowns)
+    return _plant(model, parameters, unknowns, found)
 
 
 def _parameter(name: str, entry: Entry) -> Parameter:
@@ -104,11 +104,14 @@ def _unknown(parameter: Parameter, entry: Entry, nominal: float) -> Unknown:
 
 
 def _plant(
-    model: mujoco.MjModel, parameters: tuple[Parameter, ...], unknowns: tuple[Unknown, ...]
+    model: mujoco.MjModel,
+    parameters: tuple[Parameter, ...],
+    unknowns: tuple[Unknown, ...],
+    file: paths.SceneFile,
 ) -> Plant:
     """Return a plant that writes through the registry, as planner and belief do."""
 
     def write(changed: mujoco.MjModel, theta: Array) -> None:
         registry.write(lambda name: getattr(changed, name)[None], model, parameters, theta[None])
 
-    return Plant(model, unknowns, write)
+    return Plant(model, unknowns, write, parameters=parameters, scene=file)

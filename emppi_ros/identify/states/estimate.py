@@ -51,7 +51,7 @@ def estimate(
         found = first._replace(iterations=found.iterations)
     found = found._replace(iterations=first.iterations + found.iterations)
     known = uncertainty.estimate(plant, motion, settings.state_weight, found)
-    return Estimate(found, known, tuple(_word(x) for x in known.sd / plant.scales))
+    return Estimate(found, known, tuple(word(x) for x in known.sd / plant.scales))
 
 
 def begin(plant: Plant, motion: Motion) -> Array:
@@ -61,7 +61,7 @@ def begin(plant: Plant, motion: Motion) -> Array:
     return smooth(motion.qpos, 1.0 / plant.model.opt.timestep, CUTOFF_HZ)
 
 
-def _word(share: float) -> str:
+def word(share: float) -> str:
     """Return what a standard deviation means that is such a share of an unknown's scale."""
     if share > _UNSEEN:
         return 'unexcited'

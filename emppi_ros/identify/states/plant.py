@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import ConfigError, IdentificationError
+from emppi_ros.model.parameters import Parameter
+from emppi_ros.paths import SceneFile
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[mujoco.MjModel, Array], None]
@@ -51,13 +53,16 @@ class Plant:
 
     `write` puts values (P,) into a copy of the model. `friction`, if given, returns what dry
     friction is at velocities (n, nv), as it depends on them (Stribeck): the values and their
-    derivatives (n, nv), in N m or N.
+    derivatives (n, nv), in N m or N. `parameters` says where unknowns are in the registry, and
+    `scene` from which file the model is, where that is so.
     """
 
     model: mujoco.MjModel
     unknowns: tuple[Unknown, ...]
     write: Write
     friction: Friction | None = None
+    parameters: tuple[Parameter, ...] = ()
+    scene: SceneFile | None = None
 
     def __post_init__(self) -> None:
         """Check that MuJoCo's inverse dynamics invert the steps of this model."""

@@ -33,6 +33,30 @@ def resample(recording: Recording, model: mujoco.MjModel) -> Motion:
     the model steps.
     """
     _check_names(recording, model)
+    time = clock(recording, model)
+    steps = len(time)
+    qpos, applied = np.tile(model.qpos0, (steps, 1)), np.zeros((steps, model.nv))
+    ctrl = np.zeros((steps, model.nu))
+    for signal in recording.signals.values():
+        if signal.kind == 'command':
+            ctrl[:, scene.find(model, 'actuator', signal.of)] = _hold(signal, time)
+            continue
+        joint = scene.find_scalar(model, signal.of)
+        if signal.kind == 'position':
+            _check_rate(signal, model.opt.timestep)
+            _check_motion(recording, signal)
+            qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
+        elif signal.kind == 'torque':
+            applied[:, model.jnt_dofadr[joint]] = _hold(signal, time)
+    return Motion(qpos, np.ones((steps, model.nv)), ctrl, applied)
+
+
+def clock(recording: Recording, model: mujoco.MjModel) -> Array:
+    """
+    Return the model's time steps (N,), in s, as far as all signals but velocities reach.
+
+    IdentificationError if they hardly overlap.
+    """
     used = [s for s in recording.signals.values() if s.kind != 'velocity']
     begin, end = max(s.time[0] for s in used), min(s.time[-1] for s in used)
     h = model.opt.timestep
@@ -45,21 +69,7 @@ def resample(recording: Recording, model: mujoco.MjModel) -> Motion:
             f'at {early.time[-1]:.6g} s: {max(steps, 0)} steps of {h:g} s in common, expected '
             f'{FEWEST}: record them on one clock'
         )
-    time = begin + h * np.arange(steps)
-    qpos, applied = np.tile(model.qpos0, (steps, 1)), np.zeros((steps, model.nv))
-    ctrl = np.zeros((steps, model.nu))
-    for signal in recording.signals.values():
-        if signal.kind == 'command':
-            ctrl[:, scene.find(model, 'actuator', signal.of)] = _hold(signal, time)
-            continue
-        joint = scene.find_scalar(model, signal.of)
-        if signal.kind == 'position':
-            _check_rate(signal, h)
-            _check_motion(recording, signal)
-            qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
-        elif signal.kind == 'torque':
-            applied[:, model.jnt_dofadr[joint]] = _hold(signal, time)
-    return Motion(qpos, np.ones((steps, model.nv)), ctrl, applied)
+    return begin + h * np.arange(steps)
 
 
 def _hold(signal: Signal, time: Array) -> Array:

@@ -6,8 +6,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.file import Known, PriorFile, Source
+from emppi_ros.belief.file import PriorFile, Source
 from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import particles
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
@@ -15,20 +16,13 @@ from emppi_ros.identify.states.solver import Settings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-PARTICLES = 500
-_SMALL = 0.1  # of a direction: not worth a word
-_DRAWS = 100  # times as many are drawn, at most, until enough are within bounds
 _UNEXPLAINED = 0.2  # of the forces that accelerate a joint
 _ASTRAY = 0.05  # of how far a joint moves
 
 
 def check(plant: Plant, motion: Motion, result: Estimate) -> None:
     """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
-    if all(word == 'unexcited' for word in result.knowledge):
-        raise IdentificationError(
-            'unexciting: no parameter shows in this motion: record one with larger accelerations '
-            'and, for friction, speeds of both signs'
-        )
+    particles.excited(result.knowledge)
     joints = scene.names(plant.model, 'joint')
     needed = _accelerating(plant, result)
     apart = result.uncertainty.observation_sd
@@ -78,15 +72,12 @@ def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
         for i, unknown in enumerate(plant.unknowns)
     }
     names = [unknown.name for unknown in plant.unknowns]
-    blind = [
-        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, names, strict=True) if abs(x) > _SMALL)
-        for row in known.directions
-    ]
     joints = scene.names(plant.model, 'joint')
     of = [joints[joint] for joint in plant.model.dof_jntid]
     return {
         'parameters': parameters,
-        'unexcited_directions': blind,  # in the parameters' scales
+        # in the parameters' scales
+        'unexcited_directions': particles.blind(known.directions, names),
         'iterations': found.iterations,
         'converged': found.converged,
         'mean_cost': found.mean_cost,
@@ -110,44 +101,20 @@ def to_prior(
     Parameters that were not excited are left out: the task's own prior stays. `spread` multiplies
     standard deviations, which the paper finds too small by several times (4.5).
     """
-    kept = [i for i, word in enumerate(result.knowledge) if word != 'unexcited']
-    draws = _draw(plant, result, kept, spread, np.random.default_rng(seed))
+    kept = particles.excited(result.knowledge)
+    draws = particles.draw(
+        result.theta[kept],
+        spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
+        plant.scales[kept],
+        (plant.bounds[0][kept], plant.bounds[1][kept]),
+        np.random.default_rng(seed),
+    )
     summary = summarize(plant, result)
-    return PriorFile(
-        method='states',
-        sources=sources,
-        parameters={
-            plant.unknowns[i].name: Known(plant.unknowns[i].unit, tuple(column.tolist()))
-            for i, column in zip(kept, draws.T, strict=True)
-        },
-        weights=(1.0,) * len(draws),
-        settings={
-            'state_weight': settings.state_weight,
-            'step_s': float(plant.model.opt.timestep),
-            'spread': spread,
-            'seed': seed,
-        },
-        diagnostics=summary,
-    )
-
-
-def _draw(
-    plant: Plant, result: Estimate, kept: list[int], spread: float, rng: np.random.Generator
-) -> Array:
-    """Return particles (n, kept) within the bounds."""
-    low, high = (bound[kept] for bound in plant.bounds)
-    covariance = spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)]
-    scales = plant.scales[kept]  # units differ by many orders
-    root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(kept)))
-    inside = np.empty((0, len(kept)))
-    for _ in range(_DRAWS):
-        normal = rng.standard_normal((PARTICLES, len(kept)))
-        draws = result.theta[kept] + (normal @ root.T) * scales
-        fits = np.all((draws > low) & (draws < high), axis=1)
-        inside = np.concatenate([inside, draws[fits]])[:PARTICLES]
-        if len(inside) == PARTICLES:
-            return inside
-    raise IdentificationError(
-        'next to nothing of what the data allow is within the bounds of the parameters: '
-        'check units of the recording, and bounds'
-    )
+    said = {
+        'state_weight': settings.state_weight,
+        'step_s': float(plant.model.opt.timestep),
+        'spread': spread,
+        'seed': seed,
+    }
+    unknowns = [plant.unknowns[i] for i in kept]
+    return particles.to_prior('states', unknowns, draws, sources, said, summary)

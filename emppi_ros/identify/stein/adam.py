@@ -19,7 +19,19 @@ class Adam:
     def __init__(self, density: Callable[[Array], Evaluation], rates: Array) -> None:
         """Begin at rest; `rates` are the lengths of steps to come, in coordinates."""
         self._density, self._rates = density, rates
-        self._mean, self._square, self._count = 0.0, 0.0, 0
+        self._mean: Array = np.zeros(())
+        self._square: Array = np.zeros(())
+        self._count = 0
+
+    @property
+    def memory(self) -> tuple[Array, ...]:
+        """What later steps depend on."""
+        return self._mean, self._square, np.array(self._count)
+
+    @memory.setter
+    def memory(self, parts: tuple[Array, ...]) -> None:
+        self._mean, self._square, count = parts
+        self._count = int(count)
 
     def step(
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float

@@ -37,13 +37,26 @@ class Settings:
     growth: float = 0.0  # of multipliers, in units of the stiffness
 
 
+class State(NamedTuple):
+    """All that an inference goes on from, after some iterations."""
+
+    iteration: int
+    z: Array  # (N, D)
+    multipliers: Array  # (N, C)
+    memory: tuple[Array, ...]  # of what makes the steps
+    steps: int  # of physics, so far
+
+
 class Progress(NamedTuple):
     """Where an inference is."""
 
-    iteration: int
-    z: Array
+    state: State
     evaluation: Evaluation
-    steps: int  # of physics, so far
+
+    @property
+    def iteration(self) -> int:
+        """How many were done."""
+        return self.state.iteration
 
 
 class Posterior(NamedTuple):
@@ -67,8 +80,8 @@ def sobol(problem: Problem, particles: int) -> Array:
 
 def initial(shooter: Shooter) -> Array:
     """Return first particles (N, D): a Sobol sequence, and windows that begin as measured."""
-    seen = shooter.seen()
-    starts = seen[:, :-1, -1].reshape(len(seen), -1)[np.arange(shooter.particles) % len(seen)]
+    starts = shooter.measured_starts()
+    starts = starts.reshape(len(starts), -1)[np.arange(shooter.particles) % len(starts)]
     return np.concatenate([sobol(shooter.problem, shooter.particles), starts], axis=1)
 
 
@@ -77,23 +90,33 @@ def infer(
     settings: Settings,
     threads: int = 0,
     watch: Callable[[Progress], None] = lambda _: None,
+    state: State | None = None,
 ) -> Posterior:
-    """Return particles of the posterior; `watch` is told of every iteration."""
+    """
+    Return particles of the posterior.
+
+    `watch` is told of every iteration. From one of the states that it was told of the inference
+    goes on as if it had not stopped, bit for bit.
+    """
     shooter = Shooter(problem, settings.particles, settings.windows, threads)
 
     def density(z: Array) -> Evaluation:
         return evaluate(shooter, z, settings.likelihood)
 
-    z = initial(shooter)
+    z = initial(shooter) if state is None else state.z.copy()
     now = density(z)
-    multipliers = np.zeros_like(now.defects)
+    multipliers = np.zeros_like(now.defects) if state is None else state.multipliers.copy()
     mover: Adam | Newton = Newton(density, len(z))
     if settings.step == 'adam':
         mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
+    begin = 0
+    if state is not None:
+        mover.memory, shooter.steps, begin = state.memory, state.steps, state.iteration
     # stiff at the end: the last fifth is for what is left
     hardening = np.geomspace(*settings.stiffness, max(4 * settings.iterations // 5, 1))
-    for iteration in range(settings.iterations):
-        watch(Progress(iteration, z, now, shooter.steps))
+    for iteration in range(begin, settings.iterations):
+        here = State(iteration, z, multipliers.copy(), mover.memory, shooter.steps)
+        watch(Progress(here, now))
         stiffness = float(hardening[min(iteration, len(hardening) - 1)])
         z, now = mover.step(z, now, multipliers, stiffness)
         multipliers += settings.growth * stiffness * now.defects

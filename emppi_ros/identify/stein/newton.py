@@ -28,6 +28,16 @@ class Newton:
         """Begin with steps about half as long as Newton's."""
         self._density, self._damping = density, np.ones(particles)
 
+    @property
+    def memory(self) -> tuple[Array, ...]:
+        """What later steps depend on."""
+        return (self._damping.copy(),)
+
+    @memory.setter
+    def memory(self, parts: tuple[Array, ...]) -> None:
+        (damping,) = parts
+        self._damping = damping.copy()
+
     def step(
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float
     ) -> tuple[Array, Evaluation]:

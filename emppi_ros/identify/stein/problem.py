@@ -18,7 +18,7 @@ DECADE = 10.0
 @dataclass(frozen=True)
 class Problem:
     """
-    Trajectories of one system, from one state, under the same controls.
+    Trajectories of one system: from one state under the same controls, or one after another.
 
     Attributes
     ----------
@@ -27,13 +27,16 @@ class Problem:
     parameters : tuple of Parameter
         What is unknown, each with finite limits.
     start : (nq + nv,) array
-        Position and velocity in which all trajectories begin.
+        Position and velocity in which all trajectories begin; or (G, nq + nv), with `begins`.
     controls : (T, nu) array
         One control for each physics step.
     references : (R, T, nq + nv) array
         What was measured after each step.
     noise : (nq + nv,) array
-        Standard deviation of each measured quantity, in its own unit.
+        Standard deviation of each measured quantity, in its own unit; infinite if not measured.
+    begins : tuple of G int
+        Steps at which recordings begin that follow one another. Where each starts is learned, for
+        it is measured, and not known. None: it is `start`.
 
     """
 
@@ -43,6 +46,7 @@ class Problem:
     controls: Array
     references: Array
     noise: Array
+    begins: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that all fits together."""
@@ -68,7 +72,8 @@ class Problem:
             )
         if not np.all(np.isfinite(self.references)):
             raise IdentificationError('references hold numbers that are not finite')
-        if self.start.shape != (size,) or self.noise.shape != (size,) or np.any(self.noise <= 0):
+        many = (len(self.begins), size) if self.begins else (size,)
+        if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
             raise IdentificationError(
                 f'start and noise need {size} numbers each, and noise only positive ones'
             )

@@ -2,9 +2,10 @@
 Trajectories in windows, with their derivatives: one call of the physics batch for all.
 
 A particle is z = (theta, s_1, ..., s_{W-1}): parameters, and the states in which all windows
-but the first begin, in units of their spread. Derivatives are forward differences: of each
-particle, models with one perturbed parameter, and with one perturbed component of the starts
-of all windows at once, which is one for each since windows do not touch one another.
+but the first begin, in units of their spread (s_0, too, if the start is not known).
+Derivatives are forward differences: of each particle, models with one perturbed parameter, and
+with one perturbed component of the starts of all windows at once, which is one for each since
+windows do not touch one another.
 """
 
 from typing import NamedTuple
@@ -43,15 +44,23 @@ class Shooter:
         steps = len(problem.controls)
         if windows < 1 or steps % windows:
             raise IdentificationError(f'{steps} steps do not make {windows} windows of one length')
+        length = steps // windows
+        if any(begin % length for begin in problem.begins):
+            raise IdentificationError(f'recordings do not begin with windows of {length} steps')
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
-        self.states = len(problem.start)
-        self.variants = 1 + slopes * (self.unknown + (self.states if windows > 1 else 0))
-        self.size = self.unknown + (windows - 1) * self.states
+        self.states = problem.start.shape[-1]
+        self.first = 0 if problem.begins else 1  # window whose start is learned
+        learned = windows - self.first
+        self.variants = 1 + slopes * (self.unknown + (self.states if learned else 0))
+        self.size = self.unknown + learned * self.states
+        self.firsts = np.array(problem.begins or (0,)) // length  # windows, of recordings
+        joined = np.setdiff1d(np.arange(1, windows), self.firsts)
+        self.joined = [int(window) for window in joined]  # windows that go on from the last
         self.steps = 0  # physics steps so far
         self._scale = problem.scale
         self._controls = problem.controls.reshape(
-            windows, steps // windows, -1 if problem.controls.size else 0
+            windows, length, -1 if problem.controls.size else 0
         )
         models = particles * self.variants
         self.ensemble = Ensemble(problem.model, problem.parameters, models, windows, threads)
@@ -102,14 +111,23 @@ class Shooter:
 
     def _starts(self, z: Array) -> Array:
         """Return where the windows of all models begin, (N * variants, W, S), in their unit."""
-        first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
-        later = self.starts(z) * self._scale
-        starts = np.concatenate([first, later], axis=1)
+        starts = self.starts(z) * self._scale
+        if self.first:
+            first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
+            starts = np.concatenate([first, starts], axis=1)
         rows = np.repeat(starts[:, None], self.variants, axis=1)
-        if self.windows > 1 and self.variants > 1:
-            rows[:, 1 + self.unknown :, 1:] += STEP * np.diag(self._scale)[:, None]
+        if self.windows > self.first and self.variants > 1:
+            rows[:, 1 + self.unknown :, self.first :] += STEP * np.diag(self._scale)[:, None]
         return rows.reshape(-1, self.windows, self.states)
 
     def starts(self, z: Array) -> Array:
-        """Return the learned starts of windows (N, W - 1, S) in units of the states' spread."""
-        return z[:, self.unknown :].reshape(len(z), self.windows - 1, self.states)
+        """Return the learned starts of windows (N, W - first, S) in units of states' spread."""
+        return z[:, self.unknown :].reshape(len(z), self.windows - self.first, self.states)
+
+    def measured_starts(self) -> Array:
+        """Return where windows begin whose start is learned, as measured (R, W - first, S)."""
+        seen = self.seen()
+        starts = np.empty((len(seen), self.windows, self.states))
+        starts[:, 1:] = seen[:, :-1, -1]
+        starts[:, self.firsts] = self.problem.start / self._scale
+        return starts[:, self.first :]

@@ -38,12 +38,14 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
         len(z), shooter.windows, shooter.variants - 1, -1
     )  # (N, W, V, h S)
     gram = flat @ flat.swapaxes(-1, -2)
-    residuals = _residuals(shooter, windows)
-    slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in residuals])
-    total, weights = _combine(residuals, likelihood)
-    score = _spread(shooter, np.einsum('rn,rnwv->nwv', weights, slope))
-    curvature = weights.sum(axis=0)[:, None, None] * _spread_both(shooter, gram)
-    defects, normals = _continuity(shooter, z, windows)
+    left = residuals(shooter, windows)
+    slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in left])
+    total, weights = _combine(each_log_p(shooter, left), likelihood)
+    lengths = np.diff(shooter.firsts, append=shooter.windows)
+    weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
+    score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
+    curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
+    defects, normals = continuity(shooter, z, windows)
     limits, walls = _limits(shooter, z)
     outside = limits != 0.0  # beyond the limits nothing changes but the limit
     score[:, : shooter.unknown][outside] = 0.0
@@ -62,39 +64,47 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
 def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Array:
     """Return the same log density (N,), for methods that need no derivatives."""
     windows = shooter.simulate(z)
-    total, _ = _combine(_residuals(shooter, windows), likelihood)
+    total, _ = _combine(each_log_p(shooter, residuals(shooter, windows)), likelihood)
     return np.where(windows.diverged, -np.inf, total)
 
 
-def _residuals(shooter: Shooter, windows: Windows) -> list[Array]:
+def residuals(shooter: Shooter, windows: Windows) -> list[Array]:
     """Return what is left of each trajectory (N, W, h S), in standard deviations of its noise."""
     noise = shooter.problem.noise / shooter.problem.scale
     shape = (*windows.states.shape[:2], -1)
     return [((seen - windows.states) / noise).reshape(shape) for seen in shooter.seen()]
 
 
-def _combine(residuals: list[Array], likelihood: Likelihood) -> tuple[Array, Array]:
-    """Return the log density (N,) of all trajectories, and how much each (R, N) adds to it."""
-    each = np.array([-0.5 * np.sum(residual**2, axis=(1, 2)) for residual in residuals])
+def each_log_p(shooter: Shooter, left: list[Array]) -> Array:
+    """Return the log densities (R, G, N) of G recordings by R references of each."""
+    squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
+    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
+
+
+def _combine(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
+    """Return the log density (N,) of all trajectories, and how much each (R, G, N) adds to it."""
     if likelihood == 'product':
-        return each.sum(axis=0), np.ones_like(each)
-    return logsumexp(each, axis=0) - np.log(len(each)), softmax(each, axis=0)
+        return each.sum(axis=(0, 1)), np.ones_like(each)
+    count = each.shape[0] * each.shape[1]
+    return logsumexp(each, axis=(0, 1)) - np.log(count), softmax(each, axis=(0, 1))
 
 
 def _spread(shooter: Shooter, slope: Array) -> Array:
     """Return derivatives (N, D) by all of z, from those of windows (N, W, V)."""
     unknown = shooter.unknown
     shared = slope[:, :, :unknown].sum(axis=1)
-    return np.concatenate([shared, slope[:, 1:, unknown:].reshape(len(slope), -1)], axis=1)
+    return np.concatenate(
+        [shared, slope[:, shooter.first :, unknown:].reshape(len(slope), -1)], axis=1
+    )
 
 
 def _spread_both(shooter: Shooter, gram: Array) -> Array:
     """Return second derivatives (N, D, D) by all of z, from those of windows (N, W, V, V)."""
-    unknown, states = shooter.unknown, shooter.states
+    unknown = shooter.unknown
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
-    for window in range(1, shooter.windows):
-        own = slice(unknown + (window - 1) * states, unknown + window * states)
+    for window in range(shooter.first, shooter.windows):
+        own = place(shooter, window)
         block = gram[:, window]
         whole[:, own, own] = block[:, unknown:, unknown:]
         whole[:, own, :unknown] = block[:, unknown:, :unknown]
@@ -102,19 +112,25 @@ def _spread_both(shooter: Shooter, gram: Array) -> Array:
     return whole
 
 
-def _continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
-    """Return the defects (N, (W - 1) S) between windows, and their derivatives."""
-    unknown, states, count = shooter.unknown, shooter.states, shooter.windows - 1
-    starts = shooter.starts(z)
-    defects = windows.states[:, :-1, -1] - starts
-    normals = np.zeros((len(z), count, states, shooter.size))
+def place(shooter: Shooter, window: int) -> slice:
+    """Return where in z a window's start is."""
+    begin = shooter.unknown + (window - shooter.first) * shooter.states
+    return slice(begin, begin + shooter.states)
+
+
+def continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the defects (N, joined S) between windows, and their derivatives."""
+    unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
+    starts = shooter.starts(z)[:, joined - shooter.first]
+    defects = windows.states[:, joined - 1, -1] - starts
+    normals = np.zeros((len(z), len(joined), states, shooter.size))
     ends = np.moveaxis(windows.slopes[:, :, :, -1], 1, -1)  # (N, W, S, V)
-    for window in range(count):
-        normals[:, window, :, :unknown] = ends[:, window, :, :unknown]
-        own = unknown + window * states
-        normals[:, window, :, own : own + states] = -np.eye(states)
-        if window:
-            normals[:, window, :, own - states : own] = ends[:, window, :, unknown:]
+    for row, window in enumerate(shooter.joined):
+        last = window - 1
+        normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
+        normals[:, row, :, place(shooter, window)] = -np.eye(states)
+        if last >= shooter.first:
+            normals[:, row, :, place(shooter, last)] = ends[:, last, :, unknown:]
     return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
 
 

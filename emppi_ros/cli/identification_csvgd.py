@@ -1,0 +1,120 @@
+"""`emppi identify --method csvgd`: particles of the posterior, from where it was interrupted."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.file import PriorFile
+from emppi_ros.cli import output
+from emppi_ros.identify import particles
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.stein import csvgd, findings, keeping, recorded
+from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings
+from emppi_ros.identify.stein.recorded import Cut, Learned
+
+Array = npt.NDArray[np.float64]
+STIFFNESS = 1e3, 1e10  # of windows' meeting: recordings are ten times as exact as the benchmark
+
+
+def add_options(group: Any) -> None:
+    """Add what this method knows."""
+    group.add_argument('--particles', type=output.count, default=100, help='particles (100)')
+    group.add_argument('--iterations', type=output.count, default=100, help='iterations (100)')
+    group.add_argument(
+        '--window',
+        metavar='S',
+        type=float,
+        default=0.5,
+        help='length of the windows that are simulated side by side (%(default)g)',
+    )
+    group.add_argument(
+        '--likelihood',
+        choices=('product', 'sum'),
+        default='product',
+        help='of several recordings: product, all are of one system; sum, of several (product)',
+    )
+    group.add_argument(
+        '--noise',
+        metavar='KIND/JOINT=SD',
+        nargs='+',
+        default=[],
+        help='of measurements, such as position/hinge=0.001 (what smoothing takes out)',
+    )
+    group.add_argument(
+        '--held-out',
+        metavar='SHARE',
+        type=float,
+        default=0.2,
+        help='of each recording, its end: not learned from, but forecast (%(default)g)',
+    )
+    group.add_argument('--threads', type=output.whole, default=0, help='0: every core (0)')
+
+
+def identify(
+    options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
+) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
+    """Return what was found, and what makes it a prior."""
+    cut = Cut(options.window, options.held_out, options.likelihood == 'sum')
+    noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
+    learned = recorded.build(plant, recordings, cut, noise)
+    settings = Settings(
+        options.particles,
+        options.iterations,
+        learned.windows,
+        options.likelihood,
+        stiffness=STIFFNESS,
+    )
+    said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
+    sources = tuple(source for recording in recordings for source in recording.sources)
+    key = {
+        'model': keeping.digest(plant.model),
+        'parameters': [asdict(p) for p in learned.problem.parameters],
+        'data': [source.sha256 for source in sources],
+        'noise': learned.problem.noise.tolist(),
+        **said,
+    }
+    posterior, _ = _infer(options, learned, settings, key)
+    found = findings.examine(learned, posterior, options.threads)
+    findings.check(plant, learned, found)
+    summary = findings.summarize(plant, learned, posterior, found, options.threads)
+
+    def prior() -> PriorFile:
+        kept = particles.excited(found.knowledge)
+        unknowns = [plant.unknowns[i] for i in kept]
+        return particles.to_prior(
+            'csvgd', unknowns, found.theta[:, kept], sources, said, dict(summary)
+        )
+
+    return summary, prior
+
+
+def finish(options: argparse.Namespace) -> None:
+    """Remove what was kept to go on from: the prior is there."""
+    keeping.beside(options.out).unlink(missing_ok=True)
+
+
+def _infer(
+    options: argparse.Namespace, learned: Learned, settings: Settings, key: dict[str, Any]
+) -> tuple[Posterior, Array]:
+    """Return the posterior, and the median of the log likelihood at each iteration."""
+    path: Path | None = keeping.beside(options.out) if options.out else None
+    state, history = keeping.read(path, key, options.overwrite) if path else (None, np.empty(0))
+    medians = history.tolist()
+    with output.progress('csvgd', settings.iterations, 'iterations') as advance:
+
+        def watch(now: Progress) -> None:
+            if path is not None:
+                keeping.write(path, key, now.state, np.array(medians))
+            medians.append(float(np.median(now.evaluation.log_p)))
+            advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
+
+        posterior = csvgd.infer(learned.problem, settings, options.threads, watch, state)
+        medians.append(float(np.median(posterior.log_p)))
+        advance(settings.iterations, f'log likelihood {medians[-1]:.4g}')
+    return posterior, np.array(medians)

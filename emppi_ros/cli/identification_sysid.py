@@ -1,0 +1,66 @@
+"""`emppi identify --method sysid`: one estimate by MuJoCo's own least squares, as a reference."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from emppi_ros.belief.file import PriorFile
+from emppi_ros.cli import output
+from emppi_ros.identify import particles, sysid
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.states.estimate import word
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.stein import findings, recorded
+from emppi_ros.identify.stein.recorded import Cut
+
+
+def identify(
+    options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
+) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
+    """Return what was found, and what makes it a prior."""
+    cut = Cut(options.window, options.held_out)
+    noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
+    learned = recorded.build(plant, recordings, cut, noise)
+    most = len(sysid.HARDENING) * sysid.ITERATIONS
+    with output.progress('sysid', most, 'iterations') as advance:
+
+        def progress(done: int, cost: float) -> None:
+            advance(done, f'log likelihood {-cost:.4g}')
+
+        found = sysid.estimate(learned, plant.initial, progress, options.threads)
+        advance(most)
+    count = len(plant.unknowns)
+    knowledge = [word(share) for share in found.sd(count)]
+    kept = particles.excited(knowledge)
+    posterior = sysid.as_posterior(learned, found)
+    one = findings.examine(learned, posterior, options.threads)
+    findings.check(plant, learned, one)
+    summary = findings.summarize(plant, learned, posterior, one, options.threads)
+    for row, value, sd, known in zip(
+        summary['parameters'].values(), *sysid.in_units(learned, found), knowledge, strict=True
+    ):
+        row.update(value=float(value), sd=float(sd), knowledge=known)
+    names = [unknown.name for unknown in plant.unknowns]
+    directions = particles.open_directions(found.covariance[:count, :count])
+    summary['unexcited_directions'] = particles.blind(directions, names)
+    del summary['particles'], summary['stranded']
+
+    def prior() -> PriorFile:
+        coordinates = sysid.draw(found, count, options.spread, options.seed)
+        theta = learned.problem.theta(coordinates)[:, kept]
+        sources = tuple(source for recording in recordings for source in recording.sources)
+        said = {
+            **asdict(cut),
+            'step_s': float(plant.model.opt.timestep),
+            'spread': options.spread,
+            'seed': options.seed,
+        }
+        unknowns = [plant.unknowns[i] for i in kept]
+        return particles.to_prior('sysid', unknowns, theta, sources, said, dict(summary))
+
+    return summary, prior
+
+
+def finish(options: argparse.Namespace) -> None:
+    """Nothing was kept beside the prior."""

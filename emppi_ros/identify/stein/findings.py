@@ -1,0 +1,148 @@
+"""What particles say after all iterations: which to keep, what they know, what they forecast."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import particles
+from emppi_ros.identify.states.estimate import word
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.stein.csvgd import Posterior
+from emppi_ros.identify.stein.problem import LIMIT
+from emppi_ros.identify.stein.recorded import KINDS, Learned
+from emppi_ros.identify.stein.shooting import Shooter
+from emppi_ros.identify.stein.target import each_log_p, residuals
+from emppi_ros.model import scene
+from emppi_ros.model.ensemble import Ensemble, State
+
+Array = npt.NDArray[np.float64]
+_RARE = 1e-6  # a draw from the posterior is less likely than that: it has not arrived
+_ASTRAY = 0.05  # of how far a joint moves: as the method `states` has it
+_AT_LIMIT = 0.999 * LIMIT
+
+
+class Findings(NamedTuple):
+    """Particles that arrived, and what they do."""
+
+    theta: Array  # (N, P)
+    coordinates: Array  # (N, P)
+    best: Array  # (G, N): which recording is explained how well, in nats below the best
+    ends: Array  # (G, N, S): states in which each recording ends
+    left: Array  # (G, S): residuals of the best particle of each recording, rms
+    stranded: int  # particles that did not arrive
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations (P,) in that of the uniform prior."""
+        return self.coordinates.std(axis=0)
+
+    @property
+    def knowledge(self) -> tuple[str, ...]:
+        """What is known of each parameter: found, vague or unexcited."""
+        return tuple(word(x) for x in self.sd)
+
+
+def examine(learned: Learned, posterior: Posterior, threads: int = 0) -> Findings:
+    """
+    Return the particles that arrived.
+
+    One that explains no recording as well as the best does has not: its density is lower by more
+    than a draw from the posterior ever has it (chi-squared, of as many numbers as a particle has).
+    """
+    shooter = Shooter(learned.problem, len(posterior.z), learned.windows, threads, slopes=False)
+    windows = shooter.simulate(posterior.z)
+    each = each_log_p(shooter, residuals(shooter, windows))[0]
+    each[:, windows.diverged] = -np.inf
+    below = each - each.max(axis=1, keepdims=True)
+    there = below.max(axis=0) > -0.5 * chi2.isf(_RARE, shooter.size)
+    lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
+    off = (windows.states - shooter.seen()[0]) * learned.problem.scale  # (N, W, h, S)
+    left = [
+        np.sqrt(np.mean(off[np.argmax(row), first : last + 1] ** 2, axis=(0, 1)))
+        for row, first, last in zip(each, shooter.firsts, lasts, strict=True)
+    ]
+    unknown = shooter.unknown
+    return Findings(
+        posterior.theta[there],
+        np.clip(posterior.z[there, :unknown], -LIMIT, LIMIT),
+        below[:, there],
+        np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * learned.problem.scale,
+        np.array(left),
+        int(np.sum(~there)),
+    )
+
+
+def check(plant: Plant, learned: Learned, found: Findings) -> None:
+    """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
+    seen = learned.problem.references[0]
+    bounds = [*learned.problem.begins, len(seen)]
+    for index, name in enumerate(scene.names(plant.model, 'joint')):
+        for row, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            span, away = np.ptp(seen[begin:end, index]), found.left[row, index]
+            if away > _ASTRAY * span:
+                raise IdentificationError(
+                    f'joint {name!r}: the model does not match: no particle comes closer than '
+                    f'{away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
+                    'signs and commands of the recording, and limits; or give more iterations'
+                )
+    particles.excited(found.knowledge)
+
+
+def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]:
+    """Return the held-out part (N, T, S) of each recording, as its particles have it go on."""
+    problem, results = learned.problem, []
+    for below, ends, (_, controls) in zip(found.best, found.ends, learned.later, strict=True):
+        own = below > -0.5 * chi2.isf(_RARE, ends.shape[1] + found.theta.shape[1])
+        own |= below == below.max()
+        ensemble = Ensemble(problem.model, problem.parameters, int(own.sum()), 1, threads)
+        ensemble.write(found.theta[own])
+        many = np.broadcast_to(controls, (int(own.sum()), 1, *controls.shape))
+        start = State(*np.split(ends[own], 2, axis=1))
+        fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
+        results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())
+    return results
+
+
+def summarize(
+    plant: Plant, learned: Learned, posterior: Posterior, found: Findings, threads: int = 0
+) -> dict[str, Any]:
+    """Return each parameter with what is known of it, and how the inference went."""
+    noise = learned.problem.noise
+    joints = scene.names(plant.model, 'joint')
+    measured = [f'{kind}/{joint}' for kind in KINDS for joint in joints]
+    middle = np.abs(np.median(found.coordinates, axis=0))
+    parameters = {
+        unknown.name: {
+            'value': float(found.theta[:, i].mean()),
+            'sd': float(found.theta[:, i].std()),
+            'unit': unknown.unit,
+            'knowledge': found.knowledge[i],
+            'at_bound': bool(middle[i] > _AT_LIMIT),
+        }
+        for i, unknown in enumerate(plant.unknowns)
+    }
+    away = [
+        np.median(future, axis=0) - seen
+        for future, (seen, _) in zip(forecast(learned, found, threads), learned.later, strict=True)
+    ]
+    apart = np.sqrt(np.mean(np.concatenate(away) ** 2, axis=0))
+    known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
+    left = np.sqrt(np.mean(found.left**2, axis=0))
+    covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
+    directions = particles.open_directions(covariance)
+    return {
+        'parameters': parameters,
+        'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),
+        'particles': len(found.theta),
+        'stranded': found.stranded,
+        'median_log_likelihood': float(np.median(posterior.log_p)),
+        'defect': posterior.defect,
+        'windows': learned.windows,
+        'steps': len(learned.problem.controls),
+        'noise': {measured[i]: float(noise[i]) for i in known},
+        'residual_in_noise': {measured[i]: float(left[i] / noise[i]) for i in known},
+        'held_out_error': {measured[i]: float(apart[i]) for i in known},
+    }

@@ -1,0 +1,84 @@
+"""What an interrupted inference leaves beside its prior, to go on from, bit for bit."""
+
+from collections.abc import Mapping
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+import zipfile
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import ConfigError
+from emppi_ros.identify.stein.csvgd import State
+
+Array = npt.NDArray[np.float64]
+
+
+def beside(out: Path) -> Path:
+    """Return the file that belongs to a prior's."""
+    return out.with_suffix('.state.npz')
+
+
+def digest(model: mujoco.MjModel) -> str:
+    """Return the hash of a compiled model."""
+    buffer = np.empty(mujoco.mj_sizeModel(model), dtype=np.uint8)
+    mujoco.mj_saveModel(model, None, buffer)
+    return hashlib.sha256(buffer.tobytes()).hexdigest()
+
+
+def write(path: Path, key: Mapping[str, Any], state: State, history: Array) -> None:
+    """Write where an inference is, whole or not at all; ConfigError if that cannot be."""
+    part = path.with_suffix('.part.npz')
+    memory = {f'memory{i}': row for i, row in enumerate(state.memory)}
+    rest = state._asdict()
+    del rest['memory']
+    try:
+        np.savez(part, key=json.dumps(key, sort_keys=True), history=history, **rest, **memory)
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f'{path}: cannot be written: {error}') from None
+
+
+def read(path: Path, key: Mapping[str, Any], anew: bool) -> tuple[State | None, Array]:
+    """
+    Return where an interrupted inference was, and its history; (None, (0,)) if there is none.
+
+    ConfigError if it had other settings or data, unless it may begin anew.
+    """
+    none = None, np.empty(0)
+    if not path.exists():
+        return none
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            known, history = json.loads(str(data['key'])), data['history']
+            names = sorted(n for n in data.files if n.startswith('memory'))
+            memory = tuple(data[name] for name in names)
+            state = State(
+                int(data['iteration']), data['z'], data['multipliers'], memory, int(data['steps'])
+            )
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        if anew:
+            return none
+        raise ConfigError(
+            f'{path}: no interrupted inference can be read: {error}: remove it, or begin anew by '
+            '--overwrite'
+        ) from None
+    now = json.loads(json.dumps(key))  # lists, as they were written
+    other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
+    if not other:
+        return state, history
+    if anew:
+        return none
+    name = other[0]
+    raise ConfigError(
+        f'{path}: an interrupted inference has another {name}: {_short(known.get(name))}, now '
+        f'{_short(key.get(name))}: go on with what it had, or begin anew by --overwrite'
+    )
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f'{text[:77]}...'

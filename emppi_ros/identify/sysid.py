@@ -1,0 +1,150 @@
+"""
+The reference: one estimate by MuJoCo's own least squares, and how sure it is.
+
+It is what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
+that of `calculate_intervals`), on the windows of `stein`: their starts are unknowns, and that they
+meet is one more residual, which hardens. `mujoco.sysid` itself asks for `mujoco[sysid]`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mujoco import minimize
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from emppi_ros.identify import particles
+from emppi_ros.identify.stein import csvgd, target
+from emppi_ros.identify.stein.csvgd import Posterior
+from emppi_ros.identify.stein.problem import LIMIT
+from emppi_ros.identify.stein.recorded import Learned
+from emppi_ros.identify.stein.shooting import Shooter
+
+Array = npt.NDArray[np.float64]
+HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by itself
+ITERATIONS = 50  # of each
+_FAR = 1e3  # spreads of a state: no start is beyond
+_STEP = 1e-6
+
+
+class Estimate(NamedTuple):
+    """Coordinates of one estimate, and their covariance."""
+
+    z: Array  # (D,): parameters, and starts of windows, as of a particle
+    covariance: Array  # (D, D), with the uniform prior's variance before
+    log_p: float
+    defect: float  # between windows, root mean square, in units of the states' spread
+
+    def sd(self, unknown: int) -> Array:
+        """Standard deviations (P,) of the parameters, in that of the uniform prior."""
+        return np.sqrt(np.diag(self.covariance)[:unknown])
+
+
+class _Residuals:
+    """Residuals at a point and their derivatives, from one simulation."""
+
+    def __init__(self, shooter: Shooter, stiffness: float) -> None:
+        self.shooter, self.stiffness = shooter, stiffness
+        self.measured = np.isfinite(shooter.problem.noise)
+        self._at: bytes = b''
+
+    def value(self, z: Array) -> Array:
+        """Return residuals (n, k) at points (D, k), or (D,)."""
+        columns = []
+        for point in z.reshape(len(z), -1).T:
+            self._update(point)
+            columns.append(self._value)
+        return np.stack(columns, axis=1)
+
+    def slope(self, z: Array, _: Array) -> Array:
+        """Return derivatives (n, D) at a point."""
+        self._update(z.ravel())
+        return self._slope
+
+    def _update(self, point: Array) -> None:
+        if point.tobytes() == self._at:
+            return
+        shooter, self._at = self.shooter, point.tobytes()
+        windows = shooter.simulate(point[None])
+        noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
+        off = (windows.states[0] - shooter.seen()[0])[..., self.measured] / noise
+        slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
+        whole = np.zeros((*off.shape, shooter.size))
+        whole[..., : shooter.unknown] = slopes[..., : shooter.unknown]
+        for window in range(shooter.first, shooter.windows):
+            own = target.place(shooter, window)
+            whole[window, ..., own] = slopes[window, ..., shooter.unknown :]
+        defects, normals = target.continuity(shooter, point[None], windows)
+        hard = np.sqrt(self.stiffness)
+        self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
+        self._value = np.concatenate([off.ravel(), hard * defects[0]])
+        self._slope = np.concatenate([whole.reshape(-1, shooter.size), hard * normals[0]])
+        self.count = off.size
+
+
+def estimate(
+    learned: Learned, start: Array, progress: Callable[[int, float], None], threads: int = 0
+) -> Estimate:
+    """
+    Return the estimate that a search from parameters `start` (P,) ends at.
+
+    `progress` is told of iterations, and the cost.
+    """
+    shooter = Shooter(learned.problem, 1, learned.windows, threads)
+    z = csvgd.initial(shooter)[0]
+    z[: shooter.unknown] = learned.problem.coordinates(start)
+    reach = np.full(shooter.size, _FAR)
+    reach[: shooter.unknown] = LIMIT
+    done = 0
+    for stiffness in HARDENING:
+        found = _Residuals(shooter, stiffness)
+
+        def tell(trace: list[minimize.IterLog], before: int = done) -> None:
+            progress(before + len(trace), float(trace[-1].objective))
+
+        z, trace = minimize.least_squares(
+            z,
+            found.value,
+            [-reach, reach],
+            found.slope,
+            max_iter=ITERATIONS,
+            verbose=minimize.Verbosity.SILENT,
+            iter_callback=tell,
+        )
+        z, done = z.ravel(), done + len(trace)
+    value, slope = found.value(z)[:, 0], found.slope(z, z)
+    free = max(found.count - len(z), 1)
+    noise = float(np.sum(value[: found.count] ** 2)) / free
+    rows, walls = slope[: found.count], slope[found.count :]
+    information = rows.T @ rows / noise
+    known = np.arange(shooter.unknown)
+    information[known, known] += 1.0  # what the uniform prior knows, as a variance
+    cost = 0.5 * float(np.sum(value[: found.count] ** 2))
+    along = scipy.linalg.null_space(walls) if len(walls) else np.eye(len(z))  # windows still meet
+    covariance = along @ np.linalg.solve(along.T @ information @ along, along.T)
+    return Estimate(z, covariance, -cost, found.defect)
+
+
+def draw(found: Estimate, unknown: int, spread: float, seed: int) -> Array:
+    """Return coordinates (n, P) of particles within the limits."""
+    box = np.full(unknown, -LIMIT), np.full(unknown, LIMIT)
+    covariance = spread**2 * found.covariance[:unknown, :unknown]
+    rng = np.random.default_rng(seed)
+    return particles.draw(found.z[:unknown], covariance, np.ones(unknown), box, rng)
+
+
+def as_posterior(learned: Learned, found: Estimate) -> Posterior:
+    """Return the estimate as a posterior of one particle."""
+    theta = learned.problem.theta(found.z[None, : len(learned.problem.parameters)])
+    return Posterior(theta, np.array([found.log_p]), found.z[None], 0.0, found.defect, 0)
+
+
+def in_units(learned: Learned, found: Estimate) -> tuple[Array, Array]:
+    """Return the parameters (P,) and their standard deviations, in their units."""
+    count = len(learned.problem.parameters)
+    z = found.z[:count]
+    step = np.where(z > 0.0, -_STEP, _STEP)
+    theta = learned.problem.theta(z)
+    slope = (learned.problem.theta(z + step) - theta) / step
+    return theta, slope * found.sd(count)

@@ -1,0 +1,249 @@
+"""`emppi identify --method csvgd`, and its reference `sysid`: a posterior as a prior."""
+
+import json
+
+import mujoco
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+import yaml
+
+from emppi_ros.cli import identification_csvgd, main
+from emppi_ros.identify import dataset, sysid
+from emppi_ros.identify.states import binding, simulation
+from emppi_ros.identify.stein import cases, csvgd, keeping, recorded
+from emppi_ros.identify.stein.recorded import Cut
+from emppi_ros.tasks.task import load_task
+
+XML = """
+<mujoco><option timestep="0.01"/>
+  <worldbody><body name="link" pos="0 0 1">
+    <joint name="pivot" type="hinge" axis="0 1 0" damping="0.2"/>
+    <inertial pos="0 0 -0.5" mass="1.3" diaginertia="0.1 0.1 0.1"/>
+  </body></worldbody>
+  <actuator><motor name="motor" joint="pivot"/></actuator>
+</mujoco>
+"""
+MODEL = """scene: pendulum.xml
+parameters:
+  mass: {field: body_mass, of: link, unit: kg, initial: 1.0, lower: 0.5, upper: 3.0}
+  friction: {field: dof_damping, of: pivot, unit: N m s/rad, lower: 0.0, upper: 1.0}
+"""
+HEIGHT = '  height: {field: body_pos, of: link, element: 2, unit: m, lower: 0.5, upper: 1.5}\n'
+TRUTH = {'mass': 1.3, 'friction': 0.2}
+NOISE = 1e-3
+EFFORT = ['--particles', '12', '--iterations', '30', '--threads', '1', '--json']
+
+
+def swing(folder, name, angle, torque=1.0, steps=300):
+    """Write what a pendulum does from an angle, and return the file."""
+    model = mujoco.MjModel.from_xml_string(XML)
+    data = mujoco.MjData(model)
+    data.qpos[0], rows = angle, []
+    rng = np.random.default_rng([len(name), steps])
+    for k in range(steps):
+        data.ctrl[0] = 2.0 * np.sin(0.05 * k)
+        seen = data.qpos[0] + NOISE * rng.standard_normal()
+        rows.append([0.01 * k, seen, torque * data.ctrl[0]])
+        mujoco.mj_step(model, data)
+    header = 'time_s,position/pivot [rad],command/motor [N m]'
+    np.savetxt(folder / name, rows, delimiter=',', header=header, comments='')
+    return str(folder / name)
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Return a folder with a model and a recording."""
+    (tmp_path / 'pendulum.xml').write_text(XML)
+    (tmp_path / 'pendulum.yaml').write_text(MODEL)
+    swing(tmp_path, 'run.csv', 1.0)
+    return tmp_path
+
+
+def identify(here, *words, data=('run.csv',)):
+    command = ['identify', '--model', str(here / 'pendulum.yaml')]
+    for name in data:
+        command += ['--data', str(here / name)]
+    return main([*command, '--method', 'csvgd', *EFFORT, *words])
+
+
+def found(capsys):
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_the_truth_is_found_as_by_the_method_states(here, capsys):
+    assert identify(here) == 0
+    ours = found(capsys)
+    data = str(here / 'run.csv')
+    model = str(here / 'pendulum.yaml')
+    assert main(['identify', '--model', model, '--data', data, '--json']) == 0
+    theirs = found(capsys)['parameters']
+    for name, row in ours['parameters'].items():
+        assert row['knowledge'] == 'found'
+        # twelve particles know their spread to a third or so; of that, four
+        assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * 1.3 * row['sd'])
+        both = np.hypot(row['sd'], theirs[name]['sd'])
+        assert row['value'] == pytest.approx(theirs[name]['value'], abs=4.0 * 1.3 * both)
+    # 240 residuals tell their size to 1 / sqrt(480); of that, five
+    assert ours['residual_in_noise']['position/pivot'] == pytest.approx(1.0, abs=0.23)
+    assert ours['noise']['position/pivot'] == pytest.approx(NOISE, rel=0.23)
+    # a forecast differs from what was measured by its noise, and little else
+    assert ours['held_out_error']['position/pivot'] < 2.0 * NOISE
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
+    whole, parts = here / 'whole.yaml', here / 'parts.yaml'
+    assert identify(here, '--out', str(whole)) == 0
+    infer = csvgd.infer
+
+    def interrupted(problem, settings, threads, watch, state):
+        def until(now):
+            watch(now)
+            if now.iteration == 11:
+                raise KeyboardInterrupt
+
+        return infer(problem, settings, threads, until, state)
+
+    monkeypatch.setattr(identification_csvgd.csvgd, 'infer', interrupted)
+    assert identify(here, '--out', str(parts)) == 130
+    monkeypatch.undo()
+    kept = keeping.beside(parts).read_bytes()
+    assert not parts.exists()
+    capsys.readouterr()
+    assert identify(here, '--out', str(parts), '--window', '0.6') == 2
+    assert 'another window_s: 0.5, now 0.6: go on with what it had' in capsys.readouterr().err
+    swing(here, 'other.csv', 1.1)
+    assert identify(here, '--out', str(parts), data=['other.csv']) == 2
+    assert 'another data' in capsys.readouterr().err
+    assert keeping.beside(parts).read_bytes() == kept
+    assert identify(here, '--out', str(parts)) == 0
+    assert parts.read_text() == whole.read_text()
+    assert not keeping.beside(parts).exists()
+    keeping.beside(parts).write_bytes(b'no archive')
+    parts.unlink()
+    assert identify(here, '--out', str(parts)) == 2
+    assert 'begin anew by --overwrite' in capsys.readouterr().err
+    assert identify(here, '--out', str(parts), '--overwrite') == 0
+    assert parts.read_text() == whole.read_text()
+
+
+def test_what_has_no_effect_is_left_out_of_the_prior(here, capsys):
+    (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
+    assert identify(here, '--out', str(here / 'prior.yaml')) == 0
+    summary = found(capsys)
+    assert summary['parameters']['height']['knowledge'] == 'unexcited'
+    assert summary['unexcited_directions'] in (['+1.00 height'], ['-1.00 height'])
+    prior = yaml.safe_load((here / 'prior.yaml').read_text())
+    assert list(prior['parameters']) == ['mass', 'friction'] and prior['method'] == 'csvgd'
+    assert prior['sources'][0]['name'] == 'run.csv' and prior['settings']['windows'] == 4
+
+
+def test_several_recordings_of_one_system_tell_more(here, capsys):
+    swing(here, 'second.csv', -0.5, steps=420)
+    assert identify(here) == 0
+    one = found(capsys)['parameters']
+    assert identify(here, data=['run.csv', 'second.csv']) == 0
+    two = found(capsys)
+    assert two['windows'] == 4 + 6  # of 240 and of 335 steps
+    for name, row in two['parameters'].items():
+        assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * 1.3 * row['sd'])
+        assert row['sd'] < one[name]['sd']
+    data = ['--data', str(here / 'run.csv'), '--data', str(here / 'second.csv')]
+    assert main(['identify', '--model', str(here / 'pendulum.yaml'), *data]) == 2
+    assert '--method states takes one recording' in capsys.readouterr().err
+
+
+FREE = '<body name="ball" pos="2 0 1"><freejoint name="loose"/><geom size="0.1"/></body>'
+WRONG = {
+    'sign': ((), lambda here: swing(here, 'run.csv', 1.0, -1.0), 'the model does not match'),
+    'limit': ((), lambda here: edit(here, 'upper: 3.0', 'size: 1'), 'mass: found limits [0.5, in'),
+    'free': ((), lambda here: edit(here, '<actuator>', f'<worldbody>{FREE}</worldbody><actuator>',
+             'pendulum.xml'), "joint 'loose' is neither hinge nor slide"),
+    'window': (('--window', '3'), None, 'run.csv: shorter than one window of 3 s, less the 20%'),
+    'held out': (('--held-out', '1'), None, '--held-out: found 1, expected a number from 0 to'),
+    'noise': (('--noise', 'position/pivo=1'), None, "unknown measurement 'position/pivo' (did"),
+    'no noise': (('--noise', 'position/pivot=0'), None, 'found 0, expected more than 0'),
+    'no number': (('--noise', 'position/pivot'), None, 'such as position/hinge=0.001'),
+}  # fmt: skip
+
+
+def edit(here, old, new, name='pendulum.yaml'):
+    text = (here / name).read_text()
+    (here / name).write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize('name', WRONG)
+def test_what_does_not_fit_is_named(name, here, capsys):
+    words, change, said = WRONG[name]
+    if change is not None:
+        change(here)
+    assert identify(here, *words) == 2
+    assert said in capsys.readouterr().err
+
+
+def learned_in(here, window):
+    plant = binding.load_model(here / 'pendulum.yaml')
+    recording = dataset.read([here / 'run.csv'])
+    return plant, recorded.build(plant, [recording], Cut(window), {'position/pivot': NOISE})
+
+
+def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
+    plant, one = learned_in(here, 2.0)
+    several = learned_in(here, 0.5)[1]
+    assert (one.windows, several.windows) == (1, 4)
+    problem = one.problem
+
+    def residuals(x):
+        theta, start = x[None, :2], x[2:]
+        states = cases.roll_out(plant.model, problem.parameters, theta, start, problem.controls)
+        return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
+
+    begin = np.concatenate([plant.initial, problem.start[0]])
+    theirs = least_squares(residuals, begin, x_scale=[1.0, 0.1, 0.1, 0.1], xtol=1e-12)
+    squares = 2.0 * theirs.cost / (len(theirs.fun) - 4)
+    sd = np.sqrt(squares * np.diag(np.linalg.inv(theirs.jac.T @ theirs.jac)))[:2]
+    for learned in (one, several):
+        found = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+        value, ours = sysid.in_units(learned, found)
+        # forward differences, and three (or fifteen) numbers less in the residuals' mean
+        np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
+        np.testing.assert_allclose(ours, sd, rtol=0.05)
+
+
+def test_the_reference_writes_a_prior_as_wide_as_it_says(here, capsys):
+    out = here / 'prior.yaml'
+    assert identify(here, '--method', 'sysid', '--out', str(out)) == 0
+    summary, prior = found(capsys), yaml.safe_load(out.read_text())
+    assert prior['method'] == 'sysid' and summary['out'] == str(out)
+    for name, row in summary['parameters'].items():
+        assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * row['sd'])
+        values = prior['parameters'][name]['values']
+        # 500 draws know it to 3 %: five of these; --spread is 3
+        assert np.std(values) == pytest.approx(3.0 * row['sd'], rel=0.16)
+    (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
+    assert identify(here, '--method', 'sysid', '--out', str(out), '--overwrite') == 0
+    assert found(capsys)['parameters']['height']['knowledge'] == 'unexcited'
+    assert list(yaml.safe_load(out.read_text())['parameters']) == ['mass', 'friction']
+    swing(here, 'run.csv', 1.0, -1.0)
+    assert identify(here, '--method', 'sysid') == 2
+    assert 'the model does not match' in capsys.readouterr().err
+
+
+def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
+    plant = binding.of_task(load_task('cartpole_swingup'))
+
+    def drive(data):
+        return [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
+
+    qpos, ctrl = simulation.simulate(plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive)
+    noise = 3e-4 * np.random.default_rng(0).standard_normal(qpos.shape)
+    table = np.column_stack([0.01 * np.arange(200), qpos + noise, ctrl])
+    header = 'time_s,position/slider [m],position/hinge [rad],command/slider [N]'
+    data, out = str(tmp_path / 'run.csv'), str(tmp_path / 'prior.yaml')
+    np.savetxt(data, table, delimiter=',', header=header, comments='')
+    words = ['--method', 'csvgd', '--particles', '8', '--iterations', '25', '--threads', '1']
+    command = ['identify', '--task', 'cartpole_swingup', '--data', data, '--out', out]
+    assert main([*command, *words, '--json']) == 0
+    capsys.readouterr()
+    assert main(['run', 'cartpole_swingup', '--prior', out, '--duration', '0.2', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['prior'] == out
