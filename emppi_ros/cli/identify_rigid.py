@@ -34,10 +34,13 @@ def run(options: argparse.Namespace) -> None:
         return
     for row in rows:
         print(f'noise {100.0 * row["noise"]:.0f} %')
-        print(f'{"":20} {"torque":>9} {"possible":>9} {"tracking":>14} {"ridge":>7} {"lost":>5}')
+        print(
+            f'{"":20} {"torque":>9} {"possible":>9} {"tracking":>14} {"lost":>5}  '
+            f'against {" and ".join(benchmark.RIDGES)}'
+        )
         for name, of in row['methods'].items():
+            less = ' '.join(f'{-percent:+6.0f} %' for percent in of['below_percent'].values())
             print(
                 f'{name:20} {of["torque_error"]:9.2e} {100.0 * of["possible"]:7.0f} % '
-                f'{1e3 * of["tracking_rad"]:9.3f} mrad {-of["below_ridge_percent"]:+5.0f} % '
-                f'{of["lost"]:5}'
+                f'{1e3 * of["tracking_rad"]:9.3f} mrad {of["lost"]:5} {less}'
             )

@@ -21,6 +21,7 @@ LEVELS = (0.02, 0.1, 0.3)
 TORQUE_NOISE = 0.05
 PERIOD_S, PERIODS, ROWS = 10.0, 2, 400
 _TEST = 200  # samples of the motion that torques are predicted for
+RIDGES = ('ridge', 'ridge, projected')  # that tracking is compared with
 TORQUE_SD = 0.5  # N m, of all joints, for the choice of a motion
 
 
@@ -100,17 +101,24 @@ def _summarize(trials: list[dict[str, dict[str, float]]]) -> dict[str, dict[str,
     """Return means over trials; a motion that was lost is counted, and is no number."""
     found = {}
     for name in trials[0]:
-        each = [trial[name] for trial in trials]
-        off = np.array([one['tracking_rad'] for one in each])
-        ridge = np.array([trial['ridge']['tracking_rad'] for trial in trials])
-        both = np.isfinite(off) & np.isfinite(ridge)
-        below = 100.0 * (1.0 - off[both].mean() / ridge[both].mean()) if both.any() else np.nan
+        each = {key: np.array([trial[name][key] for trial in trials]) for key in trials[0][name]}
+        off = each['tracking_rad']
         kept = off[np.isfinite(off)]
         found[name] = {
-            'torque_error': float(np.mean([one['torque_error'] for one in each])),
-            'possible': float(np.mean([one['possible'] for one in each])),
+            'torque_error': float(each['torque_error'].mean()),
+            'possible': float(each['possible'].mean()),
             'tracking_rad': float(kept.mean()) if len(kept) else np.nan,
-            'lost': int(len(off) - len(kept)),
-            'below_ridge_percent': float(below),
+            'lost': len(off) - len(kept),
+            'below_percent': {
+                other: _below(off, np.array([trial[other]['tracking_rad'] for trial in trials]))
+                for other in RIDGES
+                if other in trials[0]
+            },
         }
     return found
+
+
+def _below(off: Array, other: Array) -> float:
+    """Return by how much less an arm strays, in percent, where neither is lost."""
+    both = np.isfinite(off) & np.isfinite(other)
+    return float(100.0 * (1.0 - off[both].mean() / other[both].mean())) if both.any() else np.nan

@@ -104,4 +104,4 @@ def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
         assert 0.0 == of['truth']['torque_error'] < of['ours']['torque_error']
         assert of['ours']['torque_error'] == pytest.approx(of['ridge']['torque_error'] / 100.0)
         assert of['nothing']['lost'] == 1 and of['nothing']['tracking_rad'] is None
-        assert of['ours']['possible'] == 1.0 and of['ours']['below_ridge_percent'] > 0.0
+        assert of['ours']['possible'] == 1.0 and of['ours']['below_percent']['ridge'] > 0.0
