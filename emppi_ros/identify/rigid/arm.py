@@ -1,0 +1,92 @@
+"""An arm whose bodies have any possible parameters, and its torques, by MuJoCo."""
+
+import copy
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.consistency import COUNT
+from emppi_ros.model import confinement
+
+Array = npt.NDArray[np.float64]
+_NO_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
+_STEP = 1e-6  # of finite differences
+
+
+def load(path: Path) -> mujoco.MjModel:
+    """
+    Return an arm that has a body for each joint: what is welded to a link is part of it.
+
+    Without rotors, dry friction, compensation of gravity, servos and limits: torques are what
+    links and viscous friction need, as sensors at the links measure them.
+    """
+    confinement.check(path, None)
+    spec = mujoco.MjSpec.from_file(str(path))
+    spec.compiler.fusestatic = True
+    model = spec.compile()
+    model.dof_armature[:] = 0.0
+    model.dof_frictionloss[:] = 0.0
+    model.body_gravcomp[:] = 0.0
+    off = mujoco.mjtDisableBit
+    for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
+        model.opt.disableflags |= flag.value
+    return model
+
+
+def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
+    """
+    Return a copy with other parameters (11 B,), in the order of `regressor`.
+
+    For `torques` they may be impossible, for `slopes` not.
+    """
+    changed = copy.deepcopy(model)
+    for body, row in enumerate(parameters.reshape(-1, COUNT), 1):
+        mass = row[0] if abs(row[0]) > _NO_MASS else _NO_MASS
+        centre = row[1:4] / mass
+        inertia = np.zeros((3, 3))
+        inertia[np.triu_indices(3)] = row[4:10]
+        inertia += np.triu(inertia, 1).T
+        inertia -= mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+        moments, axes = np.linalg.eigh(inertia)
+        axes[:, 0] *= np.sign(np.linalg.det(axes))
+        changed.body_mass[body] = mass
+        changed.body_ipos[body] = centre
+        changed.body_inertia[body] = moments
+        mujoco.mju_mat2Quat(changed.body_iquat[body], axes.ravel())
+        if model.body_jntnum[body]:
+            changed.dof_damping[model.body_dofadr[body]] = row[10]
+    changed.body_sameframe[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE.value
+    return changed
+
+
+def torques(model: mujoco.MjModel, states: Array) -> Array:
+    """Return what a motion (3, n, nv) needs, (n, nv), friction included."""
+    data = mujoco.MjData(model)
+    return np.stack([torque(model, data, *state) for state in np.swapaxes(states, 0, 1)])
+
+
+def torque(
+    model: mujoco.MjModel, data: mujoco.MjData, position: Array, velocity: Array, wanted: Array
+) -> Array:
+    """Return what the acceleration `wanted` (nv,) needs, (nv,); data are for scratch."""
+    data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, wanted
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_comVel(model, data)
+    mujoco.mj_passive(model, data)
+    found = np.empty(model.nv)
+    mujoco.mj_rne(model, data, 1, found)  # not mj_inverse: bodies may be impossible
+    return found - data.qfrc_passive
+
+
+def slopes(model: mujoco.MjModel, states: Array) -> Array:
+    """Return the derivative (n, nv, 3 nv) of torques by positions, velocities, accelerations."""
+    data, nv = mujoco.MjData(model), model.nv
+    found = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable first
+    for row, state in zip(found, np.swapaxes(states, 0, 1), strict=True):
+        data.qpos[:], data.qvel[:], data.qacc[:] = state
+        mujoco.mj_inverse(model, data)
+        mujoco.mjd_inverseFD(model, data, _STEP, 0, *row, None, None, None, None)
+    return np.moveaxis(found, 3, 1).reshape(-1, nv, 3 * nv)

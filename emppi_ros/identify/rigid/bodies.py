@@ -1,0 +1,119 @@
+"""
+Bodies that explain a linear regression best, with a little knowledge of what bodies are like.
+
+The knowledge is a prior of pseudo-inertias P (`consistency`) about that of an everyday body P0:
+weight (tr(P0^-1 P) - log det P), an entropic divergence that is least at P0 and without bound
+where a body stops being one (Lee, Wensing and Park 2020). Friction has the same in one dimension.
+All is convex, and what is found lies strictly inside of what is possible.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.config import positive
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.consistency import COUNT, pseudo_inertia
+
+Array = npt.NDArray[np.float64]
+_UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
+_STEPS = 300  # at most, of one weight
+_ENOUGH = 1e-5  # of the decrement: how far it is, in units of the prior's own scale
+
+
+@dataclass(frozen=True)
+class Everyday:
+    """What bodies are like: a ball, a joint, and how much that counts."""
+
+    mass_kg: float = positive(2.0)
+    radius_m: float = positive(0.1)
+    friction: float = positive(0.1, doc='viscous, in N m s/rad')
+    weight: float = positive(0.1, doc='of the prior, in observations')
+
+    def parameters(self) -> Array:
+        """Return the parameters (11,) of that body."""
+        moment = 0.4 * self.mass_kg * self.radius_m**2
+        inertia = [moment, 0.0, 0.0, moment, 0.0, moment]
+        return np.array([self.mass_kg, 0.0, 0.0, 0.0, *inertia, self.friction])
+
+    def spread(self) -> Array:
+        """Return by how much (11,) parameters may be off, roughly."""
+        first = self.mass_kg * self.radius_m
+        return np.array([self.mass_kg, *3 * [first], *6 * [first * self.radius_m], self.friction])
+
+
+def fit(information: Array, score: Array, everyday: Everyday | None = None) -> Array:
+    """
+    Return the bodies b (11 B,) of least b' information b / 2 - score' b, plus the prior.
+
+    Parameters
+    ----------
+    information : (11 B, 11 B) array
+        X'X of a regressor in units of its rows' noise; it may be singular.
+    score : (11 B,) array
+        X'y, likewise.
+    everyday : Everyday
+        The prior.
+
+    Raises
+    ------
+    IdentificationError
+        If the sizes do not match, or something is not finite.
+
+    """
+    everyday = everyday or Everyday()
+    size = len(score)
+    if size % COUNT or information.shape != (size, size):
+        raise IdentificationError(
+            f'{size} parameters and information {information.shape}: '
+            'expected 11 for each body, squared'
+        )
+    if not (np.isfinite(information).all() and np.isfinite(score).all()):
+        raise IdentificationError('information or score are not finite')
+    found = np.tile(everyday.parameters(), size // COUNT)
+    # the path of Newton's steps is long where the prior is weak: from a weight at which the first
+    # step is almost the last, ten times less each
+    pull = information @ found - score
+    weight = float(np.sqrt(pull @ np.linalg.solve(_slopes(found)[1], pull)))
+    while True:
+        weight = max(0.1 * weight, everyday.weight)
+        found = _newton(found, information, score, weight, everyday)
+        if weight == everyday.weight:
+            return found
+
+
+def _newton(found: Array, information: Array, score: Array, weight: float, of: Everyday) -> Array:
+    linear = weight * _slope_at_nothing(of, len(found) // COUNT) - score
+    for _ in range(_STEPS):
+        first, second = _slopes(found)
+        gradient = information @ found + linear + weight * first
+        curvature = information + weight * second
+        unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by many orders
+        step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
+        decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
+        # never leaves what is possible, and always descends (self-concordance: Nesterov)
+        found = found + step / (1.0 + decrement)
+        if decrement < _ENOUGH:
+            break
+    return found
+
+
+def _slope_at_nothing(of: Everyday, bodies: int) -> Array:
+    """Return the derivative (11 B,) of tr(P0^-1 P) and the like."""
+    inverse = np.linalg.inv(pseudo_inertia(of.parameters()))
+    inertial = np.einsum('ij,kji->k', inverse, _UNITS)
+    return np.tile(np.append(inertial, 1.0 / of.friction), bodies)
+
+
+def _slopes(b: Array) -> tuple[Array, Array]:
+    """Return the first (11 B,) and second (11 B, 11 B) derivative of - log det P of all."""
+    first, second = np.zeros(len(b)), np.zeros((len(b), len(b)))
+    for i, row in enumerate(b.reshape(-1, COUNT)):
+        each = np.linalg.inv(pseudo_inertia(row)) @ _UNITS
+        k = slice(COUNT * i, COUNT * i + 10)
+        first[k] = -np.trace(each, axis1=1, axis2=2)
+        second[k, k] = np.einsum('aij,bji->ab', each, each)
+        last = COUNT * i + 10
+        first[last], second[last, last] = -1.0 / row[10], 1.0 / row[10] ** 2
+    return first, second

@@ -1,0 +1,12 @@
+"""The arm that bodies are identified of."""
+
+import pytest
+
+from emppi_ros.identify.rigid import arm
+from emppi_ros.paths import ASSETS
+
+
+@pytest.fixture(scope='session')
+def panda():
+    """Return a Panda of seven bodies; tests must not change it."""
+    return arm.load(ASSETS / 'panda.xml')

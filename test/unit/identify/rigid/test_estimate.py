@@ -1,0 +1,107 @@
+"""The motion and the bodies together are most likely, and better than a regression."""
+
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import consistency, excitation
+from emppi_ros.identify.regressor import parameters, regressor
+from emppi_ros.identify.rigid import arm, benchmark, bodies, estimate, methods
+from emppi_ros.identify.rigid.recording import Noise, Recording, add_noise
+
+WEAK = bodies.Everyday(weight=1e-6)
+
+
+def _recording(panda, rng, rows=150):
+    limits = benchmark.limits_of('panda')
+    states = excitation.along(excitation.draw(limits, 10.0, rng), 20.0 * np.arange(rows) / rows)
+    return Recording(states, arm.torques(panda, states))
+
+
+def test_without_noise_the_torques_of_the_truth_are_found(panda, rng):
+    recording, other = _recording(panda, rng), _recording(panda, rng)
+    none = Noise(np.zeros((3, 7)), np.full(7, 1e-6))
+    found = estimate.fit(panda, recording, none, WEAK)
+    torque = arm.torques(arm.with_parameters(panda, found.parameters), other.states)
+    # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has some 1e-4 of that
+    assert np.abs(torque - other.torque).max() < 1e-5 * np.abs(other.torque).max()
+    np.testing.assert_array_equal(found.states, recording.states)
+
+
+def test_it_is_the_most_likely_motion_with_the_most_likely_bodies(panda, rng):
+    """No gradient of the joint log-likelihood is left, of motion and of bodies."""
+    seen, noise = add_noise(_recording(panda, rng), 0.1, 0.05, rng)
+    found = estimate.fit(panda, seen, noise)
+    changed = arm.with_parameters(panda, found.parameters)
+
+    def pulls(states, torque):
+        """Return what measured motion and torques pull at the motion, in 1 / sd."""
+        left = (seen.torque - torque) / noise.torque**2
+        by_torque = (np.swapaxes(arm.slopes(changed, states), 1, 2) @ left[:, :, None])[:, :, 0]
+        by_motion = (seen.states - states) / noise.states[:, None] ** 2
+        sd = noise.states.ravel()
+        return sd * by_torque, sd * np.concatenate(by_motion, axis=1)
+
+    torque = arm.torques(changed, found.states)
+    one, other = pulls(found.states, torque)
+    # turns end at changes of a hundredth of a standard deviation: some such are left
+    assert np.sqrt(np.mean((one + other) ** 2)) < 0.1 * np.sqrt(np.mean(one**2))
+    weight = 1.0 / np.tile(noise.torque, len(torque))
+    x = regressor(panda, *found.states) * weight[:, None]
+    again = bodies.fit(x.T @ x, x.T @ (seen.torque.ravel() * weight))
+    off = x @ (again - found.parameters)
+    assert np.sqrt(np.mean(off**2)) < 0.1  # standard deviations of torques, likewise
+
+
+def test_it_predicts_better_than_projected_least_squares_where_motion_is_noisy(panda):
+    errors = []
+    for seed in range(2):
+        rng = np.random.default_rng([5, seed])
+        seen, noise = add_noise(_recording(panda, rng), 0.3, 0.05, rng)
+        x, y = methods.weighted(panda, seen, noise)
+        least = consistency.project(np.linalg.lstsq(x, y, rcond=1e-8)[0], x.T @ x)
+        ours = estimate.fit(panda, seen).parameters
+        assert methods.possible(ours).all() and methods.possible(least).all()
+        clean = (
+            regressor(panda, *_recording(panda, rng).states)
+            * np.tile(1 / noise.torque, 150)[:, None]
+        )
+        errors.append([np.mean((clean @ (b - parameters(panda))) ** 2) for b in (ours, least)])
+    ours, least = np.mean(errors, axis=0)
+    assert ours < 0.7 * least  # a bound: measured is less than half
+
+
+def test_a_regression_without_offset_is_the_one_through_the_origin(rng):
+    pytest.importorskip('sklearn', reason='the extra `identify` is not installed')
+    x, y = rng.normal(3.0, 1.0, (80, 4)), rng.normal(2.0, 1.0, 80)
+    x[:, 2] = 0.0
+    found = methods.without_offset(methods.benchmark.baselines()['OLS'])(x, y)
+    np.testing.assert_allclose(found, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-10)
+
+
+def test_data_that_do_not_match_are_errors(panda):
+    states = np.zeros((3, 20, 7))
+    with pytest.raises(IdentificationError, match='do not match'):
+        estimate.fit(panda, Recording(states, np.zeros((19, 7))))
+    with pytest.raises(IdentificationError, match='torques without noise'):
+        estimate.fit(panda, Recording(states, np.zeros((20, 7))))
+
+
+def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
+    true = parameters(arm.load(benchmark.ASSETS / 'panda.xml'))
+    found = {'ridge': 0.9 * true, methods.OURS: 0.99 * true, 'nothing': 0.0 * true}
+    monkeypatch.setattr(methods, 'identify', lambda model, recording: dict(found))
+    command = ['bench', 'identify', '--method', 'rigid-body', '--excitation', 'drawn']
+    assert main([*command, '--trials', '1', '--json']) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [row['noise'] for row in result['levels']] == list(benchmark.LEVELS)
+    for row in result['levels']:
+        of = row['methods']
+        # errors are squares of shares of the torque, with gravity: so above those of the variance
+        assert 0.0 == of['truth']['torque_error'] < of['ours']['torque_error']
+        assert of['ours']['torque_error'] == pytest.approx(of['ridge']['torque_error'] / 100.0)
+        assert of['nothing']['lost'] == 1 and of['nothing']['tracking_rad'] is None
+        assert of['ours']['possible'] == 1.0 and of['ours']['below_percent']['ridge'] > 0.0
