@@ -77,8 +77,8 @@ def _recording(model, rng, count):
     return states
 
 
-@pytest.mark.parametrize('noise', [0.05, 0.3])
-def test_torques_are_better_predicted_by_bodies_that_can_be(panda, noise):
+def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
+    noise = 0.3  # where it matters; `emppi bench identify --method rigid-body` has others
     true, errors = regressor.parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
