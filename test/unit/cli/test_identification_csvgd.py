@@ -247,3 +247,21 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     capsys.readouterr()
     assert main(['run', 'cartpole_swingup', '--prior', out, '--duration', '0.2', '--json']) == 0
     assert json.loads(capsys.readouterr().out)['prior'] == out
+
+
+@pytest.mark.parametrize('method', ['states', 'csvgd', 'sysid'])
+def test_a_model_with_what_was_found_is_written(method, here, capsys):
+    (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
+    out = here / 'found.xml'
+    assert identify(here, '--method', method, '--mjcf', str(out)) == 0
+    rows = found(capsys)['parameters']
+    model = mujoco.MjModel.from_xml_path(str(out))
+    # MJCF has six digits
+    assert model.body('link').mass[0] == pytest.approx(rows['mass']['value'], rel=1e-5)
+    assert model.dof_damping[0] == pytest.approx(rows['friction']['value'], rel=1e-5)
+    assert rows['height']['knowledge'] == 'unexcited'
+    assert model.body('link').pos[2] == 1.0  # as in the scene
+    before = out.read_text()
+    assert identify(here, '--method', method, '--mjcf', str(out)) == 2
+    assert 'found.xml: exists; give another name, or --overwrite' in capsys.readouterr().err
+    assert out.read_text() == before
