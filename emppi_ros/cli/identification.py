@@ -111,6 +111,11 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
+    if options.report is not None:
+        if options.method != 'csvgd':
+            raise ConfigError('--report: only --method csvgd has pictures')
+        if options.report.exists() and not options.overwrite:
+            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
         path = getattr(options, name)
         if path is None:

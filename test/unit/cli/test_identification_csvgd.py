@@ -265,3 +265,17 @@ def test_a_model_with_what_was_found_is_written(method, here, capsys):
     assert identify(here, '--method', method, '--mjcf', str(out)) == 2
     assert 'found.xml: exists; give another name, or --overwrite' in capsys.readouterr().err
     assert out.read_text() == before
+
+
+def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
+    folder = here / 'report'
+    swing(here, 'second.csv', -0.5)
+    words = ['--report', str(folder), '--iterations', '25']
+    assert identify(here, *words, data=['run.csv', 'second.csv']) == 0
+    assert found(capsys)['report'] == str(folder)
+    for name in ('posterior', 'convergence', 'held_out'):
+        assert (folder / f'{name}.png').stat().st_size > 5_000
+    assert identify(here, *words) == 2
+    assert 'report: exists; give another name, or --overwrite' in capsys.readouterr().err
+    assert identify(here, *words, '--method', 'sysid') == 2
+    assert 'only --method csvgd has pictures' in capsys.readouterr().err
