@@ -30,8 +30,9 @@ def write_all(
     drawn = {
         'posterior.png': pairs(plant, found.theta),
         'convergence.png': convergence(medians),
-        'held_out.png': held_out(plant, learned, futures),
     }
+    if all(future.shape[1] for future in futures):
+        drawn['held_out.png'] = held_out(plant, learned, futures)
     for name, figure in drawn.items():
         pictures.save(figure, folder / name)
     return [folder / name for name in drawn]

@@ -279,3 +279,12 @@ def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
     assert 'report: exists; give another name, or --overwrite' in capsys.readouterr().err
     assert identify(here, *words, '--method', 'sysid') == 2
     assert 'only --method csvgd has pictures' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('method', ['csvgd', 'sysid'])
+def test_nothing_needs_to_be_held_out(method, here, capsys):
+    swing(here, 'run.csv', 1.0, steps=301)  # six windows, and no step more
+    out = str(here / 'prior.yaml')
+    assert identify(here, '--method', method, '--held-out', '0', '--out', out) == 0
+    summary = found(capsys)
+    assert summary['held_out_error'] == {} and summary['windows'] == 6
