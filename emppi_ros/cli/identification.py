@@ -4,12 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from emppi_ros.belief import file as prior_file
 from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import mjcf
 from emppi_ros.tasks.task import load_task
 
 METHODS = {
@@ -52,7 +55,15 @@ def add_commands(commands: Any) -> None:
         '--model', metavar='FILE', type=Path, help='a YAML file: a scene, and its parameters'
     )
     parser.add_argument('--out', metavar='FILE.yaml', type=Path, help='the prior, if wanted')
-    parser.add_argument('--overwrite', action='store_true', help='replace --out if it exists')
+    parser.add_argument(
+        '--mjcf',
+        metavar='FILE.xml',
+        type=Path,
+        help='the scene with the values that were found (of particles their mean), if wanted',
+    )
+    parser.add_argument(
+        '--overwrite', action='store_true', help='replace --out and --mjcf if they exist'
+    )
     parser.add_argument(
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
@@ -67,12 +78,25 @@ def run(options: argparse.Namespace) -> None:
     """Identify, print, write."""
     _check(options)
     recordings = [dataset.read(paths) for paths in options.data]
-    summary, prior = METHODS[options.method].identify(options, _plant(options), recordings)
+    plant = _plant(options)
+    summary, prior = METHODS[options.method].identify(options, plant, recordings)
+    text = _mjcf(plant, summary) if options.mjcf is not None else ''
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
         METHODS[options.method].finish(options)
         summary['out'] = str(options.out)
+    if options.mjcf is not None:
+        mjcf.write(options.mjcf, text, options.overwrite)
+        summary['mjcf'] = str(options.mjcf)
     output.show(summary, options.json)
+
+
+def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
+    """Return the scene with what was found; what was not excited stays as it is there."""
+    rows = summary['parameters']
+    known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
+    theta = np.array([rows[p.name]['value'] for p in known])
+    return mjcf.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -87,14 +111,23 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
-    if options.out is None:
-        return
-    if options.out.suffix not in ('.yaml', '.yml'):
-        raise ConfigError(f'--out: found {options.out}, expected a name that ends in .yaml')
-    if not options.out.parent.is_dir():
-        raise ConfigError(f'--out: no such folder: {options.out.parent}')
-    if options.out.exists() and not options.overwrite:
-        raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
+    if options.report is not None:
+        if options.method != 'csvgd':
+            raise ConfigError('--report: only --method csvgd has pictures')
+        if options.report.exists() and not options.overwrite:
+            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
+    for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if path.suffix not in suffixes:
+            raise ConfigError(
+                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
+            )
+        if not path.parent.is_dir():
+            raise ConfigError(f'--{name}: no such folder: {path.parent}')
+        if path.exists() and not options.overwrite:
+            raise ConfigError(f'{path}: exists; give another name, or --overwrite')
 
 
 def _plant(options: argparse.Namespace) -> Plant:

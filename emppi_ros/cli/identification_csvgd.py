@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from emppi_ros.cli import output
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.stein import csvgd, findings, keeping, recorded
+from emppi_ros.identify.stein import csvgd, findings, keeping, recorded, report
 from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings
 from emppi_ros.identify.stein.recorded import Cut, Learned
 
@@ -53,6 +54,12 @@ def add_options(group: Any) -> None:
         default=0.2,
         help='of each recording, its end: not learned from, but forecast (%(default)g)',
     )
+    group.add_argument(
+        '--report',
+        metavar='DIR',
+        type=Path,
+        help='a new folder for pictures: the posterior, convergence, and the forecast',
+    )
     group.add_argument('--threads', type=output.whole, default=0, help='0: every core (0)')
 
 
@@ -79,17 +86,20 @@ def identify(
         'noise': learned.problem.noise.tolist(),
         **said,
     }
-    posterior, _ = _infer(options, learned, settings, key)
+    posterior, medians = _infer(options, learned, settings, key)
     found = findings.examine(learned, posterior, options.threads)
     findings.check(plant, learned, found)
     summary = findings.summarize(plant, learned, posterior, found, options.threads)
+    told = dict(summary)
+    if options.report is not None:
+        summary['report'] = str(options.report)
+        for path in report.write_all(plant, learned, found, medians, options.report):
+            print(f'wrote {path}', file=sys.stderr)
 
     def prior() -> PriorFile:
         kept = particles.excited(found.knowledge)
         unknowns = [plant.unknowns[i] for i in kept]
-        return particles.to_prior(
-            'csvgd', unknowns, found.theta[:, kept], sources, said, dict(summary)
-        )
+        return particles.to_prior('csvgd', unknowns, found.theta[:, kept], sources, said, told)
 
     return summary, prior
 

@@ -97,6 +97,9 @@ def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]
     for below, ends, (_, controls) in zip(found.best, found.ends, learned.later, strict=True):
         own = below > -0.5 * chi2.isf(_RARE, ends.shape[1] + found.theta.shape[1])
         own |= below == below.max()
+        if not len(controls):  # nothing was held out
+            results.append(np.empty((int(own.sum()), 0, ends.shape[1])))
+            continue
         ensemble = Ensemble(problem.model, problem.parameters, int(own.sum()), 1, threads)
         ensemble.write(found.theta[own])
         many = np.broadcast_to(controls, (int(own.sum()), 1, *controls.shape))
@@ -128,7 +131,8 @@ def summarize(
         np.median(future, axis=0) - seen
         for future, (seen, _) in zip(forecast(learned, found, threads), learned.later, strict=True)
     ]
-    apart = np.sqrt(np.mean(np.concatenate(away) ** 2, axis=0))
+    squares = np.concatenate(away) ** 2
+    apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(found.left**2, axis=0))
     covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
@@ -144,5 +148,5 @@ def summarize(
         'steps': len(learned.problem.controls),
         'noise': {measured[i]: float(noise[i]) for i in known},
         'residual_in_noise': {measured[i]: float(left[i] / noise[i]) for i in known},
-        'held_out_error': {measured[i]: float(apart[i]) for i in known},
+        'held_out_error': {measured[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
     }

@@ -247,3 +247,44 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     capsys.readouterr()
     assert main(['run', 'cartpole_swingup', '--prior', out, '--duration', '0.2', '--json']) == 0
     assert json.loads(capsys.readouterr().out)['prior'] == out
+
+
+@pytest.mark.parametrize('method', ['states', 'csvgd', 'sysid'])
+def test_a_model_with_what_was_found_is_written(method, here, capsys):
+    (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
+    out = here / 'found.xml'
+    assert identify(here, '--method', method, '--mjcf', str(out)) == 0
+    rows = found(capsys)['parameters']
+    model = mujoco.MjModel.from_xml_path(str(out))
+    # MJCF has six digits
+    assert model.body('link').mass[0] == pytest.approx(rows['mass']['value'], rel=1e-5)
+    assert model.dof_damping[0] == pytest.approx(rows['friction']['value'], rel=1e-5)
+    assert rows['height']['knowledge'] == 'unexcited'
+    assert model.body('link').pos[2] == 1.0  # as in the scene
+    before = out.read_text()
+    assert identify(here, '--method', method, '--mjcf', str(out)) == 2
+    assert 'found.xml: exists; give another name, or --overwrite' in capsys.readouterr().err
+    assert out.read_text() == before
+
+
+def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
+    folder = here / 'report'
+    swing(here, 'second.csv', -0.5)
+    words = ['--report', str(folder), '--iterations', '25']
+    assert identify(here, *words, data=['run.csv', 'second.csv']) == 0
+    assert found(capsys)['report'] == str(folder)
+    for name in ('posterior', 'convergence', 'held_out'):
+        assert (folder / f'{name}.png').stat().st_size > 5_000
+    assert identify(here, *words) == 2
+    assert 'report: exists; give another name, or --overwrite' in capsys.readouterr().err
+    assert identify(here, *words, '--method', 'sysid') == 2
+    assert 'only --method csvgd has pictures' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('method', ['csvgd', 'sysid'])
+def test_nothing_needs_to_be_held_out(method, here, capsys):
+    swing(here, 'run.csv', 1.0, steps=301)  # six windows, and no step more
+    out = str(here / 'prior.yaml')
+    assert identify(here, '--method', method, '--held-out', '0', '--out', out) == 0
+    summary = found(capsys)
+    assert summary['held_out_error'] == {} and summary['windows'] == 6
