@@ -23,7 +23,7 @@ def add_commands(commands: Any) -> None:
         description='Learn the parameters of a task, or of a model, from a recorded run, '
         'and write a prior for `emppi run --prior`. Columns of a recording: time_s, and '
         "such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', 'torque/hinge [N m]', "
-        "'command/motor [N m]' (docs/identification.md).",
+        "'command/motor [N m]' and 'pose/block.x [m]', or a bag (docs/identification.md).",
     )
     parser.add_argument(
         '--method',
@@ -32,7 +32,12 @@ def add_commands(commands: Any) -> None:
         help='states: least squares over states and parameters (states)',
     )
     parser.add_argument(
-        '--data', metavar='FILE', type=Path, nargs='+', required=True, help='.csv or .parquet'
+        '--data',
+        metavar='FILE',
+        type=Path,
+        nargs='+',
+        required=True,
+        help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` makes',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')
@@ -69,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
     settings = Settings(state_weight=options.state_weight)
     recording = dataset.read(options.data)
     plant = _plant(options)
-    motion = recorded.resample(recording, plant.model)
+    motion = recorded.resample(recording, plant.model, plant.bodies)
     most = 2 * settings.iterations
     with output.progress('states', most, 'iterations') as advance:
 
@@ -80,6 +85,8 @@ def run(options: argparse.Namespace) -> None:
         advance(most)
     report.check(plant, motion, result)
     summary = report.summarize(plant, result)
+    if recording.notes:
+        summary['notes'] = '; '.join(recording.notes)
     if options.out is not None:
         prior = report.to_prior(
             plant, result, recording.sources, settings, options.spread, options.seed

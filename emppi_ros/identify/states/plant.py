@@ -1,8 +1,8 @@
 """What is identified: a MuJoCo model, the unknowns in it, and how they are written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 import math
 
 import mujoco
@@ -51,13 +51,14 @@ class Plant:
 
     `write` puts values (P,) into a copy of the model. `friction`, if given, returns what dry
     friction is at velocities (n, nv), as it depends on them (Stribeck): the values and their
-    derivatives (n, nv), in N m or N.
+    derivatives (n, nv), in N m or N. `bodies` are those of tracked objects, by their names.
     """
 
     model: mujoco.MjModel
     unknowns: tuple[Unknown, ...]
     write: Write
     friction: Friction | None = None
+    bodies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that MuJoCo's inverse dynamics invert the steps of this model."""
