@@ -30,7 +30,7 @@ def add_commands(commands: Any) -> None:
         description='Learn the parameters of a task, or of a model, from a recorded run, '
         'and write a prior for `emppi run --prior`. Columns of a recording: time_s, and '
         "such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', 'torque/hinge [N m]', "
-        "'command/motor [N m]' (docs/identification.md).",
+        "'command/motor [N m]' and 'pose/block.x [m]', or a bag (docs/identification.md).",
     )
     parser.add_argument(
         '--method',
@@ -47,7 +47,8 @@ def add_commands(commands: Any) -> None:
         nargs='+',
         action='append',
         required=True,
-        help='.csv or .parquet; several files share one clock; again: another recording',
+        help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` makes; several '
+        'files share one clock; again: another recording',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')
@@ -81,6 +82,9 @@ def run(options: argparse.Namespace) -> None:
     plant = _plant(options)
     summary, prior = METHODS[options.method].identify(options, plant, recordings)
     text = _mjcf(plant, summary) if options.mjcf is not None else ''
+    notes = [note for recording in recordings for note in recording.notes]
+    if notes:
+        summary['notes'] = '; '.join(notes)
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
         METHODS[options.method].finish(options)

@@ -40,7 +40,7 @@ def identify(
         raise ConfigError('--data: given more than once: --method states takes one recording')
     (recording,) = recordings
     settings = Settings(state_weight=options.state_weight)
-    motion = recorded.resample(recording, plant.model)
+    motion = recorded.resample(recording, plant.model, plant.bodies)
     most = 2 * settings.iterations
     with output.progress('states', most, 'iterations') as advance:
 

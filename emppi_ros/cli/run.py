@@ -6,6 +6,7 @@ from typing import Any
 
 from emppi_ros.belief import saving
 from emppi_ros.cli import output, reporting
+from emppi_ros.identify import generator
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.controllers import CONTROLLERS
 from emppi_ros.loop.summary import summarize
@@ -55,6 +56,13 @@ def add_commands(commands: Any) -> None:
         '--duration', metavar='S', type=output.duration, help="simulated seconds (the task's own)"
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
+    parser.add_argument(
+        '--record',
+        metavar='FILE',
+        type=Path,
+        help='write what sensors measured and what was commanded (.csv, .parquet), for `emppi '
+        'identify`, and the truth beside it (.truth.json)',
+    )
     parser.add_argument('--out', metavar='DIR', type=Path, help='write plots and summary here')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=run)
@@ -66,6 +74,8 @@ def run(options: argparse.Namespace) -> None:
         reporting.check_video(options.video)
     if options.save is not None:
         saving.check(options.save)
+    if options.record is not None:
+        generator.check(options.record)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
@@ -79,6 +89,9 @@ def run(options: argparse.Namespace) -> None:
         reporting.write_plots(task, record, summary, options.out)
     if options.video is not None:
         reporting.write_video(task, record, options.video)
+    if options.record is not None:
+        summary['truth_in'] = str(generator.write(options.record, task, trace, options.seed))
+        summary['recorded'] = str(options.record)
     if options.save is not None:
         known = saving.to_file(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}

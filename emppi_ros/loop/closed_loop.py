@@ -91,10 +91,12 @@ class ClosedLoop:
         now, rate_hz = self.robot.time, self.task.planner.rate_hz
         if self._steps % self._every(self.task.simulation.joint_state_rate_hz) == 0:
             reading = self.robot.read_joints()
+            self.trace.readings.append(reading)
             self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
             if not self.task.tracked:
                 self._observe_joints(reading.stamp)
         for pose in self.robot.read_poses():
+            self.trace.poses.append(pose)
             self._observe(pose)
         if self._steps % self._every(rate_hz) == 0:
             self._plan(now + 1.0 / rate_hz)
@@ -113,16 +115,15 @@ class ClosedLoop:
 
     def _judge(self) -> None:
         """Look whether the task is done; if another target is due, let all know of it."""
-        robot = self.robot
-        error = self.task.error(robot.model, robot.data)
-        qpos, qvel = robot.data.qpos.copy(), robot.data.qvel.copy()
-        self.trace.frames.append(Frame(robot.time, qpos, qvel, error))
-        lost = self.task.is_lost(robot.data)
-        if not self._judged.judge(error, lost, robot.time):
+        error = self.task.error(self.robot.model, self.robot.data)
+        qpos, qvel = self.robot.data.qpos.copy(), self.robot.data.qvel.copy()
+        self.trace.frames.append(Frame(self.robot.time, qpos, qvel, error))
+        lost = self.task.is_lost(self.robot.data)
+        if not self._judged.judge(error, lost, self.robot.time):
             return
         self._aim()
         if lost:
-            robot.put_back()
+            self.robot.put_back()
             self.estimator.clear()
             self.filter.restart()
             self._begin(self._bridge.machine)
@@ -138,9 +139,7 @@ class ClosedLoop:
         """Stand still where the robot is, and plan from there."""
         self.planner.forget()
         self.planned: Plan | None = None  # last, followed or not
-        start = shaping.at_rest(
-            self.task.robot, self._commanded(self.robot.read_joints().position)
-        )
+        start = shaping.at_rest(self.task.robot, self._measure())
         self._bridge = Bridge(start, state)
         self._applied.append(self.robot.time - 1e-6, self._bridge.command.value)
         self.robot.command(self._bridge.command.value)
@@ -184,13 +183,14 @@ class ClosedLoop:
 
     def _move(self, now: float, dt: float) -> None:
         """Let the bridge give its next command."""
-        position = self._commanded(self.robot.read_joints().position)
+        position = self._measure()
         self._bridge = watchdog.step(
             self._config, self.task.robot, self._bridge, now, position, dt, delay_s=0.0
         )
         command = self._bridge.command.value
         self.robot.command(command)
         self._applied.append(now, command)
+        self.trace.commands.append((now, command))
 
     def _observe(self, reading: PoseReading) -> None:
         """Take a tracked pose, and learn from it."""
@@ -216,5 +216,5 @@ class ClosedLoop:
             self.trace.beliefs.append((stamp, self.filter.belief))
             self.planner.believe(self.filter.belief)
 
-    def _commanded(self, position: Array) -> Array:
-        return position[self.task.commanded_rows]
+    def _measure(self) -> Array:
+        return self.robot.read_joints().position[self.task.commanded_rows]

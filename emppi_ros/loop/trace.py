@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
+from emppi_ros.sim.robot import JointReading, PoseReading
 
 Array = npt.NDArray[np.float64]
 
@@ -40,6 +41,9 @@ class Trace:
     plan_s: list[float] = dataclasses.field(default_factory=list)
     learn_s: list[float] = dataclasses.field(default_factory=list)
     ess: list[float] = dataclasses.field(default_factory=list)
+    readings: list[JointReading] = dataclasses.field(default_factory=list)  # as the planner had
+    poses: list[PoseReading] = dataclasses.field(default_factory=list)
+    commands: list[tuple[float, Array]] = dataclasses.field(default_factory=list)  # applied from
     stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # entered when
     attempts: list[Attempt] = dataclasses.field(default_factory=list)  # where targets follow
     diverged: int = 0  # rollouts

@@ -32,7 +32,7 @@ class Bag:
     def __init__(self, path: Path, namespace: str | None = None) -> None:
         """Find its files: a file, or a folder as `ros2 bag` makes it."""
         self.path = path
-        self._files = _find(path)
+        self.files = _find(path)
         self.cut = ''
         self.counts: dict[str, int] = {}  # of messages by topic, once they have been read
         self.span_ns = (0, 0)  # recording times of the first and the last
@@ -42,7 +42,7 @@ class Bag:
     def messages(self, topics: Collection[str]) -> Iterator[Heard]:
         """Yield the messages on topics, in the order in which they were recorded."""
         self.cut, self.counts, first, last = '', {}, None, 0
-        for file in self._files:
+        for file in self.files:
             channels: dict[int, Channel] = {}
             schemas: dict[int, Schema] = {}
             factory = DecoderFactory()

@@ -1,7 +1,7 @@
 """What is to be identified, from a task or from a model file of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mujoco
@@ -60,7 +60,9 @@ def of_task(task: Task) -> Plant:
         Unknown(p.name, p.unit, float(mean), p.lower, p.upper, float(width) / 4.0)
         for p, mean, width in zip(task.parameters, task.prior.mean(), high - low, strict=True)
     )
-    return _plant(task.model, task.parameters, unknowns, task.scene_file)
+    bodies = {name: settings.body for name, settings in task.tracked.items()}
+    plant = _plant(task.model, task.parameters, unknowns, task.scene_file)
+    return replace(plant, bodies=bodies)
 
 
 def load_model(path: Path) -> Plant:

@@ -1,8 +1,8 @@
 """What is identified: a MuJoCo model, the unknowns in it, and how they are written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 import math
 
 import mujoco
@@ -54,7 +54,8 @@ class Plant:
     `write` puts values (P,) into a copy of the model. `friction`, if given, returns what dry
     friction is at velocities (n, nv), as it depends on them (Stribeck): the values and their
     derivatives (n, nv), in N m or N. `parameters` says where unknowns are in the registry, and
-    `scene` from which file the model is, where that is so.
+    `scene` from which file the model is, where that is so. `bodies` are those of tracked
+    objects, by their names.
     """
 
     model: mujoco.MjModel
@@ -63,6 +64,7 @@ class Plant:
     friction: Friction | None = None
     parameters: tuple[Parameter, ...] = ()
     scene: SceneFile | None = None
+    bodies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that MuJoCo's inverse dynamics invert the steps of this model."""

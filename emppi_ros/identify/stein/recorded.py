@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
-from emppi_ros.identify.dataset import Recording, Signal, smooth
+from emppi_ros.identify.dataset import Recording, smooth
+from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import recorded
 from emppi_ros.identify.states.estimate import CUTOFF_HZ
 from emppi_ros.identify.states.plant import Plant
@@ -101,9 +102,9 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
     """Return states (N, nq + nv) and controls (N, nu) at the model's time steps."""
     motion = recorded.resample(recording, model)
     if motion.applied.any():
-        name = recording.named('torque')[0]
+        where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
         raise IdentificationError(
-            f'{recording.signals["torque", name].where}: forces from elsewhere are no input of '
+            f'{where}: forces from elsewhere are no input of '
             'this method: leave the column out, or use --method states'
         )
     h, time = model.opt.timestep, recorded.clock(recording, model)

@@ -1,0 +1,82 @@
+"""Synthetic recordings: what the sensors of a simulated run said, as a table, beside its truth."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import tables
+from emppi_ros.identify.signals import UNITS, Signal
+from emppi_ros.identify.states import matching
+from emppi_ros.loop.trace import Trace
+from emppi_ros.model import scene
+from emppi_ros.tasks.task import Task
+
+
+def check(path: Path) -> None:
+    """Raise before a run is made if it could not be written."""
+    if path.suffix not in tables.SUFFIXES:
+        raise IdentificationError(
+            f'--record: found {path}, expected a name that ends in {" or ".join(tables.SUFFIXES)}'
+        )
+    if path.suffix == '.parquet' and importlib.util.find_spec('pyarrow') is None:
+        raise IdentificationError(
+            "--record: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
+        )
+    if not path.parent.is_dir():
+        raise IdentificationError(f'--record: no such folder: {path.parent}')
+
+
+def signals(task: Task, trace: Trace) -> list[Signal]:
+    """
+    Return positions and velocities, commands, and tracked poses, as they were measured.
+
+    It ends where an object was lost and put back, which no motion explains.
+    """
+    end = min((one.ended for one in trace.attempts if one.lost), default=np.inf)
+    readings = [one for one in trace.readings if one.stamp < end]
+    commands = [(stamp, values) for stamp, values in trace.commands if stamp < end]
+    found = []
+    time = np.array([one.stamp for one in readings])
+    for i, name in enumerate(task.robot.joints):
+        units = matching.units(task.model, scene.find_scalar(task.model, name))
+        for kind in ('position', 'velocity'):
+            values = np.array([getattr(one, kind)[i] for one in readings])
+            found.append(Signal(kind, name, units[kind], time, values, 'run'))
+    time = np.array([stamp for stamp, _ in commands])
+    kind = {'effort': 'force'}.get(task.robot.command, task.robot.command)
+    for i, name in enumerate(task.robot.commanded):
+        unit = matching.units(task.model, scene.find_scalar(task.model, name))[kind]
+        values = np.array([row[i] for _, row in commands])
+        found.append(Signal('command', name, unit, time, values, 'run'))
+    for name in task.tracked:
+        poses = [one for one in trace.poses if one.name == name and one.stamp < end]
+        if poses:
+            time = np.array([one.stamp for one in poses])
+            values = np.array([np.concatenate(one.pose) for one in poses])
+            found.append(Signal('pose', name, UNITS['pose'][0], time, values, 'run'))
+    return found
+
+
+def write(path: Path, task: Task, trace: Trace, seed: int) -> Path:
+    """Write the recording, and its truth as JSON beside it, whose path is returned."""
+    tables.write(path, signals(task, trace))
+    settings = task.simulation
+    truth = {
+        'task': task.name,
+        'seed': seed,
+        'truth': {p.name: float(v) for p, v in zip(task.parameters, trace.truth, strict=True)},
+        'units': {p.name: p.unit for p in task.parameters},
+        'timestep_s': settings.timestep_s,
+        'noise_sd': {
+            'joint_position': settings.joint_position_noise_sd,
+            'joint_velocity': settings.joint_velocity_noise_sd,
+            'pose_position_m': settings.position_noise_sd_m,
+            'pose_rotation_rad': settings.rotation_noise_sd_rad,
+        },
+    }
+    beside = path.with_suffix('.truth.json')
+    beside.write_text(json.dumps(truth, indent=2) + '\n', encoding='utf-8')
+    return beside

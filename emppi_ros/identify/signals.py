@@ -1,0 +1,93 @@
+"""What was recorded of one joint, actuator or tracked body, checked, on its own clock."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+
+Array = npt.NDArray[np.float64]
+SI = 'SI'  # unit of what ROS messages hold: that of the joint (REP 103)
+UNITS = {
+    'position': ('rad', 'm'),
+    'velocity': ('rad/s', 'm/s'),
+    'torque': ('N m', 'N'),
+    'effort': ('N m', 'N'),
+    'command': (),  # the actuator's own
+    'pose': ('m, 1',),  # of x, y, z, and of the quaternion's components
+}
+FEWEST = 100  # samples: less says little about any parameter
+_SLOWEST, _FASTEST = 5.0, 50_000.0  # Hz
+_GAP = 5.0  # of the usual period
+_LENGTH = 0.01  # by which a quaternion's length may differ from 1: of printed digits
+
+
+class Signal(NamedTuple):
+    """What was recorded of one thing; a pose is x, y, z and a quaternion, w first."""
+
+    kind: str
+    of: str  # the joint, the actuator or the tracked body
+    unit: str
+    time: Array  # (n,) s
+    values: Array  # (n,), of poses (n, 7)
+    where: str  # file and column or topic, for errors
+
+    @property
+    def period(self) -> float:
+        """The usual time between samples, in s."""
+        return float(np.median(np.diff(self.time)))
+
+
+def check(signal: Signal) -> Signal:
+    """Return a signal whose clock is good, quaternions of length 1 and without jumps of sign."""
+    _check_clock(signal)
+    return _unit(signal) if signal.kind == 'pose' else signal
+
+
+def _check_clock(signal: Signal) -> None:
+    """Raise unless samples are enough, in order, at a likely rate, and without gaps."""
+    if len(signal.time) < FEWEST:
+        raise IdentificationError(
+            f'{signal.where}: too short: {len(signal.time)} samples; record {FEWEST} or more'
+        )
+    steps = np.diff(signal.time)
+    if np.isnan(signal.time).any() or np.any(steps <= 0.0):
+        row = int(np.argmax(~(steps > 0.0)))
+        raise IdentificationError(
+            f'{signal.where}: time_s: sample {row + 1} is not after the one before, at '
+            f'{signal.time[row]:.6g} s: sort the rows, and leave out repeated ones '
+            '(of a bag: was the clock set back, or do two nodes publish it?)'
+        )
+    rate = 1.0 / signal.period
+    if not _SLOWEST <= rate <= _FASTEST:
+        raise IdentificationError(
+            f'{signal.where}: {rate:.3g} samples a second; expected {_SLOWEST:g} to {_FASTEST:g}: '
+            'is time_s in seconds?'
+        )
+    widest = int(np.argmax(steps))
+    if steps[widest] > _GAP * signal.period:
+        lost = ': the tracker lost it' if signal.kind == 'pose' else ''
+        raise IdentificationError(
+            f'{signal.where}: gap of {steps[widest]:.3g} s after {signal.time[widest]:.6g} s, '
+            f'where samples come every {signal.period:.3g} s{lost}: give one part, or record again'
+        )
+
+
+def _unit(pose: Signal) -> Signal:
+    """Return a pose with quaternions of length 1, each the nearer one of two to that before."""
+    quaternions = pose.values[:, 3:]
+    length = np.linalg.norm(quaternions, axis=1)
+    worst = int(np.argmax(np.abs(length - 1.0)))
+    if abs(length[worst] - 1.0) > _LENGTH:
+        raise IdentificationError(
+            f'{pose.where}: quaternion of length {length[worst]:.4g} at {pose.time[worst]:.6g} s, '
+            'expected 1: are its components in their places?'
+        )
+    quaternions = quaternions / length[:, None]
+    turns = np.sign(np.sum(quaternions[1:] * quaternions[:-1], axis=1))
+    turns[turns == 0.0] = 1.0
+    signs = np.concatenate([[1.0], np.cumprod(turns)])
+    return pose._replace(
+        values=np.column_stack([pose.values[:, :3], quaternions * signs[:, None]])
+    )

@@ -1,0 +1,172 @@
+"""Whether a recording is one of a model: names, units, rates, and velocities like positions."""
+
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError, unknown
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.signals import SI, Signal
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+_FREE = mujoco.mjtJoint.mjJNT_FREE.value
+_SCALAR = {
+    mujoco.mjtJoint.mjJNT_HINGE.value: {'position': 'rad', 'velocity': 'rad/s', 'force': 'N m'},
+    mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
+}
+_STILL = 1e-4  # rad or m: less is what sensors do at rest
+_LAG = 3  # samples
+_LIKE = 1.25  # factor by which measured velocities and those of positions may differ
+_CONFUSIONS = {
+    180.0 / np.pi: 'degrees',
+    np.pi / 180.0: 'radians for degrees',
+    1000.0: 'millimetres',
+}
+
+
+def units(model: mujoco.MjModel, joint: int) -> Mapping[str, str]:
+    """Return the units of a hinge's or slide's position, velocity and force."""
+    return _SCALAR[int(model.jnt_type[joint])]
+
+
+def driving(model: mujoco.MjModel, joint: int) -> list[int]:
+    """Return the actuators that drive a joint."""
+    by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
+    return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
+
+
+def find_actuator(model: mujoco.MjModel, command: Signal) -> int:
+    """Return the actuator that a command names, or else the one that drives the joint it names."""
+    actuators = scene.names(model, 'actuator')
+    if command.of in actuators:
+        return actuators.index(command.of)
+    joints = scene.names(model, 'joint')
+    if command.of in joints and len(found := driving(model, joints.index(command.of))) == 1:
+        return found[0]
+    raise IdentificationError(f'{command.where}: {unknown("actuator", command.of, actuators)}')
+
+
+def find_free(model: mujoco.MjModel, pose: Signal, bodies: Mapping[str, str]) -> int:
+    """Return the free joint of a tracked body."""
+    name = bodies.get(pose.of, pose.of)
+    named = scene.names(model, 'body')
+    if name not in named:
+        raise IdentificationError(f'{pose.where}: {unknown("body", name, named[1:])}')
+    joint = int(model.body_jntadr[named.index(name)])
+    if joint < 0 or model.jnt_type[joint] != _FREE:
+        raise IdentificationError(
+            f'{pose.where}: body {name!r} has no free joint: leave its pose out, and record the '
+            'positions of the joints that it hangs on'
+        )
+    return joint
+
+
+def check_names(recording: Recording, model: mujoco.MjModel, bodies: Mapping[str, str]) -> None:
+    """Raise unless every joint is observed, every actuator's command is known, and no other."""
+    observed, driven = set[int](), set[int]()
+    for (kind, of), signal in recording.signals.items():
+        if kind == 'command':
+            driven.add(find_actuator(model, signal))
+        elif kind == 'pose':
+            observed.add(find_free(model, signal, bodies))
+        else:
+            _check_unit(signal, model)
+            if kind == 'position':
+                observed.add(scene.find(model, 'joint', of))
+    _check_all(recording, model, observed)
+    for actuator, name in enumerate(scene.names(model, 'actuator')):
+        if actuator not in driven:
+            raise IdentificationError(
+                f'the model has an actuator {name!r}, whose command was not recorded: record it '
+                '(zeros, if it was off; in a bag it is on the topic emppi/applied)'
+            )
+
+
+def _check_unit(signal: Signal, model: mujoco.MjModel) -> None:
+    joints = scene.names(model, 'joint')
+    if signal.of not in joints:
+        raise IdentificationError(
+            f'{signal.where}: {unknown("joint", signal.of, filter(None, joints))}'
+        )
+    joint = joints.index(signal.of)
+    if not scene.is_scalar(model, joint):
+        raise IdentificationError(
+            f'{signal.where}: joint {signal.of!r} is neither hinge nor slide'
+        )
+    kind = 'force' if signal.kind in ('torque', 'effort') else signal.kind
+    if signal.unit not in (SI, expected := units(model, joint)[kind]):
+        raise IdentificationError(
+            f'{signal.where}: unit: found {signal.unit!r}, expected {expected!r} for this '
+            "joint of the model: does the model match the robot's?"
+        )
+
+
+def _check_all(recording: Recording, model: mujoco.MjModel, observed: set[int]) -> None:
+    """Raise unless every joint of the model is observed."""
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if joint in observed:
+            continue
+        if model.jnt_type[joint] == _FREE:
+            body = scene.names(model, 'body')[model.jnt_bodyid[joint]]
+            raise IdentificationError(
+                f'the model has a free body {body!r}, whose pose was not recorded (columns '
+                f'pose/{body}.x and so on; in a bag the topic tracking/{body}); recorded poses: '
+                + (', '.join(recording.named('pose')) or 'none')
+            )
+        raise IdentificationError(
+            f'the model has a joint {name!r}, whose position was not recorded; recorded: '
+            + (', '.join(recording.named('position')) or 'none')
+        )
+
+
+def check_rate(signal: Signal, step: float) -> None:
+    """Raise if the model steps more often than was sampled."""
+    if signal.period > 1.5 * step:
+        raise IdentificationError(
+            f'{signal.where}: a sample every {signal.period:.3g} s, and the model steps every '
+            f'{step:.3g} s: record more often, or take longer steps'
+        )
+
+
+def check_motion(recording: Recording, position: Signal) -> None:
+    """Raise if a joint does not move, or moves otherwise than its measured velocity says."""
+    places = position.values.reshape(len(position.time), -1)
+    if np.all(np.ptp(places, axis=0) < _STILL):
+        raise IdentificationError(
+            f'{position.where}: unexciting: it never moves: record a run in which every joint does'
+        )
+    velocity = recording.signals.get(('velocity', position.of))
+    if velocity is None or position.kind == 'pose':
+        return
+    moving = np.gradient(position.values, position.time)
+    measured = np.interp(position.time, velocity.time, velocity.values)
+    size, other = np.std(moving), np.std(measured)
+    ratio = other / size
+    for factor, word in _CONFUSIONS.items():
+        if 1.0 / _LIKE < ratio / factor < _LIKE:
+            raise IdentificationError(
+                f'{velocity.where}: {ratio:.3g} times the velocity that positions show: units are '
+                f'confused ({word}?)'
+            )
+    if not 1.0 / _LIKE < ratio < _LIKE:
+        raise IdentificationError(
+            f'{velocity.where}: {ratio:.3g} times the velocity that positions show: check the '
+            'units, or leave the column out'
+        )
+    lag = _lag(moving - moving.mean(), measured - measured.mean())
+    if abs(lag) > _LAG:
+        raise IdentificationError(
+            f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
+            'positions: record both on one clock'
+        )
+
+
+def _lag(first: Array, second: Array) -> int:
+    """Return by how many samples the second signal follows the first."""
+    size = 2 * len(first)
+    product = np.fft.rfft(second, size) * np.conj(np.fft.rfft(first, size))
+    best = int(np.argmax(np.fft.irfft(product, size)))
+    return best if best < len(first) else best - size

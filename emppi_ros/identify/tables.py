@@ -1,0 +1,186 @@
+"""
+Tables of columns with a header, as CSV or Parquet: to signals, and back.
+
+An empty cell (a null) is no sample, so that every column has the clock of the rows it fills.
+"""
+
+from collections.abc import Mapping, Sequence
+import csv
+import importlib
+from pathlib import Path
+import re
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.signals import UNITS, Signal
+
+Array = npt.NDArray[np.float64]
+SUFFIXES = ('.csv', '.parquet')
+_CLOCK = 'time_s'
+_PARTS = {'x': 'm', 'y': 'm', 'z': 'm', 'qw': '1', 'qx': '1', 'qy': '1', 'qz': '1'}  # of poses
+_COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
+
+
+def read(path: Path) -> list[Signal]:
+    """Return the signals of a file; IdentificationError names file, column and line."""
+    columns = _parquet(path) if path.suffix == '.parquet' else _csv(path)
+    if _CLOCK not in columns:
+        raise IdentificationError(
+            f'{path}: no column {_CLOCK!r}; found {", ".join(map(repr, columns))}'
+        )
+    time = columns.pop(_CLOCK)
+    if not columns:
+        raise IdentificationError(f'{path}: no column but {_CLOCK}')
+    found, poses = [], dict[str, dict[str, Array]]()
+    for name, values in columns.items():
+        kind, of, unit = _meaning(path, name)
+        if kind == 'pose':
+            body, part = of.rsplit('.', 1)
+            poses.setdefault(body, {})[part] = values
+            continue
+        here = ~np.isnan(values)
+        found.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
+    return found + [_pose(path, body, time, parts) for body, parts in poses.items()]
+
+
+def write(path: Path, signals: Sequence[Signal]) -> None:
+    """Write signals as a table, from which `read` returns the same; errors name the file."""
+    times = np.unique(np.concatenate([signal.time for signal in signals]))
+    columns = {_CLOCK: times}
+    for signal in signals:
+        names = [f'{signal.kind}/{signal.of} [{signal.unit}]']
+        if signal.kind == 'pose':
+            names = [f'pose/{signal.of}.{part} [{unit}]' for part, unit in _PARTS.items()]
+        rows = np.searchsorted(times, signal.time)
+        for name, values in zip(names, signal.values.reshape(len(rows), -1).T, strict=True):
+            columns[name] = np.full(len(times), np.nan)
+            columns[name][rows] = values
+    try:
+        if path.suffix == '.parquet':
+            arrow, parquet = (_arrow(path, name) for name in ('pyarrow', 'pyarrow.parquet'))
+            table = {name: arrow.array(c, from_pandas=True) for name, c in columns.items()}
+            parquet.write_table(arrow.table(table), path)
+            return
+        with path.open('w', newline='', encoding='utf-8') as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+                writer.writerow(['' if np.isnan(value) else repr(value) for value in row])
+    except OSError as error:
+        raise IdentificationError(f'{path}: cannot be written: {error}') from None
+
+
+def _meaning(path: Path, name: str) -> tuple[str, str, str]:
+    """Return kind, of what, and unit of a column."""
+    match = _COLUMN.fullmatch(name)
+    if match is None or match['kind'] not in UNITS:
+        raise IdentificationError(
+            f"{path}: column {name!r}: expected a name such as 'position/hinge [rad]'; kinds: "
+            + ', '.join(UNITS)
+        )
+    kind, of, unit = match['kind'], match['of'], match['unit']
+    allowed = UNITS[kind]
+    if kind == 'pose':
+        part = of.rpartition('.')[2]
+        if part not in _PARTS or part == of:
+            raise IdentificationError(
+                f"{path}: column {name!r}: expected a name such as 'pose/block.x [m]'; parts of a "
+                'pose: ' + ', '.join(_PARTS)
+            )
+        allowed = (_PARTS[part],)
+    if allowed and unit not in allowed:
+        raise IdentificationError(
+            f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
+            'nothing is converted'
+        )
+    return kind, of, unit
+
+
+def _pose(path: Path, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
+    where = f'{path}: pose/{body}'
+    if missing := [part for part in _PARTS if part not in parts]:
+        raise IdentificationError(
+            f'{where}: no column for {", ".join(missing)}: a pose has {", ".join(_PARTS)}'
+        )
+    values = np.column_stack([parts[part] for part in _PARTS])
+    here = ~np.isnan(values)
+    partial = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
+    if len(partial):
+        raise IdentificationError(
+            f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
+            'a pose is all seven'
+        )
+    there = here.all(axis=1)
+    return Signal('pose', body, UNITS['pose'][0], time[there], values[there], where)
+
+
+def _csv(path: Path) -> dict[str, Array]:
+    """Return the columns of a CSV file; what is empty is NaN, and nothing else is."""
+    try:
+        with path.open(newline='', encoding='utf-8-sig') as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise IdentificationError(f'{path}: cannot be read: {error}') from None
+    if len(rows) < 2:
+        raise IdentificationError(f'{path}: expected a header and rows of numbers')
+    names = [name.strip() for name in rows[0]]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise IdentificationError(f'{path}: column {twice!r} is there twice')
+    table = np.empty((len(rows) - 1, len(names)))
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(names):
+            raise IdentificationError(
+                f'{path}: line {line}: found {len(row)} cells, expected {len(names)}'
+            )
+        for column, cell in enumerate(row):
+            table[line - 2, column] = _number(path, line, names[column], cell.strip())
+    return dict(zip(names, table.T, strict=True))
+
+
+def _number(path: Path, line: int, name: str, cell: str) -> float:
+    if not cell:
+        return np.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise IdentificationError(
+            f'{path}: line {line}: {name}: found {cell!r}, expected a number (an empty cell where '
+            'there is no sample)'
+        )
+    return value
+
+
+def _parquet(path: Path) -> dict[str, Array]:
+    """Return the columns of a Parquet file; what is null is NaN, and nothing else is."""
+    parquet = _arrow(path, 'pyarrow.parquet')
+    try:
+        table = parquet.read_table(path)
+        columns = {
+            name: table.column(name).to_numpy().astype(np.float64) for name in table.column_names
+        }
+    except (OSError, ValueError, TypeError) as error:
+        raise IdentificationError(f'{path}: cannot be read: {error}') from None
+    for name, values in columns.items():
+        nulls = table.column(name).is_null().to_numpy()
+        broken = np.flatnonzero(~np.isfinite(values) & ~nulls)
+        if len(broken):
+            raise IdentificationError(
+                f'{path}: row {broken[0]}: {name}: found {values[broken[0]]}, expected a number '
+                '(null where there is no sample)'
+            )
+    return columns
+
+
+def _arrow(path: Path, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        raise IdentificationError(
+            f"{path}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give CSV"
+        ) from None

@@ -1,0 +1,134 @@
+"""Bags say the same as tables, and what is wrong with them is named."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.errors import EmppiError
+from emppi_ros.identify import dataset, tables
+
+
+def read(path):
+    return dataset.read([path])
+
+
+def test_a_bag_says_the_same_as_its_table(messages, tmp_path):
+    bag = read(messages.write(tmp_path / 'run.mcap'))
+    kinds = {key: len(signal.time) for key, signal in bag.signals.items()}
+    assert kinds == {
+        ('position', 'slider'): 200, ('position', 'hinge'): 200,
+        ('velocity', 'slider'): 200, ('velocity', 'hinge'): 200,
+        ('command', 'slider'): 400, ('pose', 'block'): 101,
+    }  # fmt: skip
+    assert bag.sources[0].name == 'run.mcap' and bag.notes == ()
+    hinge = bag.signals['position', 'hinge']
+    # stamps are whole nanoseconds, from the first of all
+    np.testing.assert_allclose(hinge.time, 0.01 * np.arange(200), atol=1e-9)
+    np.testing.assert_array_equal(hinge.values, np.cos(2.0 * np.arange(0.0, 2.0, 0.01)))
+    for name in ('run.csv', 'run.parquet'):
+        if name.endswith('parquet'):
+            pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
+        tables.write(tmp_path / name, list(bag.signals.values()))
+        with pytest.raises(EmppiError, match=r"unit: found 'SI', expected rad or m: nothing is"):
+            read(tmp_path / name)
+        units = {'position': 'm', 'velocity': 'm/s', 'command': 'N', 'pose': 'm, 1'}
+        told = [one._replace(unit=units[one.kind]) for one in bag.signals.values()]
+        tables.write(tmp_path / name, told)
+        table = read(tmp_path / name)
+        assert table.signals.keys() == bag.signals.keys()
+        for key, signal in table.signals.items():
+            np.testing.assert_array_equal(signal.time, bag.signals[key].time)
+            np.testing.assert_array_equal(signal.values, bag.signals[key].values)
+
+
+def test_namespaces_folders_and_efforts_are_read(messages, tmp_path):
+    for t in np.arange(0.0, 2.0, 0.01):
+        nan = [float('nan')]
+        messages.state('arm/joint_states', t, ['elbow'], position=[t], velocity=nan, effort=[2.0])
+    (tmp_path / 'bag').mkdir()
+    messages.write(tmp_path / 'bag' / 'bag_0.mcap', prefix='/left/')
+    found = read(tmp_path / 'bag')
+    assert found.sources[0].name == 'bag_0.mcap'
+    assert ('position', 'hinge') in found.signals and ('pose', 'block') in found.signals
+    assert set(found.signals['effort', 'elbow'].values) == {2.0}
+    assert ('velocity', 'elbow') not in found.signals  # NaN throughout: not measured
+
+
+def test_a_bag_that_is_cut_is_read_up_to_there(messages, tmp_path):
+    path = messages.write(tmp_path / 'run.mcap')
+    half = path.read_bytes()[: path.stat().st_size // 2]
+    path.write_bytes(half)
+    with pytest.raises(EmppiError, match=r'block: too short: .* samples.*; .* is cut off or dama'):
+        read(path)
+    messages.rows = [row for row in messages.rows if row[0] != 'tracking/block']
+    whole = read(messages.write(path)).signals
+    path.write_bytes(path.read_bytes()[: int(0.6 * path.stat().st_size)])
+    found = read(path)
+    assert 'is cut off or damaged' in found.notes[0] and 'read up to there' in found.notes[0]
+    hinge = found.signals['position', 'hinge']
+    count = len(hinge.time)
+    assert 100 <= count < 200
+    np.testing.assert_array_equal(hinge.values, whole['position', 'hinge'].values[:count])
+
+
+def nothing(messages):
+    messages.rows = [row for row in messages.rows if row[0] == 'emppi/applied']
+
+
+def lost(messages):
+    messages.rows = [
+        row for row in messages.rows if row[0] != 'tracking/block' or not 1.0 < row[2] < 1.5
+    ] + [(*row[:2], row[2] + 2.02, row[3]) for row in messages.rows if row[0] == 'tracking/block']
+
+
+def broken(messages):
+    messages.state('joint_states', 1.005, ['hinge'], position=[float('nan')])
+
+
+def uneven(messages):
+    messages.state('joint_states', 1.005, ['hinge'], position=[1.0, 2.0])
+
+
+def commanded_twice(messages):
+    messages.state('emppi/applied', 1.001, ['slider'], effort=[1.0], velocity=[1.0])
+
+
+def other_type(messages):
+    messages.state('tracking/cup', 1.0, ['hinge'], position=[1.0])
+
+
+def stretched(messages):
+    for topic, _, t, message in messages.rows:
+        if topic == 'tracking/block' and t == 1.0:
+            message['pose']['orientation']['w'] += 1.0
+
+
+def two_arms(messages):
+    for t in np.arange(0.0, 2.0, 0.01):
+        messages.state('right/joint_states', t, ['hinge'], position=[t])
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (nothing, r'run.mcap: no positions on a topic joint_states .*it holds: emppi/applied'),
+        (lost, r'tracking/block: gap of 0.5 s after 1 s.*: the tracker lost it: give one part'),
+        (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found nan'),
+        (uneven, r'joint_states: 2 values of position for 1 names'),
+        (commanded_twice, r'emppi/applied: filled are velocity, effort of .* expected one'),
+        (other_type, r'tracking/cup: another type of message, expected geometry_msgs/PoseSt'),
+        (stretched, r'tracking/block: quaternion of length .* at 1 s, expected 1'),
+        (two_arms, r'right/joint_states: position of hinge: is in .*joint_states.* already'),
+    ],
+)
+def test_wrong_bags_are_named(messages, tmp_path, change, words):
+    change(messages)
+    with pytest.raises(EmppiError, match=words):
+        read(messages.write(tmp_path / 'run.mcap'))
+
+
+def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
+    path = messages.write(tmp_path / 'run.mcap')
+    with pytest.raises(EmppiError, match=r'run.mcap is a bag, and .*run.csv is none: they do not'):
+        dataset.read([path, tmp_path / 'run.csv'])
+    with pytest.raises(EmppiError, match=r'nowhere.mcap: there is no such file'):
+        read(tmp_path / 'nowhere.mcap')
