@@ -1,10 +1,15 @@
 """Bags say the same as tables, and what is wrong with them is named."""
 
+import json
+
 import numpy as np
 import pytest
 
+from emppi_ros.cli import main
 from emppi_ros.errors import EmppiError
 from emppi_ros.identify import dataset, tables
+from emppi_ros.identify.states import binding, simulation
+from emppi_ros.tasks.task import load_task
 
 
 def read(path):
@@ -124,6 +129,32 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
     change(messages)
     with pytest.raises(EmppiError, match=words):
         read(messages.write(tmp_path / 'run.mcap'))
+
+
+def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys):
+    plant = binding.of_task(load_task('cartpole_swingup'))
+    qpos, ctrl = simulation.simulate(
+        plant,
+        np.array([0.31, 0.022]),
+        [0.0, np.pi],
+        300,
+        lambda data: [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0]],
+    )
+    messages.rows.clear()
+    for k, (q, u) in enumerate(zip(qpos.tolist(), ctrl.tolist(), strict=True)):
+        messages.state('joint_states', 0.01 * k, ['slider', 'hinge'], position=q)
+        messages.state('emppi/applied', 0.01 * k, ['slider'], effort=u)
+    bag, table = messages.write(tmp_path / 'run.mcap'), tmp_path / 'run.csv'
+    units = {('position', 'slider'): 'm', ('position', 'hinge'): 'rad', ('command', 'slider'): 'N'}
+    told = [s._replace(unit=units[key]) for key, s in read(bag).signals.items()]
+    tables.write(table, told)
+    found = []
+    for path in (bag, table):
+        words = ['identify', '--data', str(path), '--task', 'cartpole_swingup', '--json']
+        assert main(words) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert found[0]['parameters']['pole_mass']['value'] == pytest.approx(0.31, rel=1e-4)
 
 
 def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
