@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -56,9 +57,11 @@ def estimate(
 
 def begin(plant: Plant, motion: Motion) -> Array:
     """Return where the states start (N, nq): observations without noise that would be jerks."""
-    if plant.model.nq != plant.model.nv:  # components of quaternions are not for a filter
-        return motion.qpos
-    return smooth(motion.qpos, 1.0 / plant.model.opt.timestep, CUTOFF_HZ)
+    model = plant.model
+    qpos = smooth(motion.qpos, 1.0 / model.opt.timestep, CUTOFF_HZ)
+    for row in qpos if model.nq != model.nv else ():
+        mujoco.mj_normalizeQuat(model, row)
+    return qpos
 
 
 def word(share: float) -> str:

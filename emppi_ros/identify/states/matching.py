@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.dataset import Recording, smooth
 from emppi_ros.identify.signals import SI, Signal
 from emppi_ros.model import scene
 
@@ -18,7 +18,8 @@ _SCALAR = {
     mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
 }
 _STILL = 1e-4  # rad or m: less is what sensors do at rest
-_LAG = 3  # samples
+_LAG, _LAG_S = 3, 0.01  # samples, and s: both, for below 10 Hz less is not told from noise
+_SLOW_HZ = 10.0  # up to which positions and velocities are compared
 _LIKE = 1.25  # factor by which measured velocities and those of positions may differ
 _CONFUSIONS = {
     180.0 / np.pi: 'degrees',
@@ -141,8 +142,10 @@ def check_motion(recording: Recording, position: Signal) -> None:
     velocity = recording.signals.get(('velocity', position.of))
     if velocity is None or position.kind == 'pose':
         return
-    moving = np.gradient(position.values, position.time)
+    rate = 1.0 / position.period  # encoders' noise makes differences of positions useless above
+    moving = np.gradient(smooth(position.values, rate, _SLOW_HZ), position.time)
     measured = np.interp(position.time, velocity.time, velocity.values)
+    measured = smooth(measured, rate, _SLOW_HZ)
     size, other = np.std(moving), np.std(measured)
     ratio = other / size
     for factor, word in _CONFUSIONS.items():
@@ -157,7 +160,7 @@ def check_motion(recording: Recording, position: Signal) -> None:
             'units, or leave the column out'
         )
     lag = _lag(moving - moving.mean(), measured - measured.mean())
-    if abs(lag) > _LAG:
+    if abs(lag) > max(_LAG, _LAG_S / position.period):
         raise IdentificationError(
             f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
             'positions: record both on one clock'

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from emppi_ros.belief.file import PriorFile, Source
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
+from emppi_ros.identify.states import residuals
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
@@ -21,14 +22,19 @@ _ASTRAY = 0.05  # of how far a joint moves
 
 
 def check(plant: Plant, motion: Motion, result: Estimate) -> None:
-    """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
+    """
+    Raise IdentificationError if the model does not move as was recorded, or nothing shows.
+
+    What no parameter has an effect on, such as a thing in somebody's hand, may move as it likes.
+    """
     particles.excited(result.knowledge)
+    slopes = residuals.by_unknowns(plant, motion, result.theta, result.found.qpos)
     joints = scene.names(plant.model, 'joint')
     needed = _accelerating(plant, result)
     apart = result.uncertainty.observation_sd
     lacking = result.uncertainty.impulse_sd / plant.model.opt.timestep
     span = np.ptp(motion.qpos, axis=0) if plant.model.nq == plant.model.nv else None
-    for dof in range(plant.model.nv):
+    for dof in np.flatnonzero(np.any(slopes != 0.0, axis=(0, 2))):
         name = joints[plant.model.dof_jntid[dof]]
         if lacking[dof] > _UNEXPLAINED * needed[dof]:
             raise IdentificationError(

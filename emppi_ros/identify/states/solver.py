@@ -104,17 +104,19 @@ def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate)
     box = [(bound - current.theta) / plant.scales for bound in plant.bounds]
     count = np.count_nonzero(motion.weights)  # states are as many as impulses, but for two
     level = max(current.residuals.cost / count, _EXACT)
-    damping = current.damping
+    damping, hoped = current.damping, 0.0
     while damping < _MOST_DAMPING:
         states, pull, expected = step(normal, damping * level, *box)
+        hoped = max(hoped, expected)  # of the first: a small gain after it failed is no end
         theta = np.clip(current.theta + pull * plant.scales, *plant.bounds)
         qpos = displace(plant.model, current.qpos, states.reshape(motion.weights.shape))
         found = evaluate(plant, motion, settings.state_weight, theta, qpos)
         gain = current.residuals.cost - found.cost
         if np.isfinite(found.cost) and gain >= 0.0:
             change = float(np.max(np.abs(pull), initial=0.0))
-            small = gain <= settings.cost_tolerance * current.residuals.cost
-            converged = small or (len(pull) > 0 and change <= settings.step_tolerance)
+            small = max(gain, hoped) <= settings.cost_tolerance * current.residuals.cost
+            still = len(pull) > 0 and change <= settings.step_tolerance
+            converged = small or (still and damping == current.damping)
             done = current.iterations + 1
             return Iterate(
                 theta, qpos, found, done, change, max(damping / 10.0, _LEAST_DAMPING), converged
