@@ -3,8 +3,21 @@
 import argparse
 from typing import Any
 
-from emppi_ros.cli import identify_rigid, identify_states, identify_stein, output
+from emppi_ros.cli import (
+    identify_prior,
+    identify_rigid,
+    identify_states,
+    identify_stein,
+    output,
+)
 from emppi_ros.identify import benchmark
+
+_OTHERS = {
+    'prior': identify_prior,
+    'rigid-body': identify_rigid,
+    'states': identify_states,
+    'stein': identify_stein,
+}
 
 
 def add_command(kinds: Any) -> None:
@@ -18,10 +31,11 @@ def add_command(kinds: Any) -> None:
     )
     parser.add_argument(
         '--method',
-        choices=('regression', 'rigid-body', 'states', 'stein'),
+        choices=('regression', *_OTHERS),
         default='regression',
         help='what to measure: regressions, bodies of an arm, states and parameters of pendulums, '
-        'or posteriors by Stein variational inference (regression)',
+        'posteriors by Stein variational inference, or what an identified prior is worth '
+        '(regression)',
     )
     parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
     parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
@@ -39,6 +53,7 @@ def add_command(kinds: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
+    identify_prior.add_options(parser)
     identify_rigid.add_options(parser)
     identify_stein.add_options(parser)
     parser.set_defaults(execute=run)
@@ -47,8 +62,7 @@ def add_command(kinds: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     if options.method != 'regression':
-        of = {'rigid-body': identify_rigid, 'states': identify_states, 'stein': identify_stein}
-        of[options.method].run(options)
+        _OTHERS[options.method].run(options)
         return
     others = benchmark.baselines()
     methods = {**benchmark.ours(), **others}

@@ -1,0 +1,65 @@
+"""What a prior is worth: the same systems from both priors, and what came of them in a table."""
+
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.belief import binding, file
+from emppi_ros.bench.cells import changed
+from emppi_ros.cli import main
+from emppi_ros.cli.identify_prior import summarize
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import benefit
+from emppi_ros.identify.benefit import Run
+from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import parse_task, task_text
+
+NAME = 'cartpole_swingup'
+
+
+@pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without, and with a body that is tracked
+def test_a_first_run_says_more_than_the_tasks_prior(name):
+    rate = {'simulation': {'joint_state_rate_hz': 1.0 / benefit.STEP_S}}
+    task = parse_task(changed(task_text(name), rate), name)
+    trace = ClosedLoop(task, 3).run(2.0)
+    text = file.to_text(benefit.learn(task, trace, 3), 'learned')
+    learned = binding.parse(text, task.parameters, task.priors, 'learned', name)
+    drawn = learned.sample(500, np.random.default_rng(0))
+    before = task.prior.sample(500, np.random.default_rng(0))
+    # by how much: two seconds of motion leave less than a tenth of the spread
+    assert np.all(drawn.std(axis=0) < 0.1 * before.std(axis=0))
+    # and the prior that it gives has the truth within five of its standard deviations
+    assert np.all(np.abs(drawn.mean(axis=0) - trace.truth) < 5.0 * drawn.std(axis=0))
+
+
+def test_both_priors_meet_the_same_systems(capsys):
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1']
+    assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert [(r['seed'], r['prior']) for r in out['runs']] == [
+        (0, prior) for prior in benefit.PRIORS
+    ]
+    assert [(r['prior'], r['models'], r['runs']) for r in out['rows']] == [
+        (prior, 1, 1) for prior in benefit.PRIORS
+    ]
+
+
+def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(monkeypatch, capsys):
+    def nothing(*_):
+        raise IdentificationError('unexciting')
+
+    monkeypatch.setattr(benefit, 'learn', nothing)
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json']
+    assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert {row['prior'] for row in out['rows']} == {benefit.WIDE, benefit.SAVED}
+    assert out['not_identified'] == [f'{NAME}, seed 0: unexciting']
+
+
+def test_the_table_counts_successes_and_times():
+    times = [1.0, 2.0, 9.0]
+    runs = [Run('t', i, 'wide', 4, time < 9.0, time) for i, time in enumerate(times)]
+    (row,) = summarize(runs)
+    assert (row['runs'], row['successes']) == (3, 2)
+    assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
