@@ -20,8 +20,6 @@ from emppi_ros.nodes.diagnostics import ERROR
 from emppi_ros.nodes.graph import NodeSpec
 from emppi_ros.tasks import robot as robots
 
-pytestmark = pytest.mark.alone
-
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
 # as generous as it may be on hardware

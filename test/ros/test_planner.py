@@ -23,8 +23,6 @@ from emppi_ros.nodes.planner import PlannerNode
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 
-pytestmark = pytest.mark.alone
-
 
 class World:
     """Sends everything that a planner needs."""

@@ -10,8 +10,6 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from emppi_ros.cli import main
 from emppi_ros.nodes import watched
 
-pytestmark = pytest.mark.alone
-
 
 def test_it_says_how_far_above_nobody_the_others_are():
     rng = np.random.default_rng(0)
