@@ -37,7 +37,7 @@ def run(
     middleware.set_up()
     os.nice(nice)
     if idle:
-        _give_way()
+        give_way()
     if prompt:
         _take_priority()  # first, so that the middleware's threads inherit it
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
@@ -70,7 +70,7 @@ def run(
     return 2 if getattr(node, 'failed', False) else 0
 
 
-def _give_way() -> None:
+def give_way() -> None:
     """Ask to run in idle time only; elsewhere than on Linux, being nice must do."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

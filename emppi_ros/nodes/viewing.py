@@ -114,7 +114,7 @@ class Graph:
         answer = asking.ask(task_text(task), self._namespace, _SWAP_S)
         if answer.said != live.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
-        self._wait(lambda: self._seeing.task.name == task, _ANSWER_S)
+        self._wait(lambda: self._snapshot.task.name == task, _ANSWER_S)  # what `look` returns
 
     def close(self) -> None:
         """Listen no more; the graph goes on."""

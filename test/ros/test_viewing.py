@@ -1,12 +1,15 @@
 """The live page's view of a graph that runs: it sees what is said, and asks as anybody may."""
 
+import argparse
+
 import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
 
+from emppi_ros.cli import view
 from emppi_ros.errors import ConfigError, EmppiError, SwapError, ViewError
-from emppi_ros.nodes import graph
+from emppi_ros.nodes import graph, process
 from emppi_ros.nodes.viewing import Graph
 
 
@@ -46,6 +49,7 @@ def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
         seen.close()
 
 
+@pytest.mark.alone  # all nodes must follow in time
 @pytest.mark.slow
 def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monkeypatch):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
@@ -64,6 +68,13 @@ def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monke
         assert seen.look().run != run
     finally:
         seen.close()
+
+
+def test_the_page_of_a_graph_gives_way_to_it(monkeypatch):
+    given = []
+    monkeypatch.setattr(process, 'give_way', lambda: given.append(1))
+    view.prepare(argparse.Namespace(ros=True, namespace=''))
+    assert given
 
 
 def test_what_nobody_offers_is_refused_by_name(harness):
