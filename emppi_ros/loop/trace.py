@@ -50,6 +50,12 @@ class Trace:
     degenerate: int = 0  # belief updates that no particle could explain
     success_time: float | None = None
 
+    def forget(self, most: int) -> None:
+        """Keep at least the last `most` of whatever is listed, and never twice as many."""
+        for listed in vars(self).values():
+            if isinstance(listed, list) and len(listed) > 2 * most:
+                del listed[:-most]
+
     @property
     def success(self) -> bool:
         """Whether the task was done in time."""

@@ -134,9 +134,7 @@ class Simulated:
             self._problem = f'the simulation stopped ({error}): reset it'
         pace = CHUNK_S / max(time.monotonic() - began, 1e-6)
         self._speed += 0.02 * (min(pace, 1.0) - self._speed)
-        trace = loop.trace
-        for kept in (trace.frames, trace.beliefs, trace.plan_s, trace.learn_s, trace.ess):
-            del kept[: -_MOST if len(kept) > 2 * _MOST else 0]
+        loop.trace.forget(_MOST)
 
     def _picture(self) -> Snapshot:
         loop, machine = self._loop, self._loop.machine

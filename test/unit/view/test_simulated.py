@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.errors import ArmError, ConfigError
+from emppi_ros.view import simulated
 from emppi_ros.view.simulated import Simulated
 
 
@@ -28,6 +29,16 @@ def test_nobody_looks_and_it_goes_on_without_pictures(source):
     first = source.look()
     wait(lambda: source._loop.robot.time > 0.1)
     assert source.look() is first
+
+
+def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, monkeypatch):
+    monkeypatch.setattr(simulated, '_MOST', 10)
+    began = source._loop.robot.time
+    wait(lambda: source._loop.robot.time > began + 1.0)
+    # a chunk may be under way: as much again as was kept
+    lists = {n: v for n, v in vars(source._loop.trace).items() if isinstance(v, list)}
+    chunk = round(simulated.CHUNK_S / source._loop.task.simulation.timestep_s)
+    assert lists and all(len(kept) <= 20 + chunk for kept in lists.values()), lists.keys()
 
 
 def test_the_page_sees_the_scene_as_it_is(source):
