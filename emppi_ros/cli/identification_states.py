@@ -26,7 +26,7 @@ def add_options(group: Any) -> None:
     group.add_argument(
         '--spread',
         type=float,
-        default=3.0,
+        default=report.SPREAD,
         help='factor on linearised standard deviations in the prior, which are too small '
         '(%(default)g)',
     )

@@ -26,7 +26,6 @@ from emppi_ros.tasks.task import Task, parse_task, task_text
 
 TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push')
 PRIORS = WIDE, SAVED, IDENTIFIED = 'wide', 'saved', 'identified'
-SPREAD = 3.0  # as `emppi identify` has it
 STEP_S = 1e-3  # of recordings, and of the model that explains them: longer ones bias it
 _AGAIN = 10_000  # added to the seed of the second runs
 
@@ -50,7 +49,7 @@ def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
     motion = recorded.resample(Recording(signals, ()), plant.model, plant.bodies)
     result = estimate(plant, motion, settings)
     report.check(plant, motion, result)
-    return report.to_prior(plant, result, (), settings, SPREAD, seed)
+    return report.to_prior(plant, result, (), settings, report.SPREAD, seed)
 
 
 def measure(

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from emppi_ros.belief.file import PriorFile, Source
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
-from emppi_ros.identify.states import residuals
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
@@ -17,6 +16,7 @@ from emppi_ros.identify.states.solver import Settings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+SPREAD = 3.0  # factor on linearised standard deviations, unless another is asked for
 _UNEXPLAINED = 0.2  # of the forces that accelerate a joint
 _ASTRAY = 0.05  # of how far a joint moves
 
@@ -28,13 +28,12 @@ def check(plant: Plant, motion: Motion, result: Estimate) -> None:
     What no parameter has an effect on, such as a thing in somebody's hand, may move as it likes.
     """
     particles.excited(result.knowledge)
-    slopes = residuals.by_unknowns(plant, motion, result.theta, result.found.qpos)
     joints = scene.names(plant.model, 'joint')
     needed = _accelerating(plant, result)
     apart = result.uncertainty.observation_sd
     lacking = result.uncertainty.impulse_sd / plant.model.opt.timestep
     span = np.ptp(motion.qpos, axis=0) if plant.model.nq == plant.model.nv else None
-    for dof in np.flatnonzero(np.any(slopes != 0.0, axis=(0, 2))):
+    for dof in np.flatnonzero(result.uncertainty.affected):
         name = joints[plant.model.dof_jntid[dof]]
         if lacking[dof] > _UNEXPLAINED * needed[dof]:
             raise IdentificationError(

@@ -82,7 +82,7 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
     return Jacobian(
         np.sqrt(motion.weights)[:, :, None] * seen,
         (size * blocks[0], size * blocks[1], size * blocks[2]),
-        size * by_unknowns(plant, motion, theta, qpos),
+        size * _by_unknowns(plant, motion, theta, qpos),
     )
 
 
@@ -149,7 +149,7 @@ def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) ->
     return rows
 
 
-def by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
+def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
     """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
     base = _forces(plant, plant.at(theta), motion, theta, qpos)
     columns = np.empty((*base.shape, len(theta)))

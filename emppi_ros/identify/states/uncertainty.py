@@ -23,6 +23,7 @@ class Uncertainty(NamedTuple):
     directions: Array  # (d, P) unit vectors in unknowns' scales, along which nothing was learned
     observation_sd: Array  # (nv,), NaN where nothing was observed
     impulse_sd: Array  # (nv,) N s or N m s
+    affected: npt.NDArray[np.bool_]  # (nv,) whether any parameter has an effect on its forces
 
     @property
     def sd(self) -> Array:
@@ -62,6 +63,7 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
         vectors.T[sizes > _OPEN],
         observation,
         impulse / np.sqrt(weight),
+        np.any(jacobian.unknowns != 0.0, axis=(0, 2)),
     )
 
 
