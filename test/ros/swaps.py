@@ -21,7 +21,10 @@ PATIENT = {
     'plan_timeout_s': 0.5, 'rest_within_s': 1.0, 'plan_lost_s': 1000.0, 'late_plans': 1000,
     'state_timeout_s': 1000.0, 'residual_after_s': 1000.0,
 }  # fmt: skip
-SPEED = 0.05  # rad/s: in motion
+SPEED, REST_S = 0.05, 0.1  # rad/s: in motion; below it for so long: at rest
+# from rest to the new task: the bridge's answer, the planner's next step, its going over. A block
+# that was tipped may fall back meanwhile; an arm that is commanded to be still yields to it
+SINCE_REST_S = 0.1
 ROBOT = load_robot('panda')
 
 
@@ -31,7 +34,8 @@ class Swap(NamedTuple):
     answer: live.Answer
     speed_before: float  # rad/s, commanded, the fastest joint, when the request was sent
     commanded: float  # when the new task was published
-    measured: float  # likewise
+    measured: float  # likewise; what leans on an arm at rest may push it
+    rested: float  # s from when it was last measured at rest until then; inf if it never was
     steps: float  # the largest change from one command to the next, over what is allowed
 
 
@@ -99,7 +103,8 @@ class SwapGraph:
         spans = np.maximum(np.diff([stamp for stamp, _ in self._rows]), 0.008)[:, None]
         steps = np.max(np.abs(np.diff(commands, axis=0)) / (usable * spans))
         at_rest = [at(rows, self._published) for rows in (self._rows, self._states)]
-        return Swap(answer, before, *at_rest, float(steps))
+        rested = since_rest(self._states, self._published)
+        return Swap(answer, before, *at_rest, rested, float(steps))
 
     def running(self):
         """Return the YAML that is in force."""
@@ -119,3 +124,13 @@ def at(rows, published):
     """Return the speed of the fastest joint when a task was published; NaN if none was."""
     known = [velocity for stamp, velocity in rows if published and stamp <= published[0]]
     return float(np.max(np.abs(known[-1]))) if known else np.nan
+
+
+def since_rest(rows, published):
+    """Return how long before a task was published an arm was last slow for REST_S [s]."""
+    moved, rested = -np.inf, -np.inf
+    for stamp, velocity in rows:
+        if published and stamp <= published[0]:
+            moved = stamp if np.isinf(moved) or np.max(np.abs(velocity)) >= SPEED else moved
+            rested = stamp if stamp - moved >= REST_S else rested
+    return published[0] - rested if published else np.inf

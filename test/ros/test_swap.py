@@ -23,7 +23,6 @@ from emppi_ros.tasks.task import task_text
 pytestmark = pytest.mark.alone
 
 PUSH, TIP = task_text('panda_push'), task_text('panda_reconfigure')
-AT_REST = 0.05  # rad/s, measured: what the bridge calls rest; encoders err by 1e-3
 
 
 def bad_requests():
@@ -45,7 +44,7 @@ def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
         assert (swap.answer.said, swap.answer.reason) == (live.DONE, '')
         assert swap.answer.figures['task'] == name and f'name: {name}' in arm.running()
         assert swap.speed_before > swaps.SPEED
-        assert swap.commanded == 0.0 and swap.measured < AT_REST
+        assert swap.commanded == 0.0 and swap.rested <= swaps.SINCE_REST_S
         assert swap.steps <= 1.0 + 1e-6  # rounding
         arm.get_moving()  # it goes on by itself
     before = arm.running()
