@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 import signal
 import sys
+import threading
 import time
 from typing import Any
 
@@ -34,10 +35,11 @@ def record(options: argparse.Namespace) -> None:
     """Record, saying what is heard; print a summary."""
     recording = ros.module('recording')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
+    ended = threading.Event()  # an exception might come in the middle of a message
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, lambda *_: ended.set())
     recorder = recording.record(
-        folder, options.duration, options.namespace, options.overwrite, _Teller(folder)
+        folder, options.duration, options.namespace, options.overwrite, ended, _Teller(folder)
     )
     counts = recorder.counts
     summary = {

@@ -9,6 +9,7 @@ for they would cost the planner more.
 from collections.abc import Callable
 import os
 from pathlib import Path
+import threading
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -134,10 +135,11 @@ def record(
     duration_s: float | None,
     namespace: str,
     overwrite: bool,
+    ended: threading.Event,
     tell: Callable[[float, BagRecorder], None],
 ) -> BagRecorder:
     """
-    Record into a new folder until KeyboardInterrupt, or for a time; return the closed recorder.
+    Record into a new folder until it is ended, or for a time; return the closed recorder.
 
     `tell` is called all the time, with the seconds since the start.
     """
@@ -153,9 +155,8 @@ def record(
             while duration_s is None or time.monotonic() < began + duration_s:
                 recorder.poll()
                 tell(time.monotonic() - began, recorder)
-                time.sleep(_POLL_S)
-        except KeyboardInterrupt:
-            pass  # this is how it is ended
+                if ended.wait(_POLL_S):
+                    break
         finally:
             recorder.close()
         return recorder
