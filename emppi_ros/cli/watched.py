@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from emppi_ros.cli import output, ros
+from emppi_ros.cli import output, ros, view
 from emppi_ros.tasks.task import load_task
 
 
@@ -13,8 +13,9 @@ def add_command(kinds: Any) -> None:
         'watched',
         help='what it costs the planner that somebody looks, or records',
         description='Run the graph on this machine, its arm at rest, and compare what plans take '
-        'while nobody watches, while pictures are drawn for rviz, and while `emppi record` '
-        'writes a bag; in turns.',
+        'while nobody watches, while pictures are drawn for rviz, while `emppi record` writes a '
+        'bag, and while a visitor without a screen takes the page of `emppi view --ros`; in '
+        'turns.',
     )
     parser.add_argument('--task', default='panda_push', help='a task (panda_push)')
     parser.add_argument('--turns', type=output.count, default=6, help='of each kind (6)')
@@ -29,6 +30,7 @@ def add_command(kinds: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     load_task(options.task)  # a wrong one is told here
+    view.module('visitor')  # what it needs, too
     watched = ros.module('watched')
     total = options.turns * len(watched.KINDS)
     with output.progress('watched', total, 'turns') as advance:

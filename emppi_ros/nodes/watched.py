@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import contextlib
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
@@ -23,9 +24,11 @@ from emppi_ros.nodes.children import Children, environment
 from emppi_ros.nodes.costs import COST
 from emppi_ros.nodes.markers import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
 from emppi_ros.replay.messages import statuses
+from emppi_ros.view import visitor
 
-KINDS = 'nobody', 'pictures', 'recorder'  # who watches
+KINDS = 'nobody', 'pictures', 'recorder', 'page'  # who watches
 _START_S, _SETTLE_S = 60.0, 6.0  # until all works; until those who begin to look have begun
+_LAST_WORDS = 2000  # characters, of a command that failed
 _PICTURES = {
     BELIEF_MARKERS: MarkerArray, ROLLOUTS: MarkerArray, OBJECTS: MarkerArray,
     BELIEF_POINTS: PointCloud2, COST: DiagnosticArray,
@@ -92,16 +95,36 @@ class Bench:
     @contextlib.contextmanager
     def _recorder(self) -> Iterator[None]:
         with tempfile.TemporaryDirectory() as folder:
-            words = [sys.executable, '-m', 'emppi_ros.cli', 'record']
-            recorder = subprocess.Popen(
-                [*words, '--out', str(Path(folder) / 'bag')],
-                env=self._surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            with self._command('record', '--out', str(Path(folder) / 'bag')):
+                yield
+
+    @contextlib.contextmanager
+    def _page(self) -> Iterator[None]:
+        """Take all that the live page sends; a browser draws on a processor of its own."""
+        with self._command('view', '--ros', '--port', '0') as page:
+            address = page.stdout.readline()
+            found = re.search(r'127[.]0[.]0[.]1:(\d+)', address)
+            if found is None:
+                raise EmppiError(f'emppi view --ros gave no address, but {address!r}')
+            with visitor.visit(int(found[1])):
+                yield
+
+    @contextlib.contextmanager
+    def _command(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Run one of `emppi`'s commands beside the graph."""
+        with tempfile.TemporaryFile('w+') as errors:
+            process = subprocess.Popen(
+                [sys.executable, '-u', '-m', 'emppi_ros.cli', *words], env=self._surroundings,
+                stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
             try:
-                yield
+                yield process
             finally:
-                recorder.send_signal(signal.SIGINT)
-                recorder.wait()
+                process.send_signal(signal.SIGINT)
+                process.communicate()
+            if process.returncode:
+                errors.seek(0)
+                raise EmppiError(f'emppi {words[0]} failed: {errors.read()[-_LAST_WORDS:]}')
 
     def _hear(self, message: DiagnosticArray) -> None:
         for name, _, values in statuses(message):

@@ -56,6 +56,7 @@ def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monke
     harness.spawn(*graph.describe('panda_push', '', 1))
     seen = Graph(patience_s=60.0, context=harness.context)
     try:
+        seen.watch(True)  # what nobody watches gets no newer pictures
         harness.spin_until(lambda: seen.look().state == 'inactive', 60.0)
         run = seen.look().run
         with pytest.raises(EmppiError, match='panda_pusch'):

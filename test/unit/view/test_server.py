@@ -1,13 +1,16 @@
 """The page is for this machine alone, on the port that was asked for, and for its own pages."""
 
 import socket
+import time
 
+import numpy as np
 import pytest
 import viser
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from emppi_ros.errors import ViewError
+from emppi_ros.view import visitor
 from emppi_ros.view.server import HOST, Server
 
 PROTOCOL = [f'viser-v{viser.__version__}']
@@ -44,3 +47,14 @@ def test_a_page_from_elsewhere_is_not_listened_to(served):
 def test_nobody_can_have_the_page_served_by_others(served):
     assert served.request_share_url() is None
     assert served._share_tunnel is None
+
+
+def test_a_visitor_without_a_screen_counts_as_one_and_takes_what_is_shown(served):
+    known = len(served.get_clients())
+    with visitor.visit(served.port) as taken:
+        corners = np.random.default_rng(0).random((1000, 3), np.float32)  # 12 kB, not to be packed
+        served.scene.add_mesh_simple('/cloud', corners, np.array([[0, 1, 2]], np.uint32))
+        end = time.monotonic() + 10.0
+        while len(served.get_clients()) == known or sum(taken) < 0.8 * corners.nbytes:
+            assert time.monotonic() < end, (served.get_clients(), taken)
+            time.sleep(0.01)
