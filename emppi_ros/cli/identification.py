@@ -55,6 +55,14 @@ def add_commands(commands: Any) -> None:
     what.add_argument(
         '--model', metavar='FILE', type=Path, help='a YAML file: a scene, and its parameters'
     )
+    _add_outputs(parser)
+    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
+    identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
+    parser.set_defaults(execute=run)
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add what is common to all methods."""
     parser.add_argument('--out', metavar='FILE.yaml', type=Path, help='the prior, if wanted')
     parser.add_argument(
         '--mjcf',
@@ -66,17 +74,30 @@ def add_commands(commands: Any) -> None:
         '--overwrite', action='store_true', help='replace --out and --mjcf if they exist'
     )
     parser.add_argument(
+        '--held-out',
+        metavar='SHARE',
+        type=float,
+        help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
+        f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g})',
+    )
+    parser.add_argument(
+        '--report',
+        metavar='DIR',
+        type=Path,
+        help='a new folder for pictures: the posterior, convergence, and what is forecast of '
+        'what was held out',
+    )
+    parser.add_argument(
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
-    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
-    identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
-    parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Identify, print, write."""
+    if options.held_out is None:
+        options.held_out = METHODS[options.method].HELD_OUT
     _check(options)
     recordings = [dataset.read(paths) for paths in options.data]
     plant = _plant(options)
@@ -115,11 +136,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
-    if options.report is not None:
-        if options.method != 'csvgd':
-            raise ConfigError('--report: only --method csvgd has pictures')
-        if options.report.exists() and not options.overwrite:
-            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
+    if options.report is not None and options.report.exists() and not options.overwrite:
+        raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
         path = getattr(options, name)
         if path is None:

@@ -4,22 +4,22 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.file import PriorFile
-from emppi_ros.cli import output
-from emppi_ros.identify import particles
+from emppi_ros.cli import identification_report, output
+from emppi_ros.identify import particles, pictures
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.stein import csvgd, findings, keeping, recorded, report
+from emppi_ros.identify.stein import csvgd, findings, keeping, recorded
 from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings
 from emppi_ros.identify.stein.recorded import Cut, Learned
 
 Array = npt.NDArray[np.float64]
+HELD_OUT = 0.2  # unless another share is asked for
 STIFFNESS = 1e3, 1e10  # of windows' meeting: recordings are ten times as exact as the benchmark
 
 
@@ -46,19 +46,6 @@ def add_options(group: Any) -> None:
         nargs='+',
         default=[],
         help='of measurements, such as position/hinge=0.001 (what smoothing takes out)',
-    )
-    group.add_argument(
-        '--held-out',
-        metavar='SHARE',
-        type=float,
-        default=0.2,
-        help='of each recording, its end: not learned from, but forecast (%(default)g)',
-    )
-    group.add_argument(
-        '--report',
-        metavar='DIR',
-        type=Path,
-        help='a new folder for pictures: the posterior, convergence, and the forecast',
     )
     group.add_argument('--threads', type=output.whole, default=0, help='0: every core (0)')
 
@@ -92,9 +79,9 @@ def identify(
     summary = findings.summarize(plant, learned, posterior, found, options.threads)
     told = dict(summary)
     if options.report is not None:
-        summary['report'] = str(options.report)
-        for path in report.write_all(plant, learned, found, medians, options.report):
-            print(f'wrote {path}', file=sys.stderr)
+        way = pictures.Way('median log likelihood', medians)
+        futures = findings.futures(learned, found, options.threads)
+        summary |= identification_report.write(options.report, plant, found.theta, way, futures)
 
     def prior() -> PriorFile:
         kept = particles.excited(found.knowledge)

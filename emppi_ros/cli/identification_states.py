@@ -2,16 +2,24 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from emppi_ros.belief.file import PriorFile
-from emppi_ros.cli import output
+from emppi_ros.cli import identification_report, output
 from emppi_ros.errors import ConfigError
+from emppi_ros.identify import pictures
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.states import recorded, report
+from emppi_ros.identify.pictures import Future, Way
+from emppi_ros.identify.states import forecast, recorded, report
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Iterate, Settings
+
+HELD_OUT = 0.0  # unless a share is asked for
+_FORECASTS = 100  # of that many of the prior's particles
 
 
 def add_options(group: Any) -> None:
@@ -41,22 +49,39 @@ def identify(
     (recording,) = recordings
     settings = Settings(state_weight=options.state_weight)
     motion = recorded.resample(recording, plant.model, plant.bodies)
-    most = 2 * settings.iterations
+    known, later = forecast.split(motion, options.held_out)
+    most, costs = 2 * settings.iterations, []
     with output.progress('states', most, 'iterations') as advance:
 
         def progress(iterate: Iterate) -> None:
-            advance(iterate.iterations)
+            costs.append(iterate.mean_cost)
+            advance(iterate.iterations, f'mean cost {costs[-1]:.4g}')
 
-        result = estimate(plant, motion, settings, progress)
+        result = estimate(plant, known, settings, progress)
         advance(most)
-    report.check(plant, motion, result)
+    report.check(plant, known, result)
+    draws = report.draw(plant, result, options.spread, options.seed)
+    reached = replace(known, qpos=result.found.qpos)
+    future = Future(later.qpos, forecast.forecast(plant, draws[:_FORECASTS], reached, later))
+    summary = report.summarize(plant, result)
+    if later.steps:
+        summary['held_out_error'] = pictures.error(plant.model, future)
+    told = dict(summary)
+    if options.report is not None:
+        way = Way('mean cost', np.array(costs))
+        summary |= identification_report.write(options.report, plant, draws, way, [future])
 
     def prior() -> PriorFile:
-        return report.to_prior(
-            plant, result, recording.sources, settings, options.spread, options.seed
-        )
+        said = {
+            'state_weight': settings.state_weight,
+            'step_s': float(plant.model.opt.timestep),
+            'spread': options.spread,
+            'seed': options.seed,
+            'held_out': options.held_out,
+        }
+        return report.to_prior(plant, result, draws, recording.sources, said, told)
 
-    return report.summarize(plant, result), prior
+    return summary, prior
 
 
 def finish(options: argparse.Namespace) -> None:

@@ -5,14 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from emppi_ros.belief.file import PriorFile
-from emppi_ros.cli import output
-from emppi_ros.identify import particles, sysid
+from emppi_ros.cli import identification_csvgd, identification_report, output
+from emppi_ros.identify import particles, pictures, sysid
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein import findings, recorded
 from emppi_ros.identify.stein.recorded import Cut
+
+HELD_OUT = identification_csvgd.HELD_OUT
 
 
 def identify(
@@ -22,10 +26,12 @@ def identify(
     cut = Cut(options.window, options.held_out)
     noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
     learned = recorded.build(plant, recordings, cut, noise)
+    costs: list[float] = []
     most = len(sysid.HARDENING) * sysid.ITERATIONS
     with output.progress('sysid', most, 'iterations') as advance:
 
         def progress(done: int, cost: float) -> None:
+            costs.append(-cost)
             advance(done, f'log likelihood {-cost:.4g}')
 
         found = sysid.estimate(learned, plant.initial, progress, options.threads)
@@ -45,10 +51,15 @@ def identify(
     directions = particles.open_directions(found.covariance[:count, :count])
     summary['unexcited_directions'] = particles.blind(directions, names)
     del summary['particles'], summary['stranded']
+    coordinates = sysid.draw(found, count, options.spread, options.seed)
+    theta = learned.problem.theta(coordinates)
+    told = dict(summary)
+    if options.report is not None:
+        way = pictures.Way('log likelihood', np.array(costs))
+        futures = findings.futures(learned, findings.spread(one, theta), options.threads)
+        summary |= identification_report.write(options.report, plant, theta, way, futures)
 
     def prior() -> PriorFile:
-        coordinates = sysid.draw(found, count, options.spread, options.seed)
-        theta = learned.problem.theta(coordinates)[:, kept]
         sources = tuple(source for recording in recordings for source in recording.sources)
         said = {
             **asdict(cut),
@@ -57,7 +68,7 @@ def identify(
             'seed': options.seed,
         }
         unknowns = [plant.unknowns[i] for i in kept]
-        return particles.to_prior('sysid', unknowns, theta, sources, said, dict(summary))
+        return particles.to_prior('sysid', unknowns, theta[:, kept], sources, said, told)
 
     return summary, prior
 

@@ -49,7 +49,8 @@ def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
     motion = recorded.resample(Recording(signals, ()), plant.model, plant.bodies)
     result = estimate(plant, motion, settings)
     report.check(plant, motion, result)
-    return report.to_prior(plant, result, (), settings, report.SPREAD, seed)
+    draws = report.draw(plant, result, report.SPREAD, seed)
+    return report.to_prior(plant, result, draws, (), {}, {})
 
 
 def measure(

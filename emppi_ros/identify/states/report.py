@@ -1,5 +1,6 @@
 """What the method found, in words and as a prior's file; and whether it explains the motion."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -12,7 +13,6 @@ from emppi_ros.identify import particles
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.states.solver import Settings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -92,34 +92,30 @@ def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
     }
 
 
-def to_prior(
-    plant: Plant,
-    result: Estimate,
-    sources: tuple[Source, ...],
-    settings: Settings,
-    spread: float,
-    seed: int,
-) -> PriorFile:
+def draw(plant: Plant, result: Estimate, spread: float, seed: int) -> Array:
     """
-    Return a prior of particles from the linearised covariance, so that it keeps correlations.
+    Return particles (n, P) from the linearised covariance, so that they keep correlations.
 
-    Parameters that were not excited are left out: the task's own prior stays. `spread` multiplies
-    standard deviations, which the paper finds too small by several times (4.5).
+    Parameters that were not excited are alike in all. `spread` multiplies standard deviations,
+    which the paper finds too small by several times (4.5).
     """
     kept = particles.excited(result.knowledge)
-    draws = particles.draw(
+    draws = np.tile(result.theta, (particles.COUNT, 1))
+    draws[:, kept] = particles.draw(
         result.theta[kept],
         spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
         plant.scales[kept],
         (plant.bounds[0][kept], plant.bounds[1][kept]),
         np.random.default_rng(seed),
     )
-    summary = summarize(plant, result)
-    said = {
-        'state_weight': settings.state_weight,
-        'step_s': float(plant.model.opt.timestep),
-        'spread': spread,
-        'seed': seed,
-    }
+    return draws
+
+
+def to_prior(
+    plant: Plant, result: Estimate, draws: Array, sources: tuple[Source, ...],
+    settings: Mapping[str, Any], diagnostics: Mapping[str, Any],
+) -> PriorFile:  # fmt: skip
+    """Return a prior of particles (n, P); unexcited parameters are left to the task's own."""
+    kept = particles.excited(result.knowledge)
     unknowns = [plant.unknowns[i] for i in kept]
-    return particles.to_prior('states', unknowns, draws, sources, said, summary)
+    return particles.to_prior('states', unknowns, draws[:, kept], sources, settings, diagnostics)

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
+from emppi_ros.identify.pictures import Future
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein.csvgd import Posterior
@@ -107,6 +108,24 @@ def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]
         fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
         results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())
     return results
+
+
+def spread(one: Findings, theta: Array) -> Findings:
+    """Return an estimate's findings with the parameters (N, P) that may as well be true."""
+    count = len(theta)
+    return one._replace(
+        theta=theta, best=one.best.repeat(count, axis=1), ends=one.ends.repeat(count, axis=1)
+    )
+
+
+def futures(learned: Learned, found: Findings, threads: int = 0) -> list[Future]:
+    """Return what was held out of each recording, and the forecasts, to be drawn."""
+    size = learned.problem.model.nq
+    forecasts = forecast(learned, found, threads)
+    return [
+        Future(seen[:, :size], one[..., :size])
+        for one, (seen, _) in zip(forecasts, learned.later, strict=True)
+    ]
 
 
 def summarize(

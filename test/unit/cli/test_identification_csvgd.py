@@ -277,8 +277,18 @@ def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
         assert (folder / f'{name}.png').stat().st_size > 5_000
     assert identify(here, *words) == 2
     assert 'report: exists; give another name, or --overwrite' in capsys.readouterr().err
-    assert identify(here, *words, '--method', 'sysid') == 2
-    assert 'only --method csvgd has pictures' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('method', ['states', 'sysid'])
+def test_other_methods_draw_and_forecast_too(method, here, capsys):
+    folder = here / 'report'
+    words = ['--method', method, '--report', str(folder), '--held-out', '0.2']
+    assert identify(here, *words) == 0
+    summary = found(capsys)
+    (error,) = summary['held_out_error'].values()
+    assert error == pytest.approx(NOISE, rel=0.5)  # 60 numbers tell it to 9 %: five of these
+    for name in ('posterior', 'convergence', 'held_out'):
+        assert (folder / f'{name}.png').stat().st_size > 5_000
 
 
 @pytest.mark.parametrize('method', ['csvgd', 'sysid'])

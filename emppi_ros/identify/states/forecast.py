@@ -1,0 +1,38 @@
+"""What parameters forecast of the part of a motion that was held out."""
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.states.motion import Motion, difference
+from emppi_ros.identify.states.plant import Plant
+
+Array = npt.NDArray[np.float64]
+
+
+def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
+    """Return what is learned from, and the share that is held out, its end."""
+    count = motion.steps - int(share * motion.steps)
+    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
+    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
+
+
+def forecast(plant: Plant, thetas: Array, known: Motion, later: Motion) -> Array:
+    """
+    Return how a motion goes on, (n, T, nq), from its last two known configurations.
+
+    With each of `thetas` (n, P) MuJoCo steps through what drove the T steps of `later`.
+    """
+    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # what is applied until then
+    ctrl = np.concatenate([known.ctrl, later.ctrl])[before]
+    applied = np.concatenate([known.applied, later.applied])[before]
+    last = difference(plant.model, known.qpos[-2:-1], known.qpos[-1:])[0]
+    motions = np.empty((len(thetas), *later.qpos.shape))
+    for rows, theta in zip(motions, thetas, strict=True):
+        model = plant.at(theta)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = known.qpos[-1], last / model.opt.timestep
+        for row, data.ctrl[:], data.qfrc_applied[:] in zip(rows, ctrl, applied, strict=True):
+            mujoco.mj_step(model, data)
+            row[:] = data.qpos
+    return motions

@@ -1,0 +1,49 @@
+"""What was held out is forecast from where the rest ended."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from emppi_ros.identify.states import binding, forecast, simulation
+from emppi_ros.identify.states.motion import Motion
+from emppi_ros.tasks.task import load_task
+
+
+@pytest.fixture(scope='module')
+def swing():
+    """Return a cart-pole, parameters, and its motion over 100 steps, driven in two ways."""
+    plant, theta = binding.of_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
+    qpos, ctrl = simulation.simulate(
+        plant, theta, [0.0, np.pi], 100, lambda data: [5.0 * np.sin(4.0 * data.time)]
+    )
+    return plant, theta, Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos))
+
+
+def test_with_true_parameters_it_is_what_came(swing):
+    plant, theta, motion = swing
+    known, later = forecast.split(motion, 0.3)
+    assert (known.steps, later.steps) == (70, 30)
+    found = forecast.forecast(plant, np.array([theta, 1.5 * theta]), known, later)
+    assert found.shape == (2, 30, 2)
+    # the last velocity is a difference: rounding over the time step, which grows by the step
+    np.testing.assert_allclose(found[0], later.qpos, atol=1e-9)
+    assert np.abs(found[1] - later.qpos).max() > 1e-3
+
+
+def test_forces_from_elsewhere_drive_it_like_the_actuator(swing):
+    plant, theta, motion = swing
+    pushed = replace(
+        motion,
+        ctrl=np.zeros_like(motion.ctrl),
+        applied=np.column_stack([motion.ctrl[:, 0], np.zeros(len(motion.ctrl))]),
+    )
+    found = forecast.forecast(plant, theta[None], *forecast.split(pushed, 0.3))
+    np.testing.assert_allclose(found[0], motion.qpos[70:], atol=1e-9)
+
+
+def test_nothing_held_out_is_nothing_forecast(swing):
+    plant, theta, motion = swing
+    known, later = forecast.split(motion, 0.0)
+    assert (known.steps, later.steps) == (100, 0)
+    assert forecast.forecast(plant, theta[None], known, later).shape == (1, 0, 2)
