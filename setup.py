@@ -60,8 +60,8 @@ setup(
         'docs': ['furo', 'myst-parser>=4', 'sphinx>=8.2'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
-        # recordings in Parquet; `emppi bench identify`: what to compare with
-        'identify': ['cma>=4', 'emcee>=3.1', 'pyarrow', 'scikit-learn>=1.7'],
+        # recordings in Parquet, and bags in SQLite; `emppi bench identify`: what to compare with
+        'identify': ['cma>=4', 'emcee>=3.1', 'pyarrow', 'rosbags>=0.10', 'scikit-learn>=1.7'],
         'tasks': TASKS,
         'view': VIEW,
         # rclpy and its messages; not needed where a ROS 2 installation is sourced

@@ -47,7 +47,8 @@ def add_commands(commands: Any) -> None:
         nargs='+',
         action='append',
         required=True,
-        help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` makes; several '
+        help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
+        'record` made; several '
         'files share one clock; again: another recording',
     )
     what = parser.add_mutually_exclusive_group(required=True)

@@ -1,5 +1,5 @@
 """
-Bags (MCAP), as `emppi record` and `ros2 bag record` write them, to signals.
+Bags, as `emppi record` and `ros2 bag record` write them, to signals.
 
 Joint states have positions, velocities and efforts; `emppi/applied` has the commands, in the one
 field that is filled; `tracking/<object>` has poses. Clocks are those of the header stamps.
@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import sqlite
 from emppi_ros.identify.signals import SI, UNITS, Signal
+from emppi_ros.identify.sqlite import SqliteBag
 from emppi_ros.replay.bag import SUFFIX, Bag
 from emppi_ros.replay.messages import NANO, stamp_ns
 
@@ -32,14 +34,14 @@ class _Sample(NamedTuple):
 
 def is_bag(path: Path) -> bool:
     """Return whether a path is to be read as a bag."""
-    return path.is_dir() or path.suffix == SUFFIX
+    return path.is_dir() or path.suffix in (SUFFIX, sqlite.SUFFIX)
 
 
 def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     """Return the signals of bags on one clock, the bags' files, and notes, such as of a cut."""
     found, files, notes = [], list[Path](), list[str]()
     for path in paths:
-        bag = Bag(path)
+        bag = SqliteBag(path) if sqlite.is_one(path) else Bag(path)
         found.append(_collect(bag))
         files += bag.files
         notes += [bag.cut] if bag.cut else []
@@ -54,7 +56,7 @@ def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     return signals, files, notes
 
 
-def _collect(bag: Bag) -> dict[tuple[str, str, str], list[_Sample]]:
+def _collect(bag: Bag | SqliteBag) -> dict[tuple[str, str, str], list[_Sample]]:
     """Return the samples of a bag by kind, name and where they are."""
     for _ in bag.messages(()):
         pass  # to count what there is, and to learn the bag's namespace

@@ -1,7 +1,9 @@
 """Bags say the same as tables, and what is wrong with them is named."""
 
 import json
+import sys
 
+from mcap.reader import make_reader
 import numpy as np
 import pytest
 
@@ -163,3 +165,61 @@ def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
         dataset.read([path, tmp_path / 'run.csv'])
     with pytest.raises(EmppiError, match=r'nowhere.mcap: there is no such file'):
         read(tmp_path / 'nowhere.mcap')
+
+
+@pytest.fixture
+def humble(messages, tmp_path):
+    """Return a bag in MCAP, and the same as Humble's `ros2 bag record` makes it."""
+    rosbag2 = pytest.importorskip('rosbags.rosbag2', reason='extra `identify` not installed')
+    from rosbags.rosbag2.writer import StoragePlugin
+    from rosbags.typesys import Stores, get_typestore
+
+    file, folder = messages.write(tmp_path / 'run.mcap', prefix='/left/'), tmp_path / 'humble'
+    known, store = {}, get_typestore(Stores.ROS2_HUMBLE)
+    plugin = StoragePlugin.SQLITE3
+    with (
+        rosbag2.Writer(folder, version=8, storage_plugin=plugin) as writer,
+        file.open('rb') as opened,
+    ):
+        for schema, channel, message in make_reader(opened).iter_messages():
+            if channel.topic not in known:
+                known[channel.topic] = writer.add_connection(
+                    channel.topic, schema.name, typestore=store
+                )
+            writer.write(known[channel.topic], message.log_time, message.data)
+    return file, folder
+
+
+def test_bags_in_sqlite_say_the_same(humble):
+    one, other = map(read, humble)
+    assert [source.name for source in other.sources] == ['humble.db3']
+    assert one.signals.keys() == other.signals.keys() and len(one.signals) == 6
+    for key, signal in one.signals.items():
+        np.testing.assert_array_equal(signal.time, other.signals[key].time)
+        np.testing.assert_array_equal(signal.values, other.signals[key].values)
+
+
+def test_what_is_wrong_with_bags_in_sqlite_is_named(humble, monkeypatch):
+    _, folder = humble
+    with pytest.raises(EmppiError, match='humble.db3: a part of a bag: give the folder'):
+        read(folder / 'humble.db3')
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, 'rosbags.rosbag2', None)
+        with pytest.raises(EmppiError, match=r'rosbags is not installed.*ros2 bag convert'):
+            read(folder)
+    (folder / 'metadata.yaml').rename(folder / 'away')
+    with pytest.raises(EmppiError, match='no metadata.yaml.*ros2 bag reindex'):
+        read(folder)
+    (folder / 'metadata.yaml').write_text('broken')
+    with pytest.raises(EmppiError, match=f'{folder}: no bag: '):
+        read(folder)
+
+
+@pytest.mark.parametrize('where', [0.5, 0.9])
+def test_a_damaged_bag_in_sqlite_is_an_error(humble, where):
+    folder = humble[1]
+    content = bytearray((folder / 'humble.db3').read_bytes())
+    content[int(where * len(content)) : int(where * len(content)) + 9000] = b'x' * 9000
+    (folder / 'humble.db3').write_bytes(content)
+    with pytest.raises(EmppiError, match=f'{folder}: .*(malformed|no sensor_msgs|no geometry)'):
+        read(folder)
