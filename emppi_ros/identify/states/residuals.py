@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from emppi_ros.identify.states.motion import Motion, difference, difference_jacobians
 from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+_NEAR = 0.005  # of a joint's range: there it may be at its end stop
 _STEP = 1e-6  # rad, rad/s, ... for derivatives: MuJoCo's own default
 
 
@@ -57,9 +59,9 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
         The trajectory.
 
     """
-    model = plant.at(theta)
+    model = _free(plant, theta)
     apart = difference(model, motion.qpos, qpos)
-    forces = _forces(plant, model, motion, theta, qpos)
+    forces = explained(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
     return Residuals(
         np.sqrt(motion.weights) * apart, np.sqrt(weight) * model.opt.timestep * forces
     )
@@ -67,7 +69,7 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
 
 def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
     """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
-    model = plant.at(theta)
+    model = _free(plant, theta)
     h = model.opt.timestep
     by_q, by_v, by_a = _force_derivatives(plant, model, motion, theta, qpos)
     by_start, by_end = difference_jacobians(model, qpos[:-1], qpos[1:])
@@ -77,13 +79,40 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
         by_q + by_v @ by_end[before] / h + by_a @ (by_start[after] - by_end[before]) / h**2,
         by_a @ by_end[after] / h**2,
     )
-    size = np.sqrt(weight) * h
+    size = np.sqrt(weight) * h * explained(plant.model, motion)[:, :, None]
     seen = difference_jacobians(model, motion.qpos, qpos)[1]
     return Jacobian(
         np.sqrt(motion.weights)[:, :, None] * seen,
         (size * blocks[0], size * blocks[1], size * blocks[2]),
         size * _by_unknowns(plant, motion, theta, qpos),
     )
+
+
+def explained(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
+    """
+    Return of which degrees of freedom the model knows all forces, at each step (N - 2, nv).
+
+    It does not at an end stop, whose push a model has softer or harder than it is, and which no
+    step of time resolves for whatever is carried: what is seen there counts, but no forces.
+    """
+    result = np.ones((motion.steps - 2, model.nv), dtype=bool)
+    for joint in np.flatnonzero(model.jnt_limited):
+        if not scene.is_scalar(model, joint):
+            continue
+        low, high = model.jnt_range[joint]
+        near = model.jnt_margin[joint] + _NEAR * (high - low)
+        q = motion.qpos[:, model.jnt_qposadr[joint]]
+        there = (q < low + near) | (q > high - near)
+        tree = model.dof_treeid == model.dof_treeid[model.jnt_dofadr[joint]]
+        result[np.ix_(there[:-2] | there[1:-1] | there[2:], tree)] = False
+    return result
+
+
+def _free(plant: Plant, theta: Array) -> mujoco.MjModel:
+    """Return the model without the end stops of hinges and slides."""
+    model = plant.at(theta)
+    model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
+    return model
 
 
 def _forces(
@@ -151,10 +180,10 @@ def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) ->
 
 def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
     """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
-    base = _forces(plant, plant.at(theta), motion, theta, qpos)
+    base = _forces(plant, _free(plant, theta), motion, theta, qpos)
     columns = np.empty((*base.shape, len(theta)))
     for index in range(len(theta)):
         other, change = plant.moved(theta, index)
-        forces = _forces(plant, plant.at(other), motion, other, qpos)
+        forces = _forces(plant, _free(plant, other), motion, other, qpos)
         columns[:, :, index] = (forces - base) / change
     return columns

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from emppi_ros.identify.states.elimination import States, assemble
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.states.residuals import Jacobian, linearize
+from emppi_ros.identify.states.residuals import Jacobian, explained, linearize
 from emppi_ros.identify.states.solver import Iterate
 
 Array = npt.NDArray[np.float64]
@@ -44,7 +44,8 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
     seen = motion.weights > 0.0
     count = np.maximum(seen.sum(axis=0), 1)
     observation = np.sqrt(np.sum(found.residuals.observed**2, axis=0) / count)
-    impulse = np.sqrt(np.mean(found.residuals.impulses**2, axis=0))
+    balanced = np.maximum(explained(plant.model, motion).sum(axis=0), 1)
+    impulse = np.sqrt(np.sum(found.residuals.impulses**2, axis=0) / balanced)
     p = len(found.theta)
     rows = np.concatenate([observed.reshape(-1, p), impulses.reshape(-1, p)])
     noise = np.concatenate(
