@@ -17,9 +17,8 @@ from emppi_ros.nodes import demo, graph, qos
 from emppi_ros.nodes.children import NodeDiedError
 from emppi_ros.nodes.demo import DemoError, run_demo
 
-pytestmark = pytest.mark.alone
 
-
+@pytest.mark.alone
 @pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
 def test_the_demo_runs_a_task_and_reports(task, tmp_path):
     seen = []
@@ -55,6 +54,7 @@ def test_a_node_that_cannot_be_configured_ends_the_demo_at_once(monkeypatch):
         demo.run_demo('cartpole_swingup', 1.0, backend='trajectory')
 
 
+@pytest.mark.alone
 def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
     def mistrustful(*arguments):
         strict = {'residual_rad_per_s': 0.02, 'residual_ratio': 1e-3, 'residual_after_s': 0.02}
@@ -72,6 +72,7 @@ def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
     assert 'panda_joint' in summary['bridge_fault'] and 'moves at' in summary['bridge_fault']
 
 
+@pytest.mark.alone
 def test_nodes_that_die_come_back_into_the_graph(harness):
     specs = {spec.name: spec for spec in graph.describe('cartpole_swingup', '', 0)}
     # a busy machine plans late; and here nobody arms again what is held

@@ -29,8 +29,6 @@ from emppi_ros.replay.bag import Bag
 from emppi_ros.tasks import live
 from emppi_ros.tasks.task import task_text
 
-pytestmark = pytest.mark.alone
-
 
 def record(harness, *words):
     """Start `emppi record` as a process, in the nodes' domain."""
@@ -43,6 +41,7 @@ def record(harness, *words):
     )
 
 
+@pytest.mark.alone
 def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_path, capsys):
     folder = tmp_path / 'bag'
     specs = graph.describe('cartpole_swingup', '', 5)
@@ -88,6 +87,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
     assert not Bag(folder).cut and replaying.read(Bag(folder)).seconds > 1.0
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not SWAPS, reason='make swaps')
 def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_path, capsys):
     folder = tmp_path / 'bag'
