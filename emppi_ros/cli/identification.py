@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.belief import file as prior_file
-from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
+from emppi_ros.cli import (
+    identification_csvgd,
+    identification_rigid,
+    identification_states,
+    identification_sysid,
+    output,
+)
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.states import binding
@@ -18,6 +24,7 @@ from emppi_ros.tasks.task import load_task
 METHODS = {
     'states': identification_states,
     'csvgd': identification_csvgd,
+    'rigid-body': identification_rigid,
     'sysid': identification_sysid,
 }
 
@@ -60,7 +67,8 @@ def add_commands(commands: Any) -> None:
         '--mjcf',
         metavar='FILE.xml',
         type=Path,
-        help='the scene with the values that were found (of particles their mean), if wanted',
+        help='the scene with the values that were found (of particles their mean; of rigid-body '
+        'whole bodies), if wanted',
     )
     parser.add_argument(
         '--overwrite', action='store_true', help='replace --out and --mjcf if they exist'
@@ -70,7 +78,10 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
-    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
+    identification_states.add_options(
+        parser.add_argument_group('states, and the spread of rigid-body and sysid')
+    )
+    identification_rigid.add_options(parser.add_argument_group('rigid-body'))
     identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
     parser.set_defaults(execute=run)
 
@@ -97,6 +108,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
     """Return the scene with what was found; what was not excited stays as it is there."""
+    if 'bodies' in summary:
+        return identification_rigid.to_mjcf(plant, summary)
     rows = summary['parameters']
     known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
     theta = np.array([rows[p.name]['value'] for p in known])

@@ -32,6 +32,9 @@ class Estimate(NamedTuple):
     parameters: Array  # (11 B,) as in `regressor`
     states: Array  # (3, n, nv) the motion without noise
     information: Array  # (11 B, 11 B) of the parameters
+    score: Array  # (11 B,) likewise
+    left: Array  # (n, nv) of torques, along the motion as it was measured
+    covariance: Array  # (n, nv, nv) of these, if the noise is what it was said to be
     turns: int
 
 
@@ -50,6 +53,7 @@ def fit(
     recording: Recording,
     noise: Noise | None = None,
     everyday: bodies.Everyday | None = None,
+    known: bodies.Known | None = None,
 ) -> Estimate:
     """
     Return the bodies that explain a recording.
@@ -64,6 +68,8 @@ def fit(
         If it is known; else what the recording shows.
     everyday : Everyday
         What bodies are like.
+    known : Known
+        More of that, and what of the bodies is known.
 
     Raises
     ------
@@ -81,7 +87,7 @@ def fit(
     own = np.tile(np.diag(noise.torque**2), (len(recording.torque), 1, 1))
     variance = noise.states.ravel() ** 2
     information, score = normal_equations(model, recording.states, recording.torque, own)
-    found = bodies.fit(information, score, everyday)
+    found = bodies.fit(information, score, everyday, known)
     seen, states = _flat(recording.states), recording.states
     turns, change = 0, np.inf
     while turns < _TURNS and change > _STILL:
@@ -91,13 +97,13 @@ def fit(
         covariance = slopes @ gain + own
         target = recording.torque - _times(slopes, seen - _flat(states))
         information, score = normal_equations(model, states, target, covariance)
-        found = bodies.fit(information, score, everyday)
+        found = bodies.fit(information, score, everyday, known)
         left = target - arm.torques(arm.with_parameters(model, found), states)
         moved = seen + _times(gain, np.linalg.solve(covariance, left[:, :, None])[:, :, 0])
         steps = (moved - _flat(states)) / np.sqrt(np.maximum(variance, _TINY))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))
-    return Estimate(found, states, information, turns)
+    return Estimate(found, states, information, score, left, covariance, turns)
 
 
 def _flat(states: Array) -> Array:
