@@ -20,6 +20,7 @@ _SHORTEST = 3  # samples on either side
 _SHARE = 10  # windows in a recording, at least
 _MOST = 800  # samples that are kept: more take time, and say little
 _DERIVATIVES = 0, 1, 2
+_STILL = 1e-6  # rad/s or m/s: slower has no sign
 
 
 class Derived(NamedTuple):
@@ -27,6 +28,7 @@ class Derived(NamedTuple):
 
     recording: Recording
     noise: Noise
+    signs: Array  # (n, nv) of velocities, through the same window: what dry friction grows with
     window_s: float
 
 
@@ -53,9 +55,11 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
     size = np.sqrt(np.sum(weights**2, axis=1))
     kept = slice(half, len(position) - half, stride(half, len(position)))
     states = np.stack([_filter(position, half, d, step)[kept] for d in _DERIVATIVES])
+    signs = np.tanh(_filter(position, half, 1, step) / np.maximum(size[1] * sd, _STILL))
     return Derived(
         Recording(states, _filter(torque, half, 0, step)[kept]),
         Noise(size[:, None] * sd, size[0] * own),
+        _filter(signs, half, 0, step)[kept],
         (2 * half + 1) * step,
     )
 

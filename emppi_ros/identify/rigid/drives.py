@@ -18,7 +18,6 @@ class Drive(NamedTuple):
     held: tuple[tuple[Signal, float], ...]  # commands, and what they are times to be torques
     measured: tuple[Signal, ...]
     rotor: float
-    dry: float
 
     @classmethod
     def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'Drive':
@@ -31,7 +30,7 @@ class Drive(NamedTuple):
         given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
         measured = tuple(signal for signal in given if signal is not None)
         if given[0] is not None:
-            return cls((), measured, 0.0, 0.0)
+            return cls((), measured, 0.0)
         joint = scene.find(model, 'joint', name)
         servos = [a for a in matching.driving(model, joint) if not _is_motor(model, a)]
         if servos:
@@ -55,8 +54,7 @@ class Drive(NamedTuple):
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
         dof = model.jnt_dofadr[joint]
         held = tuple((motors[a], float(gains[a])) for a in driving)
-        dry = np.ravel(model.dof_frictionloss[dof])[0]
-        return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]), float(dry))
+        return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
 
 
 def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:

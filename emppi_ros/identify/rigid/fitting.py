@@ -38,15 +38,16 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
     of = named.find(plant.parameters, recorded.model, recorded.parts, links)
     known, everyday = named.known(recorded.model, of), Everyday()
     _check_units(recorded)
-    motion, noise, _ = recorded.derived
-    first = estimate.fit(recorded.model, motion, noise, everyday, known)
+    motion, noise, signs, _ = recorded.derived
+    extra = np.stack([signs, np.ones(signs.shape)], axis=2)
+    first = estimate.fit(recorded.model, motion, noise, everyday, known, extra)
     variance = np.diagonal(first.covariance, axis1=1, axis2=2).mean(axis=0)
     square = np.mean(first.left**2, axis=0)
     _check_possible(of, known, first)
     _check_left(recorded, square, variance)
     factors = np.sqrt(np.maximum(square / variance, 1.0))
     more = noise._replace(torque=noise.torque * factors)
-    last = estimate.fit(recorded.model, motion, more, everyday, known)
+    last = estimate.fit(recorded.model, motion, more, everyday, known, extra)
     return Found(of, known, last, factors, everyday)
 
 
@@ -84,9 +85,9 @@ def _check_left(recorded: Arm, square: Array, variance: Array) -> None:
 def _check_possible(of: Named, known: Known, found: Estimate) -> None:
     """Raise if it is the bodies' being possible that keeps torques from being explained."""
     free, block = known.free, np.ix_(known.free, known.free)
-    matrix = found.information[block]
+    matrix = found.normal.information[block]
     unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
-    pull = (found.score - found.information @ found.parameters)[free]
+    pull = (found.normal.score - found.normal.information @ found.parameters)[free]
     move = unit * np.linalg.lstsq(matrix * np.outer(unit, unit), unit * pull, rcond=_RANK)[0]
     gain = float(pull @ move)  # by which squares fall where anything is allowed
     left = found.left[:, :, None]

@@ -35,7 +35,7 @@ def read(plant: Plant, recording: dataset.Recording) -> Arm:
     Return the arm whose joints were recorded, its motion and its torques.
 
     Torques are efforts, which are those at the links with gravity in them; where there are none,
-    commands of motors, less what the model's rotors and dry friction take. Forces from
+    commands of motors, less what the model's rotors take. Forces from
     elsewhere are added. IdentificationError if something is missing, or does not fit.
     """
     file = file_of(plant)
@@ -59,7 +59,7 @@ def read(plant: Plant, recording: dataset.Recording) -> Arm:
     derived = derivatives.derive(position, torque, step)
     states, links = derived.recording
     for j, used in enumerate(inputs):
-        links[:, j] -= used.rotor * states[2, :, j] + used.dry * np.sign(states[1, :, j])
+        links[:, j] -= used.rotor * states[2, :, j]
     return Arm(model, welded.parts(loose), derived)
 
 

@@ -23,8 +23,8 @@ _ADVICE = (
 
 def draw(found: Found, spread: float, count: int, seed: int) -> Array:
     """Return parameters (count, P) of bodies that can be, as likely as they are."""
-    information = found.estimate.information / spread**2
-    score = found.estimate.score / spread**2
+    information = found.estimate.normal.information / spread**2
+    score = found.estimate.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = posterior.draw(information, score, found.everyday, found.known, count, rng)
     return named.values(found.named, found.known, drawn)
@@ -53,6 +53,8 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
             for name, body in named.bodies(found.named, found.known, found.estimate.parameters)
         },
         'friction': dict(zip(names, found.estimate.parameters[10::11].tolist(), strict=True)),
+        'dry_friction': dict(zip(names, found.estimate.others[:, 0].tolist(), strict=True)),
+        'offset': dict(zip(names, found.estimate.others[:, 1].tolist(), strict=True)),
         'samples': len(recorded.derived.recording.torque),
         'window_s': recorded.derived.window_s,
         'turns': found.estimate.turns,

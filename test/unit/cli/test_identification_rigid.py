@@ -15,13 +15,14 @@ ARM = """
   <worldbody>
     <body name="base"><geom size="0.1" mass="5"/>
       <body name="upper" gravcomp="{held}">
-        <joint name="shoulder" axis="0 0 1" damping="0.3" armature="{rotor}"/>
+        <joint name="shoulder" axis="0 0 1" damping="0.3" armature="{rotor}"
+          frictionloss="{dry}"/>
         <inertial pos="0 0.02 0.1" mass="2" diaginertia="0.02 0.02 0.01"/>
         <body name="fore" pos="0 0 0.3" gravcomp="{held}">
-          <joint name="elbow" axis="0 1 0" damping="0.2" armature="{rotor}"/>
+          <joint name="elbow" axis="0 1 0" damping="0.2" armature="{rotor}" frictionloss="{dry}"/>
           <inertial pos="0.15 0 0" mass="1.5" diaginertia="0.003 0.02 0.02"/>
           <body name="wrist" pos="0.3 0 0" gravcomp="{held}">
-            <joint name="roll" axis="1 0 1" damping="0.1" armature="{rotor}"/>
+            <joint name="roll" axis="1 0 1" damping="0.1" armature="{rotor}" frictionloss="{dry}"/>
             <inertial pos="0.05 0 0" mass="0.5" diaginertia="0.001 0.001 0.001"/>
             <body name="hand" pos="0.1 0 0" euler="0 30 0" gravcomp="{held}">
               <inertial pos="0 0 0.02" mass="0.7" diaginertia="0.002 0.002 0.001"/>
@@ -56,8 +57,8 @@ STEP, STEPS = 0.002, 3000
 RATES = np.array([3.0, 4.3, 5.9])
 
 
-def text(held=0, rotor=0.0, drives=SERVOS):
-    return ARM.format(held=held, rotor=rotor, drives=drives)
+def text(held=0, rotor=0.0, dry=0.0, drives=SERVOS):
+    return ARM.format(held=held, rotor=rotor, dry=dry, drives=drives)
 
 
 def true(xml):
@@ -129,8 +130,8 @@ def found(capsys):
 
 def fits(result):
     for name, row in result['parameters'].items():
-        assert row['knowledge'] == 'found'
-        # of 25 such numbers in this file none is five standard deviations off, but for 1 in 70 000
+        assert row['knowledge'] in ('found', 'vague')
+        # of 30 such numbers in this file none is five standard deviations off, but for 1 in 60 000
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
 
 
@@ -139,7 +140,7 @@ def test_what_an_arm_holds_is_found(seed, here, capsys):
     assert identify(here, run(text(), seed), '--json') == 0
     result = found(capsys)
     fits(result)
-    assert result['parameters']['mass']['sd'] < 0.01 * TRUTH['mass']
+    assert result['parameters']['mass']['sd'] < 0.02 * TRUTH['mass']
     # noise is all that is left: 150 samples and more tell its size to 6 %; of that, five
     assert all(1.0 <= x < 1.3 for x in result['left_in_noise'].values())
     _check_possible(result['bodies'])
@@ -151,6 +152,19 @@ def _check_possible(bodies):
         xx, yy, zz, xy, xz, yz = body.inertia
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         assert body.mass > 0.0 < moments[0] and moments[2] < moments[0] + moments[1]
+
+
+def test_dry_friction_and_offsets_of_sensors_are_found_with_it(here, capsys):
+    """Of 0.4 N m, and of 0.5, 1.0 and 1.5 N m, of which the scene knows nothing."""
+    table = run(text(dry=0.4), 7)
+    table[:, 4:] += [0.5, 1.0, 1.5]
+    assert identify(here, table, '--json') == 0
+    result = found(capsys)
+    fits(result)
+    # MuJoCo's dry friction is soft about rest, as viscous friction is: that much is lost in it
+    np.testing.assert_allclose(list(result['dry_friction'].values()), 0.4, atol=0.05)
+    # the elbow's weight varies by a third, and is told from its offset by that alone
+    np.testing.assert_allclose(list(result['offset'].values()), [0.5, 1.0, 1.5], atol=0.15)
 
 
 def test_commands_of_motors_are_torques_less_those_of_rotors(here, capsys):
