@@ -69,7 +69,13 @@ def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
     """Return the scene with the bodies and the friction that were found."""
     bodies = {name: Body(*row.values()) for name, row in summary['bodies'].items()}
     step = float(plant.model.opt.timestep)
-    return scene_file.to_text(recorded.file_of(plant), bodies, summary['friction'], step)
+    rows = summary['parameters']
+    dry = {
+        p.of: max(rows[p.name]['value'], 0.0)
+        for p in plant.parameters
+        if p.field == 'dof_frictionloss' and rows[p.name]['knowledge'] != 'unexcited'
+    }
+    return scene_file.to_text(recorded.file_of(plant), bodies, (summary['friction'], dry), step)
 
 
 def finish(options: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-FIELDS = ('body_mass', 'body_ipos', 'body_inertia', 'dof_damping')
+FIELDS = ('body_mass', 'body_ipos', 'body_inertia', 'dof_damping', 'dof_frictionloss')
 _FRICTION = 0.01  # N m s/rad or N s/m: what a joint without any may have
 _THIN = 1e-6  # of a body's largest: less is none, and would be kept so
 
@@ -47,7 +47,7 @@ def find(
                 f'{where}{parameter.field} is not found by --method rigid-body, which finds '
                 f'{", ".join(FIELDS)}: use another method, or a --model file without it'
             )
-        if parameter.field == 'dof_damping':
+        if parameter.field.startswith('dof_'):
             joints = scene.names(arm, 'joint')
             if parameter.of not in joints:
                 raise IdentificationError(
@@ -102,14 +102,17 @@ def known(arm: mujoco.MjModel, named: Named) -> Known:
     return Known(like.ravel(), fixed.ravel(), free.ravel())
 
 
-def values(named: Named, known: Known, found: Array) -> Array:
-    """Return the parameters (n, P) in bodies (n, 11 B)."""
+def values(named: Named, known: Known, found: Array, dry: Array) -> Array:
+    """Return the parameters (n, P) in bodies (n, 11 B) and dry friction (n, nv)."""
     rows = found.reshape(len(found), -1, COUNT)
     own = (found - known.fixed).reshape(rows.shape)
     columns = []
     for parameter, whole in zip(named.parameters, named.wholes, strict=True):
         if parameter.field == 'dof_damping':
             columns.append(rows[:, whole, COUNT - 1])
+            continue
+        if parameter.field == 'dof_frictionloss':
+            columns.append(dry[:, whole])
             continue
         back = np.linalg.inv(named.bodies[whole].pose)
         columns.append(np.array([_value(parameter, moved(row, back)) for row in own[:, whole]]))

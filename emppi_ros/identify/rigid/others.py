@@ -15,11 +15,19 @@ class Others(NamedTuple):
     alone: Array  # (nv e,)
     gain: Array  # (nv e, 11 B)
     mixed: Array  # (11 B, nv e) of the normal equations
+    inner: Array  # (nv e, nv e) likewise
     joints: int
 
     def given(self, bodies: Array) -> Array:
         """Return them (nv, e)."""
         return (self.alone - self.gain @ bodies).reshape(self.joints, -1)
+
+    def draw(self, bodies: Array, spread: float, rng: np.random.Generator) -> Array:
+        """Return draws (n, nv, e) of them given bodies (n, 11 B), with `spread` times the sd."""
+        root = np.linalg.cholesky(self.inner)
+        normal = rng.standard_normal((len(root), len(bodies)))
+        found = self.alone - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
+        return found.reshape(len(bodies), self.joints, -1)
 
 
 def eliminate(white: Array, torque: Array, shapes: Array | None, x: Array, y: Array) -> Others:
@@ -36,4 +44,5 @@ def eliminate(white: Array, torque: Array, shapes: Array | None, x: Array, y: Ar
     before = np.repeat(_LARGE * np.sqrt(np.mean(torque**2, axis=0)), shapes.shape[2])
     inner = z.T @ z + np.diag(before**-2.0)
     mixed = x.T @ z
-    return Others(np.linalg.solve(inner, z.T @ y), np.linalg.solve(inner, mixed.T), mixed, nv)
+    alone, gain = np.linalg.solve(inner, z.T @ y), np.linalg.solve(inner, mixed.T)
+    return Others(alone, gain, mixed, inner, nv)

@@ -27,12 +27,14 @@ def draw(found: Found, spread: float, count: int, seed: int) -> Array:
     score = found.estimate.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = posterior.draw(information, score, found.everyday, found.known, count, rng)
-    return named.values(found.named, found.known, drawn)
+    others = found.estimate.normal.others.draw(drawn, spread, rng)
+    return named.values(found.named, found.known, drawn, others[:, :, 0])
 
 
 def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[str, Any]:
     """Return each parameter with its sd, from draws (n, P), the bodies, and how it went."""
-    best = named.values(found.named, found.known, found.estimate.parameters[None])[0]
+    mode, dry = found.estimate.parameters[None], found.estimate.others[None, :, 0]
+    best = named.values(found.named, found.known, mode, dry)[0]
     sd, scales = theta.std(axis=0), plant.scales
     shares = sd / np.hypot(sd, scales)  # as if its scale had been known before
     rows = {

@@ -22,10 +22,15 @@ class Body(NamedTuple):
 
 
 def to_text(
-    file: SceneFile, bodies: Mapping[str, Body], friction: Mapping[str, float], step_s: float
+    file: SceneFile,
+    bodies: Mapping[str, Body],
+    friction: tuple[Mapping[str, float], Mapping[str, float]],
+    step_s: float,
 ) -> str:
     """
-    Return the scene as MJCF with bodies and viscous friction of joints, loaded back and compared.
+    Return the scene as MJCF with bodies and friction of joints, loaded back and compared.
+
+    Friction is viscous, and dry. What is not named is as it was.
 
     SceneError if it cannot be written; IdentificationError names what comes back as another.
     """
@@ -33,7 +38,10 @@ def to_text(
         spec = mujoco.MjSpec.from_file(str(file.path))
         for name, body in bodies.items():
             _write(spec.body(name), body)
-        for name, value in friction.items():
+        viscous, dry = friction
+        for name, value in dry.items():
+            spec.joint(name).frictionloss = value
+        for name, value in viscous.items():
             damping = spec.joint(name).damping
             if isinstance(damping, np.ndarray):
                 damping[0] = value

@@ -5,6 +5,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
+import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify.rigid import arm, scene_file
@@ -52,6 +53,7 @@ parameters:
   z: {field: body_ipos, of: payload, element: 2, unit: m, size: 0.05}
   friction: {field: dof_damping, of: elbow, unit: N m s/rad, lower: 0.0}
 """
+DRY = '  dry: {field: dof_frictionloss, of: roll, unit: N m, lower: 0.0, size: 0.5}\n'
 TRUTH = {'mass': 1.1, 'x': 0.03, 'y': -0.02, 'z': 0.06, 'friction': 0.25}
 STEP, STEPS = 0.002, 3000
 RATES = np.array([3.0, 4.3, 5.9])
@@ -158,9 +160,19 @@ def test_dry_friction_and_offsets_of_sensors_are_found_with_it(here, capsys):
     """Of 0.4 N m, and of 0.5, 1.0 and 1.5 N m, of which the scene knows nothing."""
     table = run(text(dry=0.4), 7)
     table[:, 4:] += [0.5, 1.0, 1.5]
-    assert identify(here, table, '--json') == 0
+    (here / 'arm.yaml').write_text(MODEL + DRY)
+    out, scene = here / 'prior.yaml', here / 'found.xml'
+    assert identify(here, table, '--out', str(out), '--mjcf', str(scene), '--json') == 0
     result = found(capsys)
+    dry = result['parameters'].pop('dry')
     fits(result)
+    assert dry['knowledge'] == 'found' and dry['value'] == result['dry_friction']['roll']
+    drawn = yaml.safe_load(out.read_text())['parameters']['dry']['values']
+    # 500 draws: 3 % of a standard deviation, and 5 % of a mean; five of these
+    assert np.std(drawn) == pytest.approx(3.0 * dry['sd'], rel=0.25)
+    assert np.mean(drawn) == pytest.approx(dry['value'], abs=3.0 * 0.25 * dry['sd'])
+    model = mujoco.MjModel.from_xml_path(str(scene))
+    assert model.joint('roll').frictionloss[0] == pytest.approx(dry['value'], rel=1e-4)
     # MuJoCo's dry friction is soft about rest, as viscous friction is: that much is lost in it
     np.testing.assert_allclose(list(result['dry_friction'].values()), 0.4, atol=0.05)
     # the elbow's weight varies by a third, and is told from its offset by that alone
@@ -278,6 +290,28 @@ def test_what_does_not_fit_is_named(name, here, table, capsys):
     assert identify(here, change(table), '--out', str(here / 'prior.yaml'), **how) == 2
     assert words in capsys.readouterr().err
     assert not (here / 'prior.yaml').exists()
+
+
+def test_clocks_must_overlap_and_recordings_be_one(here, table, capsys):
+    later = table.copy()
+    later[:, 0] += 5.9
+    first, second = (save(here / n, t) for n, t in (('a.csv', table), ('b.csv', later)))
+    command = ['identify', '--method', 'rigid-body', '--model', str(here / 'arm.yaml')]
+    assert main([*command, '--data', first, '--data', second]) == 2
+    assert 'takes one recording' in capsys.readouterr().err
+    for path, kind in ((first, 'position'), (second, 'effort')):
+        lines = [line.split(',') for line in (here / path).read_text().splitlines()]
+        kept = [0, *(i for i, name in enumerate(lines[0]) if name.startswith(kind))]
+        (here / path).write_text('\n'.join(','.join(row[i] for i in kept) for row in lines))
+    assert main([*command, '--data', first, second]) == 2
+    error = capsys.readouterr().err
+    assert 'unsynchronised' in error and 'begins at 5.9 s' in error and 'on one clock' in error
+
+
+def test_weight_that_is_half_held_is_an_error(here, table, capsys):
+    (here / 'arm.xml').write_text(text(held=0.5, drives=MOTORS))
+    assert identify(here, table, kind='command/m_{} [N m]') == 2
+    assert 'holds the weight of some of its bodies (gravcomp)' in capsys.readouterr().err
 
 
 def test_a_scene_that_leaves_nothing_for_a_body_is_named(here, table, capsys):
