@@ -30,6 +30,7 @@ class Derived(NamedTuple):
     noise: Noise
     signs: Array  # (n, nv) of velocities, through the same window: what dry friction grows with
     window_s: float
+    step_s: float  # between samples
 
 
 def derive(position: Array, torque: Array, step: float) -> Derived:
@@ -53,7 +54,8 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
     half = choose(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
-    kept = slice(half, len(position) - half, stride(half, len(position)))
+    apart = stride(half, len(position))
+    kept = slice(half, len(position) - half, apart)
     states = np.stack([_filter(position, half, d, step)[kept] for d in _DERIVATIVES])
     signs = np.tanh(_filter(position, half, 1, step) / np.maximum(size[1] * sd, _STILL))
     return Derived(
@@ -61,6 +63,7 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
         Noise(size[:, None] * sd, size[0] * own),
         _filter(signs, half, 0, step)[kept],
         (2 * half + 1) * step,
+        apart * step,
     )
 
 

@@ -44,6 +44,7 @@ class Estimate(NamedTuple):
     others: Array  # (nv, e) what else torques have
     left: Array  # (n, nv) of torques, along the motion as it was measured
     covariance: Array  # (n, nv, nv) of these, if the noise is what it was said to be
+    predicted: Array  # (n, nv) torques
     turns: int
 
 
@@ -121,7 +122,9 @@ def fit(
         steps = (moved - _flat(states)) / np.sqrt(np.maximum(variance, _TINY))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))
-    return Estimate(found, states, normal, others, left, covariance, turns)
+    return Estimate(
+        found, states, normal, others, left, covariance, recording.torque - left, turns
+    )
 
 
 def _flat(states: Array) -> Array:

@@ -10,6 +10,7 @@ from emppi_ros.identify.consistency import COUNT
 from emppi_ros.identify.rigid import arm, estimate, named
 from emppi_ros.identify.rigid.bodies import Everyday, Known
 from emppi_ros.identify.rigid.estimate import Estimate
+from emppi_ros.identify.rigid.lag import lag
 from emppi_ros.identify.rigid.named import Named
 from emppi_ros.identify.rigid.recorded import Arm
 from emppi_ros.identify.states.plant import Plant
@@ -19,6 +20,7 @@ Array = npt.NDArray[np.float64]
 _UNEXPLAINED = 0.2  # of what a torque varies by
 _ERRORS = 4.0  # standard errors of a mean square: more is no accident
 _LIKE, _TIMES = 0.8, 5.0  # torques that are alike, but for a factor as large
+_LATE_S, _MOSTLY = 0.01, 0.5  # as of velocities; else it is something else that torques lack
 _RANK = 1e-8  # of the largest: what no motion shows
 _FAR = 10.0  # standard deviations from any body that can be
 
@@ -30,6 +32,7 @@ class Found(NamedTuple):
     known: Known
     estimate: Estimate
     factors: Array  # (nv,) by which torques are off more than by their noise
+    lag_s: float  # of torques behind the motion
     everyday: Everyday
 
 
@@ -38,17 +41,23 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
     of = named.find(plant.parameters, recorded.model, recorded.parts, links)
     known, everyday = named.known(recorded.model, of), Everyday()
     _check_units(recorded)
-    motion, noise, signs, _ = recorded.derived
+    motion, noise, signs, _, step = recorded.derived
     extra = np.stack([signs, np.ones(signs.shape)], axis=2)
     first = estimate.fit(recorded.model, motion, noise, everyday, known, extra)
     variance = np.diagonal(first.covariance, axis1=1, axis2=2).mean(axis=0)
     square = np.mean(first.left**2, axis=0)
     _check_possible(of, known, first)
+    late, share = lag(recorded.model, motion.states, extra, known.free, first, step)
+    if abs(late) > _LATE_S and share > _MOSTLY:
+        raise IdentificationError(
+            f'unsynchronised: torques come {late:.3g} s behind the motion that they make: record '
+            'both on one clock, and without filters that lag'
+        )
     _check_left(recorded, square, variance)
     factors = np.sqrt(np.maximum(square / variance, 1.0))
     more = noise._replace(torque=noise.torque * factors)
     last = estimate.fit(recorded.model, motion, more, everyday, known, extra)
-    return Found(of, known, last, factors, everyday)
+    return Found(of, known, last, factors, late, everyday)
 
 
 def _check_units(recorded: Arm) -> None:

@@ -59,6 +59,7 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
         'offset': dict(zip(names, found.estimate.others[:, 1].tolist(), strict=True)),
         'samples': len(recorded.derived.recording.torque),
         'window_s': recorded.derived.window_s,
+        'torque_lag_s': found.lag_s,
         'turns': found.estimate.turns,
         'torque_left': dict(zip(names, left.tolist(), strict=True)),
         'left_in_noise': dict(zip(names, found.factors.tolist(), strict=True)),

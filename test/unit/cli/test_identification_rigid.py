@@ -253,6 +253,16 @@ def changed(table, column, change):
     return other
 
 
+def all_late(table, rows):
+    other = table[rows:].copy()
+    other[:, 4:] = table[:-rows, 4:]
+    return other
+
+
+def touch(torque):
+    return torque + 5.0 * (np.arange(len(torque)) % 700 < 200)
+
+
 def unlike(old, new):
     return lambda here: (here / 'arm.yaml').write_text(MODEL.replace(old, new))
 
@@ -268,7 +278,8 @@ ROTOR = '  rotor: {field: dof_armature, of: elbow, unit: kg m^2, size: 0.1, lowe
 WRONG = {
     'sign': (lambda t: changed(t, 5, np.negative), {}, nothing, 'check their sign'),
     'millinewtons': (lambda t: changed(t, 5, lambda x: 1e3 * x), {}, nothing, 'check units'),
-    'late': (lambda t: changed(t, 5, lambda x: np.roll(x, 100)), {}, nothing, 'does not match'),
+    'touched': (lambda t: changed(t, 5, touch), {}, nothing, 'does not match'),
+    'all late': (lambda t: all_late(t, 20), {}, nothing, 'torques come 0.0'),
     'still': (lambda t: changed(t, 2, np.zeros_like), {}, nothing, 'it never moves'),
     'no torque': (np.copy, {'kind': 'velocity/{} [rad/s]'}, nothing, 'record effort/shoulder'),
     'command': (np.copy, {'kind': 'command/m_{} [N m]'}, nothing, "commands of 'm_shoulder' are"),
