@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.belief import file as prior_file
-from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
+from emppi_ros.cli import (
+    identification_csvgd,
+    identification_rigid,
+    identification_states,
+    identification_sysid,
+    output,
+)
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.states import binding
@@ -18,6 +24,7 @@ from emppi_ros.tasks.task import load_task
 METHODS = {
     'states': identification_states,
     'csvgd': identification_csvgd,
+    'rigid-body': identification_rigid,
     'sysid': identification_sysid,
 }
 
@@ -37,8 +44,9 @@ def add_commands(commands: Any) -> None:
         choices=tuple(METHODS),
         default='states',
         help='states: least squares over states and parameters; csvgd: particles of the '
-        'posterior, by constrained Stein variational gradient descent; sysid: one estimate by '
-        "MuJoCo's least squares over windows, as a reference (states)",
+        'posterior, by constrained Stein variational gradient descent; rigid-body: bodies of an '
+        "arm, from its torques; sysid: one estimate by MuJoCo's least squares over windows, as a "
+        'reference (states)',
     )
     parser.add_argument(
         '--data',
@@ -48,8 +56,7 @@ def add_commands(commands: Any) -> None:
         action='append',
         required=True,
         help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
-        'record` made; several '
-        'files share one clock; again: another recording',
+        'record` made; several files share one clock; again: another recording',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')
@@ -57,7 +64,10 @@ def add_commands(commands: Any) -> None:
         '--model', metavar='FILE', type=Path, help='a YAML file: a scene, and its parameters'
     )
     _add_outputs(parser)
-    identification_states.add_options(parser.add_argument_group('states, and the spread of sysid'))
+    identification_states.add_options(
+        parser.add_argument_group('states, and the spread of rigid-body and sysid')
+    )
+    identification_rigid.add_options(parser.add_argument_group('rigid-body'))
     identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
     parser.set_defaults(execute=run)
 
@@ -69,7 +79,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         '--mjcf',
         metavar='FILE.xml',
         type=Path,
-        help='the scene with the values that were found (of particles their mean), if wanted',
+        help='the scene with the values that were found (of particles their mean; of rigid-body '
+        'whole bodies), if wanted',
     )
     parser.add_argument(
         '--overwrite', action='store_true', help='replace --out and --mjcf if they exist'
@@ -79,7 +90,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar='SHARE',
         type=float,
         help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
-        f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g})',
+        f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g}; '
+        'rigid-body: none)',
     )
     parser.add_argument(
         '--report',
@@ -119,6 +131,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
     """Return the scene with what was found; what was not excited stays as it is there."""
+    if 'bodies' in summary:
+        return identification_rigid.to_mjcf(plant, summary)
     rows = summary['parameters']
     known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
     theta = np.array([rows[p.name]['value'] for p in known])
@@ -137,6 +151,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
+    if options.held_out and options.method == 'rigid-body':
+        raise ConfigError('--held-out: --method rigid-body forecasts nothing: leave it out')
     if options.report is not None and options.report.exists() and not options.overwrite:
         raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):

@@ -15,7 +15,11 @@ Array = npt.NDArray[np.float64]
 
 
 def write(
-    folder: Path, plant: Plant, theta: Array, way: Way, futures: Sequence[Future]
+    folder: Path,
+    plant: Plant,
+    theta: Array,
+    way: Way | None = None,
+    futures: Sequence[Future] = (),
 ) -> dict[str, str]:
     """Draw particles theta (N, P) and what they forecast; return what the summary says of it."""
     for path in pictures.write_all(plant, theta, way, futures, folder):

@@ -35,11 +35,13 @@ class Future(NamedTuple):
 
 
 def write_all(
-    plant: Plant, theta: Array, way: Way, futures: Sequence[Future], folder: Path
+    plant: Plant, theta: Array, way: Way | None, futures: Sequence[Future], folder: Path
 ) -> list[Path]:
     """Write all pictures of particles theta (N, P) into a folder, and return them."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {'posterior.png': pairs(plant.unknowns, theta), 'convergence.png': convergence(way)}
+    drawn = {'posterior.png': pairs(plant.unknowns, theta)}
+    if way is not None:
+        drawn['convergence.png'] = convergence(way)
     if futures and all(len(future.seen) for future in futures):
         drawn['held_out.png'] = held_out(plant.model, futures)
     for name, figure in drawn.items():

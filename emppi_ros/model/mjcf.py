@@ -39,15 +39,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
         changed = registry.with_parameters(model, parameters, theta)
         for parameter in parameters:
             _write(spec, parameter, changed)
-        spec.option.timestep = step_s
-        here = file.path.parent.resolve()
-        if spec.meshes:
-            spec.meshdir = str(here / spec.meshdir)
-        if any(texture.file for texture in spec.textures):
-            spec.texturedir = str(here / spec.texturedir)
-        spec.compile()
-        text = spec.to_xml()
-        back = mujoco.MjModel.from_xml_string(text)
+        text, back = to_xml(spec, file, step_s)
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
         raise SceneError(f'{file.path}: cannot be written with other values: {error}') from None
     wanted, found = (registry.nominal_values(parameters, m) for m in (changed, back))
@@ -58,6 +50,19 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
                 f'MJCF: {value:.6g} was loaded back as {read:.6g}'
             )
     return text
+
+
+def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mujoco.MjModel]:
+    """Return a changed scene as MJCF with a time step, and what is loaded from that."""
+    spec.option.timestep = step_s
+    here = file.path.parent.resolve()
+    if spec.meshes:
+        spec.meshdir = str(here / spec.meshdir)
+    if any(texture.file for texture in spec.textures):
+        spec.texturedir = str(here / spec.texturedir)
+    spec.compile()
+    text = spec.to_xml()
+    return text, mujoco.MjModel.from_xml_string(text)
 
 
 def write(path: Path, text: str, overwrite: bool = False) -> None:

@@ -1,5 +1,6 @@
 """An arm whose bodies have any possible parameters, and its torques, by MuJoCo."""
 
+from collections.abc import Collection
 import copy
 from pathlib import Path
 
@@ -15,16 +16,31 @@ _NO_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
 _STEP = 1e-6  # of finite differences
 
 
-def load(path: Path) -> mujoco.MjModel:
+def load(
+    path: Path, root: Path | None = None, joints: Collection[str] = (), fuse: bool = True
+) -> mujoco.MjModel:
     """
     Return an arm that has a body for each joint: what is welded to a link is part of it.
 
     Without rotors, dry friction, compensation of gravity, servos and limits: torques are what
-    links and viscous friction need, as sensors at the links measure them.
+    links and viscous friction need, as sensors at the links measure them. Free bodies are left
+    out, and where `joints` are named, whatever hangs on none of these. Files lie in the folder of
+    `path`, or in `root`. With `fuse` off, welded bodies are there one by one.
     """
-    confinement.check(path, None)
+    confinement.check(path, root)
     spec = mujoco.MjSpec.from_file(str(path))
-    spec.compiler.fusestatic = True
+    # what refers to a body keeps it from being fused
+    for of in (spec.keys, spec.sensors, spec.actuators, spec.equalities, spec.tendons):
+        for item in list(of):
+            spec.delete(item)
+    for item in [*spec.excludes, *spec.pairs]:
+        spec.delete(item)
+    for body in list(spec.worldbody.bodies):
+        found = body.find_all('joint')
+        free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in found)
+        if free or (joints and found and not any(joint.name in joints for joint in found)):
+            spec.delete(body)
+    spec.compiler.fusestatic = fuse
     model = spec.compile()
     model.dof_armature[:] = 0.0
     model.dof_frictionloss[:] = 0.0

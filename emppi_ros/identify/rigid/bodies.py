@@ -8,6 +8,7 @@ All is convex, and what is found lies strictly inside of what is possible.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,23 @@ class Everyday:
         return np.array([self.mass_kg, *3 * [first], *6 * [first * self.radius_m], self.friction])
 
 
-def fit(information: Array, score: Array, everyday: Everyday | None = None) -> Array:
+class Known(NamedTuple):
+    """What is known of B bodies: each is `fixed`, plus one that is like `like`."""
+
+    like: Array  # (11 B,) of bodies that can be, with friction
+    fixed: Array  # (11 B,)
+    free: npt.NDArray[np.bool_]  # (11 B,) what is to be found; the rest is as in `like`
+
+
+def nothing(everyday: Everyday, bodies: int) -> Known:
+    """Return that bodies are like everyday ones, and no more."""
+    like = np.tile(everyday.parameters(), bodies)
+    return Known(like, np.zeros(len(like)), np.ones(len(like), np.bool_))
+
+
+def fit(
+    information: Array, score: Array, everyday: Everyday | None = None, known: Known | None = None
+) -> Array:
     """
     Return the bodies b (11 B,) of least b' information b / 2 - score' b, plus the prior.
 
@@ -55,6 +72,8 @@ def fit(information: Array, score: Array, everyday: Everyday | None = None) -> A
         X'y, likewise.
     everyday : Everyday
         The prior.
+    known : Known
+        Bodies that the prior is about in place of that one, and parts that are known.
 
     Raises
     ------
@@ -71,42 +90,48 @@ def fit(information: Array, score: Array, everyday: Everyday | None = None) -> A
         )
     if not (np.isfinite(information).all() and np.isfinite(score).all()):
         raise IdentificationError('information or score are not finite')
-    found = np.tile(everyday.parameters(), size // COUNT)
+    known = known or nothing(everyday, size // COUNT)
+    score = score - information @ known.fixed
+    found = known.like.copy()
+    block = np.ix_(known.free, known.free)
     # the path of Newton's steps is long where the prior is weak: from a weight at which the first
     # step is almost the last, ten times less each
-    pull = information @ found - score
-    weight = float(np.sqrt(pull @ np.linalg.solve(_slopes(found)[1], pull)))
+    pull = (information @ found - score)[known.free]
+    weight = float(np.sqrt(pull @ np.linalg.solve(slopes(found)[1][block], pull)))
     while True:
         weight = max(0.1 * weight, everyday.weight)
-        found = _newton(found, information, score, weight, everyday)
+        found = _newton(found, information, score, weight, known)
         if weight == everyday.weight:
-            return found
+            return known.fixed + found
 
 
-def _newton(found: Array, information: Array, score: Array, weight: float, of: Everyday) -> Array:
-    linear = weight * _slope_at_nothing(of, len(found) // COUNT) - score
+def _newton(found: Array, information: Array, score: Array, weight: float, known: Known) -> Array:
+    linear = weight * _slope_at_nothing(known.like) - score
+    free, block = known.free, np.ix_(known.free, known.free)
     for _ in range(_STEPS):
-        first, second = _slopes(found)
-        gradient = information @ found + linear + weight * first
-        curvature = information + weight * second
+        first, second = slopes(found)
+        gradient = (information @ found + linear + weight * first)[free]
+        curvature = (information + weight * second)[block]
         unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by many orders
         step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
         # never leaves what is possible, and always descends (self-concordance: Nesterov)
-        found = found + step / (1.0 + decrement)
+        found = found.copy()
+        found[free] += step / (1.0 + decrement)
         if decrement < _ENOUGH:
             break
     return found
 
 
-def _slope_at_nothing(of: Everyday, bodies: int) -> Array:
+def _slope_at_nothing(like: Array) -> Array:
     """Return the derivative (11 B,) of tr(P0^-1 P) and the like."""
-    inverse = np.linalg.inv(pseudo_inertia(of.parameters()))
-    inertial = np.einsum('ij,kji->k', inverse, _UNITS)
-    return np.tile(np.append(inertial, 1.0 / of.friction), bodies)
+    rows = like.reshape(-1, COUNT)
+    inverses = np.linalg.inv(np.stack([pseudo_inertia(row) for row in rows]))
+    inertial = np.einsum('bij,kji->bk', inverses, _UNITS)
+    return np.column_stack([inertial, 1.0 / rows[:, 10]]).ravel()
 
 
-def _slopes(b: Array) -> tuple[Array, Array]:
+def slopes(b: Array) -> tuple[Array, Array]:
     """Return the first (11 B,) and second (11 B, 11 B) derivative of - log det P of all."""
     first, second = np.zeros(len(b)), np.zeros((len(b), len(b)))
     for i, row in enumerate(b.reshape(-1, COUNT)):

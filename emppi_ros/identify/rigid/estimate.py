@@ -18,6 +18,7 @@ import numpy.typing as npt
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid import arm, bodies
+from emppi_ros.identify.rigid.others import Others, eliminate
 from emppi_ros.identify.rigid.recording import Noise, Recording, noise_of
 
 Array = npt.NDArray[np.float64]
@@ -26,23 +27,39 @@ _TINY = 1e-30  # of a variance: what has no noise does not move
 _STILL = 1e-2  # rms change of the motion at which to end, in standard deviations of its noise
 
 
+class Normal(NamedTuple):
+    """Normal equations of bodies, and what else torques have, given these."""
+
+    information: Array  # (11 B, 11 B) X' S^-1 X
+    score: Array  # (11 B,) X' S^-1 y
+    others: Others
+
+
 class Estimate(NamedTuple):
     """What was found."""
 
     parameters: Array  # (11 B,) as in `regressor`
     states: Array  # (3, n, nv) the motion without noise
-    information: Array  # (11 B, 11 B) of the parameters
+    normal: Normal  # equations of the parameters
+    others: Array  # (nv, e) what else torques have
+    left: Array  # (n, nv) of torques, along the motion as it was measured
+    covariance: Array  # (n, nv, nv) of these, if the noise is what it was said to be
+    predicted: Array  # (n, nv) torques
     turns: int
 
 
 def normal_equations(
-    model: mujoco.MjModel, states: Array, target: Array, covariance: Array
-) -> tuple[Array, Array]:
-    """Return X' S^-1 X and X' S^-1 y for torques (n, nv) with covariances (n, nv, nv)."""
+    model: mujoco.MjModel, states: Array, target: Array, covariance: Array, extra: Array | None
+) -> Normal:
+    """Return them for torques (n, nv) with covariances (n, nv, nv); `extra` as in `fit`."""
     n, nv = target.shape
     white = np.linalg.inv(np.linalg.cholesky(covariance))
     x = (white @ regressor(model, *states).reshape(n, nv, -1)).reshape(n * nv, -1)
-    return x.T @ x, x.T @ (white @ target[:, :, None]).ravel()
+    y = (white @ target[:, :, None]).ravel()
+    others = eliminate(white, target, extra, x, y)
+    return Normal(
+        x.T @ x - others.mixed @ others.gain, x.T @ y - others.mixed @ others.alone, others
+    )
 
 
 def fit(
@@ -50,6 +67,8 @@ def fit(
     recording: Recording,
     noise: Noise | None = None,
     everyday: bodies.Everyday | None = None,
+    known: bodies.Known | None = None,
+    extra: Array | None = None,
 ) -> Estimate:
     """
     Return the bodies that explain a recording.
@@ -64,6 +83,10 @@ def fit(
         If it is known; else what the recording shows.
     everyday : Everyday
         What bodies are like.
+    known : Known
+        More of that, and what of the bodies is known.
+    extra : (n, nv, e) array
+        What else each joint's torque may have, such as 1 for an offset, times unknown numbers.
 
     Raises
     ------
@@ -80,8 +103,8 @@ def fit(
         raise IdentificationError('torques without noise: expected some, for it weighs them')
     own = np.tile(np.diag(noise.torque**2), (len(recording.torque), 1, 1))
     variance = noise.states.ravel() ** 2
-    information, score = normal_equations(model, recording.states, recording.torque, own)
-    found = bodies.fit(information, score, everyday)
+    normal = normal_equations(model, recording.states, recording.torque, own, extra)
+    found = bodies.fit(normal.information, normal.score, everyday, known)
     seen, states = _flat(recording.states), recording.states
     turns, change = 0, np.inf
     while turns < _TURNS and change > _STILL:
@@ -90,14 +113,18 @@ def fit(
         gain = variance[:, None] * np.swapaxes(slopes, 1, 2)
         covariance = slopes @ gain + own
         target = recording.torque - _times(slopes, seen - _flat(states))
-        information, score = normal_equations(model, states, target, covariance)
-        found = bodies.fit(information, score, everyday)
+        normal = normal_equations(model, states, target, covariance, extra)
+        found = bodies.fit(normal.information, normal.score, everyday, known)
         left = target - arm.torques(arm.with_parameters(model, found), states)
+        others = normal.others.given(found)
+        left -= 0.0 if extra is None else np.sum(extra * others, axis=2)
         moved = seen + _times(gain, np.linalg.solve(covariance, left[:, :, None])[:, :, 0])
         steps = (moved - _flat(states)) / np.sqrt(np.maximum(variance, _TINY))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))
-    return Estimate(found, states, information, turns)
+    return Estimate(
+        found, states, normal, others, left, covariance, recording.torque - left, turns
+    )
 
 
 def _flat(states: Array) -> Array:

@@ -74,7 +74,7 @@ def check_names(recording: Recording, model: mujoco.MjModel, bodies: Mapping[str
         elif kind == 'pose':
             observed.add(find_free(model, signal, bodies))
         else:
-            _check_unit(signal, model)
+            check_unit(signal, model)
             if kind == 'position':
                 observed.add(scene.find(model, 'joint', of))
     _check_all(recording, model, observed)
@@ -86,7 +86,8 @@ def check_names(recording: Recording, model: mujoco.MjModel, bodies: Mapping[str
             )
 
 
-def _check_unit(signal: Signal, model: mujoco.MjModel) -> None:
+def check_unit(signal: Signal, model: mujoco.MjModel) -> None:
+    """Raise unless a signal is of a hinge or slide of the model, and in its unit."""
     joints = scene.names(model, 'joint')
     if signal.of not in joints:
         raise IdentificationError(

@@ -105,3 +105,26 @@ def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
         assert of['ours']['torque_error'] == pytest.approx(of['ridge']['torque_error'] / 100.0)
         assert of['nothing']['lost'] == 1 and of['nothing']['tracking_rad'] is None
         assert of['ours']['possible'] == 1.0 and of['ours']['below_percent']['ridge'] > 0.0
+
+
+def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
+    """Equations without these numbers have the solution of those with them."""
+    recording = _recording(panda, rng, rows=60)
+    root = rng.standard_normal((60, 7, 7)) + 3.0 * np.eye(7)
+    extra = rng.standard_normal((60, 7, 2))
+    covariance = root @ np.swapaxes(root, 1, 2)
+    target = recording.torque + np.sum(extra * rng.standard_normal((7, 2)), axis=2)
+    normal = estimate.normal_equations(panda, recording.states, target, covariance, extra)
+    white = np.linalg.inv(np.linalg.cholesky(covariance))
+    columns = np.zeros((60, 7, 7, 2))
+    for joint in range(7):
+        columns[:, joint, joint] = extra[:, joint]
+    x = regressor(panda, *recording.states).reshape(60, 7, -1)
+    whole = np.concatenate([x, columns.reshape(60, 7, 14)], axis=2)
+    rows = (white @ whole).reshape(420, -1)
+    best = np.linalg.lstsq(rows, (white @ target[:, :, None]).ravel(), rcond=1e-10)[0]
+    # what no motion shows may be anything: torques are compared. Ten times the torques, as they
+    # may be before, weigh 1e-5 of what 60 samples say
+    found = np.linalg.lstsq(normal.information, normal.score, rcond=1e-12)[0]
+    np.testing.assert_allclose(rows[:, :77] @ found, rows[:, :77] @ best[:77], atol=0.02)
+    np.testing.assert_allclose(normal.others.given(found).ravel(), best[77:], atol=0.02)

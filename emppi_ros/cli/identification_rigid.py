@@ -1,0 +1,84 @@
+"""`emppi identify --method rigid-body`: the bodies of an arm, from its torques."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emppi_ros.belief.file import PriorFile
+from emppi_ros.cli import identification_report, output
+from emppi_ros.errors import ConfigError
+from emppi_ros.identify import particles
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.rigid import fitting, recorded, report, scene_file
+from emppi_ros.identify.rigid.scene_file import Body
+from emppi_ros.identify.states.plant import Plant
+
+HELD_OUT = 0.0
+_MORE = 4  # times as many draws as are written: some are beyond bounds
+_STAGES = 3  # of the bar
+
+
+def add_options(group: Any) -> None:
+    """Add what this method knows."""
+    group.add_argument(
+        '--links',
+        choices=('known', 'unknown'),
+        default='known',
+        help='bodies that are not named: known, as the scene has them; or unknown, all of them '
+        '(known)',
+    )
+
+
+def identify(
+    options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
+) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
+    """Return what was found, and what makes it a prior."""
+    if len(recordings) > 1:
+        raise ConfigError('--data: given more than once: --method rigid-body takes one recording')
+    (recording,) = recordings
+    with output.progress('rigid-body', _STAGES, 'stages') as advance:
+        arm = recorded.read(plant, recording)
+        advance(1)
+        found = fitting.find(plant, arm, options.links == 'known')
+        advance(2)
+        theta = report.draw(found, 1.0, particles.COUNT, options.seed)
+        advance(_STAGES)
+    summary = report.summarize(plant, arm, found, theta)
+    report.check(plant, summary, theta)
+    told = dict(summary)
+    if options.report is not None:
+        summary |= identification_report.write(options.report, plant, theta)
+
+    def prior() -> PriorFile:
+        rows = summary['parameters'].values()
+        kept = particles.excited([row['knowledge'] for row in rows])
+        wide = report.draw(found, options.spread, _MORE * particles.COUNT, options.seed)
+        said = {
+            'links': options.links,
+            'window_s': arm.derived.window_s,
+            'weight': found.everyday.weight,
+            'spread': options.spread,
+            'seed': options.seed,
+        }
+        unknowns = [plant.unknowns[i] for i in kept]
+        drawn = report.within(plant, kept, wide)
+        return particles.to_prior('rigid-body', unknowns, drawn, recording.sources, said, told)
+
+    return summary, prior
+
+
+def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
+    """Return the scene with the bodies and the friction that were found."""
+    bodies = {name: Body(*row.values()) for name, row in summary['bodies'].items()}
+    step = float(plant.model.opt.timestep)
+    rows = summary['parameters']
+    dry = {
+        p.of: max(rows[p.name]['value'], 0.0)
+        for p in plant.parameters
+        if p.field == 'dof_frictionloss' and rows[p.name]['knowledge'] != 'unexcited'
+    }
+    return scene_file.to_text(recorded.file_of(plant), bodies, (summary['friction'], dry), step)
+
+
+def finish(options: argparse.Namespace) -> None:
+    """Nothing was kept beside the prior."""

@@ -1,0 +1,75 @@
+"""What of a recording are the torques of a joint: efforts, or a motor's commands."""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.states import matching
+from emppi_ros.model import scene
+
+
+class Drive(NamedTuple):
+    """What of a recording drives a joint."""
+
+    held: tuple[tuple[Signal, float], ...]  # commands, and what they are times to be torques
+    measured: tuple[Signal, ...]
+    rotor: float
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'Drive':
+        """Return what drives the joint of a name."""
+        if ('position', name) not in recording.signals:
+            raise IdentificationError(
+                f'the model has a joint {name!r}, whose position was not recorded; recorded: '
+                + (', '.join(recording.named('position')) or 'none')
+            )
+        given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
+        measured = tuple(signal for signal in given if signal is not None)
+        if given[0] is not None:
+            return cls((), measured, 0.0)
+        joint = scene.find(model, 'joint', name)
+        servos = [a for a in matching.driving(model, joint) if not _is_motor(model, a)]
+        if servos:
+            servo = scene.names(model, 'actuator')[servos[0]]
+            raise IdentificationError(
+                f'joint {name!r}: no torque was recorded, and commands of {servo!r} are none, for '
+                f'it is a servo: record effort/{name}, the torque at the link, gravity included'
+            )
+        motors = {
+            matching.find_actuator(model, s): s
+            for (kind, _), s in recording.signals.items()
+            if kind == 'command'
+        }
+        driving = matching.driving(model, joint)
+        if any(a not in motors for a in driving) or not (driving or measured):
+            raise IdentificationError(
+                f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
+                'the link, gravity included; recorded efforts: '
+                + (', '.join(recording.named('effort')) or 'none')
+            )
+        gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
+        dof = model.jnt_dofadr[joint]
+        held = tuple((motors[a], float(gains[a])) for a in driving)
+        return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
+
+
+def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:
+    return (
+        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value
+    )
+
+
+def commanded(model: mujoco.MjModel, recording: Recording) -> set[str]:
+    """Return the joints whose actuators' commands were recorded."""
+    of = [
+        matching.find_actuator(model, signal)
+        for (kind, _), signal in recording.signals.items()
+        if kind == 'command'
+    ]
+    names = scene.names(model, 'joint')
+    return {name for j, name in enumerate(names) if set(matching.driving(model, j)) & set(of)}

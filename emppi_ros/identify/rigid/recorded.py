@@ -1,0 +1,117 @@
+"""From a recorded run to the motion of an arm, and the torques that its links needed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import dataset
+from emppi_ros.identify.rigid import arm, derivatives, welded
+from emppi_ros.identify.rigid.derivatives import Derived
+from emppi_ros.identify.rigid.drives import Drive, commanded
+from emppi_ros.identify.rigid.welded import Part
+from emppi_ros.identify.signals import FEWEST
+from emppi_ros.identify.states import matching
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.paths import SceneFile
+
+Array = npt.NDArray[np.float64]
+
+
+class Arm(NamedTuple):
+    """What was recorded, of what."""
+
+    model: mujoco.MjModel  # one body a joint
+    parts: Sequence[Part]
+    derived: Derived
+
+
+def read(plant: Plant, recording: dataset.Recording) -> Arm:
+    """
+    Return the arm whose joints were recorded, its motion and its torques.
+
+    Torques are efforts, which are those at the links with gravity in them; where there are none,
+    commands of motors, less what the model's rotors take. Forces from
+    elsewhere are added. IdentificationError if something is missing, or does not fit.
+    """
+    file = file_of(plant)
+    for signal in recording.signals.values():
+        if signal.kind == 'command':
+            matching.find_actuator(plant.model, signal)
+        elif signal.kind != 'pose':
+            matching.check_unit(signal, plant.model)
+    joints = {of for kind, of in recording.signals if kind in ('position', 'effort', 'torque')}
+    joints |= commanded(plant.model, recording)
+    if not joints:
+        raise IdentificationError(
+            "no joint's position and torque was recorded: record position and effort of every "
+            'joint of an arm'
+        )
+    model, loose = (arm.load(file.path, file.root, joints, fuse) for fuse in (True, False))
+    names = scene.names(model, 'joint')
+    inputs = [Drive.of(plant.model, recording, name) for name in names]
+    _check_gravity(plant.model, model, inputs)
+    position, torque, step = _sample(recording, names, inputs)
+    derived = derivatives.derive(position, torque, step)
+    states, links = derived.recording
+    for j, used in enumerate(inputs):
+        links[:, j] -= used.rotor * states[2, :, j]
+    return Arm(model, welded.parts(loose), derived)
+
+
+def file_of(plant: Plant) -> SceneFile:
+    """Return the file of a plant's scene; IdentificationError if it is from none."""
+    if plant.scene is None:
+        raise IdentificationError('the model is from no scene: expected one')
+    return plant.scene
+
+
+def _check_gravity(whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequence[Drive]) -> None:
+    """Take gravity off the arm if commands are torques beside it (gravcomp); all or nothing."""
+    joints = [scene.find(whole, 'joint', name) for name in scene.names(model, 'joint')]
+    roots = whole.body_rootid[whole.jnt_bodyid[joints]]
+    moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
+    share = whole.body_gravcomp[moving]
+    if not share.any() or not any(used.held for used in inputs):
+        return
+    if not (np.all(share == 1.0) and all(used.held for used in inputs)):
+        raise IdentificationError(
+            "the model holds the weight of some of its bodies (gravcomp), and not all joints' "
+            'torques are commands: record effort of every joint, with gravity in it'
+        )
+    model.opt.gravity[:] = 0.0
+
+
+def _sample(
+    recording: dataset.Recording, names: Sequence[str], inputs: Sequence[Drive]
+) -> tuple[Array, Array, float]:
+    """Return positions, torques (n, nv), and the step between samples, that of the slowest."""
+    positions = [recording.signals['position', name] for name in names]
+    forces = [[*used.measured, *(signal for signal, _ in used.held)] for used in inputs]
+    every = [*positions, *(signal for of in forces for signal in of)]
+    for position in positions:
+        matching.check_motion(recording, position)
+    step = max(signal.period for signal in every)
+    late = max(every, key=lambda s: s.time[0])
+    early = min(every, key=lambda s: s.time[-1])
+    count = int((early.time[-1] - late.time[0]) / step + 1e-9) + 1
+    if count < FEWEST:
+        raise IdentificationError(
+            f'unsynchronised: {late.where} begins at {late.time[0]:.6g} s and {early.where} ends '
+            f'at {early.time[-1]:.6g} s: {max(count, 0)} samples of {step:g} s in common, '
+            f'expected {FEWEST}: record them on one clock'
+        )
+    time = late.time[0] + step * np.arange(count)
+    torque = np.zeros((count, len(names)))
+    for j, used in enumerate(inputs):
+        for signal in used.measured:
+            torque[:, j] += np.interp(time, signal.time, signal.values)
+        for signal, gain in used.held:
+            at = np.searchsorted(signal.time, time + 1e-6 * signal.period, side='right') - 1
+            torque[:, j] += gain * signal.values[at]
+    position = np.stack([np.interp(time, s.time, s.values) for s in positions], axis=1)
+    return position, torque, step
