@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.belief import file as prior_file
-from emppi_ros.cli import identification_csvgd, identification_states, identification_sysid, output
+from emppi_ros.cli import (
+    identification_csvgd,
+    identification_filter,
+    identification_states,
+    identification_sysid,
+    output,
+)
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.states import binding
@@ -19,6 +25,7 @@ METHODS = {
     'states': identification_states,
     'csvgd': identification_csvgd,
     'sysid': identification_sysid,
+    'filter': identification_filter,
 }
 
 
@@ -38,7 +45,8 @@ def add_commands(commands: Any) -> None:
         default='states',
         help='states: least squares over states and parameters; csvgd: particles of the '
         'posterior, by constrained Stein variational gradient descent; sysid: one estimate by '
-        "MuJoCo's least squares over windows, as a reference (states)",
+        "MuJoCo's least squares over windows, as a reference; filter: particles of the "
+        "posterior by the belief's own predictions, which go through contact (states)",
     )
     parser.add_argument(
         '--data',
