@@ -32,9 +32,9 @@ from emppi_ros.loop.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 Array = npt.NDArray[np.float64]
-TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push')
+TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push', 'arm_lift')
 PRIORS = WIDE, SAVED, IDENTIFIED, TRUE = 'wide', 'saved', 'identified', 'true'
-FILTERED = ('panda_push',)  # by `filter`, which goes through contact; others by `states`
+FILTERED = ('panda_push', 'arm_lift')  # by `filter`: contact, dry friction; others by `states`
 STEP_S = 1e-3  # of recordings, and of the model that explains them: longer ones bias it
 _DRAWS = 2000
 _AGAIN = 10_000  # added to the seed of the second runs

@@ -83,7 +83,8 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     words = ['identify', '--method', 'filter', '--data', str(path), '--particles', '12', '--json']
     model = tmp_path / 'model.yaml'
     model.write_text(
-        'scene: cartpole.xml\nparameters: {m: {field: body_mass, of: pole, unit: kg}}\n'
+        'scene: cartpole.xml\n'
+        'parameters: {m: {field: body_mass, of: pole, unit: kg, lower: 0.1}}\n'
     )
     assert main([*words, '--model', str(model)]) == 2
     assert '--method filter needs a task' in capsys.readouterr().err
