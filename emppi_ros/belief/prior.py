@@ -71,6 +71,23 @@ class Prior:
                 return self.mean * np.exp(draws)
         return self.mean + draws
 
+    def log_density(self, parameter: Parameter, values: Array) -> Array:
+        """Return the log density of values (n,), up to a constant; -inf out of bounds."""
+        inside = (values > parameter.lower) & (values < parameter.upper)
+        if self.distribution == 'fixed':
+            inside &= values == self.value
+            found = np.zeros(len(values))
+        elif self.distribution == 'uniform':
+            inside &= (values >= self.lower) & (values <= self.upper)
+            found = np.zeros(len(values))
+        elif self.distribution == 'lognormal':
+            inside &= values > 0.0
+            logs = np.log(np.where(inside, values, 1.0))
+            found = -0.5 * ((logs - np.log(self.mean)) / self.sd) ** 2 - logs
+        else:
+            found = -0.5 * ((values - self.mean) / self.sd) ** 2
+        return np.where(inside, found, -np.inf)
+
 
 def sample(
     parameters: Sequence[Parameter],
@@ -84,6 +101,14 @@ def sample(
         for parameter, prior in zip(parameters, priors, strict=True)
     ]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
+
+
+def log_density(parameters: Sequence[Parameter], priors: Sequence[Prior], theta: Array) -> Array:
+    """Return the log density (M,) of theta (M, P), up to a constant; -inf out of bounds."""
+    found = np.zeros(len(theta))
+    for parameter, prior, values in zip(parameters, priors, theta.T, strict=True):
+        found += prior.log_density(parameter, values)
+    return found
 
 
 def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:

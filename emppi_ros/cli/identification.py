@@ -9,6 +9,7 @@ import numpy as np
 from emppi_ros.belief import file as prior_file
 from emppi_ros.cli import (
     identification_csvgd,
+    identification_filter,
     identification_rigid,
     identification_states,
     identification_sysid,
@@ -26,7 +27,9 @@ METHODS = {
     'csvgd': identification_csvgd,
     'rigid-body': identification_rigid,
     'sysid': identification_sysid,
+    'filter': identification_filter,
 }
+_NO_FORECAST = 'rigid-body', 'filter'
 
 
 def add_commands(commands: Any) -> None:
@@ -46,7 +49,8 @@ def add_commands(commands: Any) -> None:
         help='states: least squares over states and parameters; csvgd: particles of the '
         'posterior, by constrained Stein variational gradient descent; rigid-body: bodies of an '
         "arm, from its torques; sysid: one estimate by MuJoCo's least squares over windows, as a "
-        'reference (states)',
+        "reference; filter: particles of the posterior by the belief's own predictions, which go "
+        'through contact (states)',
     )
     parser.add_argument(
         '--data',
@@ -91,7 +95,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         type=float,
         help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
         f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g}; '
-        'rigid-body: none)',
+        'others: none)',
     )
     parser.add_argument(
         '--report',
@@ -151,8 +155,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
-    if options.held_out and options.method == 'rigid-body':
-        raise ConfigError('--held-out: --method rigid-body forecasts nothing: leave it out')
+    if options.held_out and options.method in _NO_FORECAST:
+        raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
     if options.report is not None and options.report.exists() and not options.overwrite:
         raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):

@@ -20,12 +20,15 @@ from emppi_ros.identify.stein.recorded import Cut, Learned
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for
+PARTICLES = 100
 STIFFNESS = 1e3, 1e10  # of windows' meeting: recordings are ten times as exact as the benchmark
 
 
 def add_options(group: Any) -> None:
     """Add what this method knows."""
-    group.add_argument('--particles', type=output.count, default=100, help='particles (100)')
+    group.add_argument(
+        '--particles', type=output.count, help=f'particles ({PARTICLES}; of filter 300)'
+    )
     group.add_argument('--iterations', type=output.count, default=100, help='iterations (100)')
     group.add_argument(
         '--window',
@@ -58,7 +61,7 @@ def identify(
     noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
     learned = recorded.build(plant, recordings, cut, noise)
     settings = Settings(
-        options.particles,
+        options.particles or PARTICLES,
         options.iterations,
         learned.windows,
         options.likelihood,

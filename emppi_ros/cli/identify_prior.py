@@ -9,7 +9,7 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.identify import benefit
-from emppi_ros.identify.benefit import Run
+from emppi_ros.identify.benefit import Knowledge, Run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,18 +31,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     found: list[Run] = []
+    known: list[Knowledge] = []
     failed: list[str] = []
     for name in options.tasks:
         with output.progress(name, options.seeds, 'systems') as advance:
             for one in benefit.measure(name, range(options.seeds), options.models, advance):
                 if isinstance(one, Run):
                     found.append(one)
+                elif isinstance(one, Knowledge):
+                    known.append(one)
                 else:
                     failed.append(str(one))
-    rows = summarize(found)
+    rows, learned = summarize(found), compare(known)
     if options.json:
         runs = [run._asdict() for run in found]
-        print(output.to_json({'rows': rows, 'not_identified': failed, 'runs': runs}))
+        priors = [one._asdict() for one in known]
+        told = {'rows': rows, 'priors': learned, 'not_identified': failed}
+        print(output.to_json({**told, 'runs': runs, 'known': priors}))
         return
     for words in failed:
         print(f'not identified: {words}', file=sys.stderr)
@@ -53,6 +58,31 @@ def run(options: argparse.Namespace) -> None:
             f'{row["successes"]:>3} of {row["runs"]:<2} '
             f'{row["median_s"]:6.2f} s {row["mean_s"]:6.2f} s'
         )
+    print(f'{"task":18} {"parameter":>16} {"prior":>10} {"error":>9} {"sd":>9}  within 90 %')
+    for row in learned:
+        print(
+            f'{row["task"]:18} {row["parameter"]:>16} {row["prior"]:>10} {row["error"]:9.3g} '
+            f'{row["sd"]:9.3g} {row["within"]:>3} of {row["systems"]}'
+        )
+
+
+def compare(known: Sequence[Knowledge]) -> list[dict[str, Any]]:
+    """Return how far off each prior is (rms), how far it says it is, and how often it is right."""
+    rows = []
+    for task, name, prior in dict.fromkeys((k.task, k.parameter, k.prior) for k in known):
+        cell = [k for k in known if (k.task, k.parameter, k.prior) == (task, name, prior)]
+        rows.append(
+            {
+                'task': task,
+                'parameter': name,
+                'prior': prior,
+                'systems': len(cell),
+                'error': float(np.sqrt(np.mean([(k.mean - k.truth) ** 2 for k in cell]))),
+                'sd': float(np.sqrt(np.mean([k.sd**2 for k in cell]))),
+                'within': sum(k.within for k in cell),
+            }
+        )
+    return rows
 
 
 def summarize(found: Sequence[Run]) -> list[dict[str, Any]]:

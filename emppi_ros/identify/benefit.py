@@ -2,21 +2,28 @@
 What an identified prior is worth: EMPPI that starts from it, against the task's own wide prior.
 
 A seed is a system. Its first run is recorded as its sensors see it, at 1 kHz, as a Panda's do. A
-prior is identified from that, and the belief at its end is another one. Then all priors start anew
-on the same system, with the same new noise.
+prior is identified from that, and the belief at its end is another one; the truth is a third,
+which no method can beat but by chance. Then all priors start anew on the same system, with the
+same new noise.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import itertools
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from emppi_ros.belief import file as prior_file
 from emppi_ros.belief import saving
-from emppi_ros.belief.file import PriorFile
+from emppi_ros.belief.file import Known, PriorFile
+from emppi_ros.belief.prior import Prior
 from emppi_ros.bench.cells import changed
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import generator
 from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.filter import estimate as filtered
+from emppi_ros.identify.filter.posterior import Settings as FilterSettings
 from emppi_ros.identify.states import binding, recorded, report
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.solver import Settings
@@ -24,9 +31,12 @@ from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
-TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push')
-PRIORS = WIDE, SAVED, IDENTIFIED = 'wide', 'saved', 'identified'
+Array = npt.NDArray[np.float64]
+TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push', 'arm_lift')
+PRIORS = WIDE, SAVED, IDENTIFIED, TRUE = 'wide', 'saved', 'identified', 'true'
+FILTERED = ('panda_push', 'arm_lift')  # by `filter`: contact, dry friction; others by `states`
 STEP_S = 1e-3  # of recordings, and of the model that explains them: longer ones bias it
+_DRAWS = 2000
 _AGAIN = 10_000  # added to the seed of the second runs
 
 
@@ -41,12 +51,30 @@ class Run(NamedTuple):
     time_s: float  # until success, or the task's time
 
 
+class Knowledge(NamedTuple):
+    """What a prior says of one parameter."""
+
+    task: str
+    seed: int
+    prior: str
+    parameter: str
+    truth: float
+    mean: float
+    sd: float
+    within: bool  # whether the truth is in the middle 90 %
+
+
 def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
     """Return what a recorded run says; IdentificationError if it says nothing."""
     signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
+    recording = Recording(signals, ())
     plant, settings = binding.of_task(task), Settings()
+    if task.name in FILTERED:
+        many = FilterSettings()
+        found = filtered.estimate(task, [recording], many, seed)
+        return filtered.to_prior(task, plant.unknowns, found, (), many, seed)
     plant.model.opt.timestep = STEP_S
-    motion = recorded.resample(Recording(signals, ()), plant.model, plant.bodies)
+    motion = recorded.resample(recording, plant.model, plant.bodies)
     result = estimate(plant, motion, settings)
     report.check(plant, motion, result)
     draws = report.draw(plant, result, report.SPREAD, seed)
@@ -55,11 +83,12 @@ def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
 
 def measure(
     name: str, seeds: Sequence[int], models: Sequence[int], advance: Callable[[int], None]
-) -> Iterator[Run | IdentificationError]:
+) -> Iterator[Run | Knowledge | IdentificationError]:
     """
     Yield runs of a task with each prior and so many models, 0 for the task's own number.
 
-    There are as many rollouts in all: fewer models have more each.
+    There are as many rollouts in all: fewer models have more each. What each prior knows is
+    yielded, too.
 
     Where nothing was identified the error is yielded, and the other priors run alone.
     """
@@ -69,20 +98,45 @@ def measure(
         loop = ClosedLoop(task, seed)
         first = loop.run()
         truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
-        saved = saving.to_file(task.name, task.parameters, loop.filter.belief)
-        priors = {WIDE: '', SAVED: prior_file.to_text(saved, SAVED)}
+        files = {SAVED: saving.to_file(task.name, task.parameters, loop.filter.belief)}
         try:
-            priors[IDENTIFIED] = prior_file.to_text(learn(task, first, seed), IDENTIFIED)
+            files[IDENTIFIED] = learn(task, first, seed)
         except IdentificationError as error:
             yield IdentificationError(f'{name}, seed {seed}: {error}')
+        files[TRUE] = _fixed(task, truth)
+        priors = {WIDE: ''} | {kind: prior_file.to_text(f, kind) for kind, f in files.items()}
+        for kind, prior in priors.items():
+            yield from _known(_with(task, prior, kind), seed, kind, first.truth)
         for count, (kind, prior) in itertools.product(models, priors.items()):
-            again = parse_task(_sized(text, task, count), name)
-            if prior:
-                again = again.with_prior_text(prior, kind)
+            again = _with(parse_task(_sized(text, task, count), name), prior, kind)
             trace = ClosedLoop(again, seed + _AGAIN, truth=truth).run()
             time_s = task.file.duration_s if trace.success_time is None else trace.success_time
             yield Run(task.name, seed, kind, again.planner.models, trace.success, time_s)
         advance(done + 1)
+
+
+def _with(task: Task, prior: str, kind: str) -> Task:
+    """Return a task that begins with a prior's text, or with its own if there is none."""
+    return task.with_prior_text(prior, kind) if prior else task
+
+
+def _known(task: Task, seed: int, kind: str, truth: Array) -> Iterator[Knowledge]:
+    """Yield what a task's prior says of parameters whose truth (P,) is known."""
+    draws = task.prior.sample(_DRAWS, np.random.default_rng(seed))
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    within = (low <= truth) & (truth <= high)
+    mean, sd = draws.mean(axis=0), draws.std(axis=0)
+    for i, p in enumerate(task.parameters):
+        row = float(truth[i]), float(mean[i]), float(sd[i]), bool(within[i])
+        yield Knowledge(task.name, seed, kind, p.name, *row)
+
+
+def _fixed(task: Task, truth: Mapping[str, float]) -> PriorFile:
+    """Return the prior of somebody who knows."""
+    fixed = {
+        p.name: Known(p.unit, prior=Prior('fixed', value=truth[p.name])) for p in task.parameters
+    }
+    return PriorFile(TRUE, (), fixed)
 
 
 def _sized(text: str, task: Task, models: int) -> str:

@@ -128,3 +128,32 @@ def test_transforms_leave_their_input_alone_and_the_free_parameter_as_it_is():
     assert not z.any()
     assert theta[0, 0] == 0.0 and theta[0, 1] == pytest.approx(1.2)
     assert theta[0, 2] == pytest.approx(2.0) and theta[0, 3] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ('given', 'dist'),
+    [
+        (Prior('normal', mean=0.6, sd=0.3), scipy.stats.norm(0.6, 0.3)),
+        (Prior('lognormal', mean=0.6, sd=0.5), scipy.stats.lognorm(0.5, scale=0.6)),
+        (Prior('uniform', lower=0.3, upper=1.2), scipy.stats.uniform(0.3, 0.9)),
+    ],
+)
+def test_log_densities_are_those_of_scipy_within_bounds(given, dist):
+    values = np.array([0.05, 0.2, 0.4, 0.8, 1.1, 1.3, 1.6])
+    found = given.log_density(BOTH, values)
+    inside = (values > BOTH.lower) & (values < BOTH.upper)
+    expected = np.where(inside, dist.logpdf(values), -np.inf)
+    assert np.array_equal(np.isfinite(found), np.isfinite(expected))
+    there = np.isfinite(found)
+    # up to a constant; rounding of a few operations
+    np.testing.assert_allclose(np.diff(found[there]), np.diff(expected[there]), atol=1e-12)
+
+
+def test_what_is_certain_has_density_at_its_value_alone():
+    found = Prior('fixed', value=0.4).log_density(BOTH, np.array([0.4, 0.5]))
+    assert found.tolist() == [0.0, -np.inf]
+    theta = np.array([[0.4, 0.6], [0.4, 5.0]])
+    both = prior.log_density(
+        (BOTH, BOTH), (Prior('fixed', value=0.4), Prior('uniform', lower=0.3, upper=1.2)), theta
+    )
+    assert both.tolist() == [0.0, -np.inf]

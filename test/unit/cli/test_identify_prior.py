@@ -8,10 +8,10 @@ import pytest
 from emppi_ros.belief import binding, file
 from emppi_ros.bench.cells import changed
 from emppi_ros.cli import main
-from emppi_ros.cli.identify_prior import summarize
+from emppi_ros.cli.identify_prior import compare, summarize
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import benefit
-from emppi_ros.identify.benefit import Run
+from emppi_ros.identify.benefit import Knowledge, Run
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -43,6 +43,8 @@ def test_both_priors_meet_the_same_systems(capsys):
     assert [(r['prior'], r['models'], r['runs']) for r in out['rows']] == [
         (prior, 1, 1) for prior in benefit.PRIORS
     ]
+    (exact,) = [r for r in out['priors'] if (r['prior'], r['parameter']) == ('true', 'pole_mass')]
+    assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
 
 
 def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(monkeypatch, capsys):
@@ -53,7 +55,7 @@ def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(monkeypa
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json']
     assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
     out = json.loads(capsys.readouterr().out)
-    assert {row['prior'] for row in out['rows']} == {benefit.WIDE, benefit.SAVED}
+    assert {row['prior'] for row in out['rows']} == {benefit.WIDE, benefit.SAVED, benefit.TRUE}
     assert out['not_identified'] == [f'{NAME}, seed 0: unexciting']
 
 
@@ -63,3 +65,13 @@ def test_the_table_counts_successes_and_times():
     (row,) = summarize(runs)
     assert (row['runs'], row['successes']) == (3, 2)
     assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
+
+
+def test_the_table_says_how_far_off_priors_are():
+    known = [
+        Knowledge('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
+        Knowledge('t', 1, 'wide', 'mass', 1.0, 5.0, 3.0, False),
+    ]
+    (row,) = compare(known)
+    assert (row['systems'], row['within'], row['sd']) == (2, 1, 3.0)
+    assert row['error'] == pytest.approx(np.sqrt((3.0**2 + 4.0**2) / 2.0))

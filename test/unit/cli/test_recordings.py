@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify import dataset
@@ -72,6 +73,30 @@ def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
 
     # the scene stops MuJoCo's solver early, which leaves some thousandths of contact forces
     assert lacking(np.array(list(truth.values()))) < 0.02 * lacking(plant.initial)
+
+
+def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
+    path, out = tmp_path / 'push.csv', tmp_path / 'known.yaml'
+    words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]
+    assert main([*words, '--json']) == 0
+    capsys.readouterr()
+    words = ['identify', '--method', 'filter', '--data', str(path), '--particles', '12', '--json']
+    model = tmp_path / 'model.yaml'
+    model.write_text(
+        'scene: cartpole.xml\n'
+        'parameters: {m: {field: body_mass, of: pole, unit: kg, lower: 0.1}}\n'
+    )
+    assert main([*words, '--model', str(model)]) == 2
+    assert '--method filter needs a task' in capsys.readouterr().err
+    few = ['--task', 'panda_push', '--threads', '1', '--step', '0.005']
+    assert main([*words, *few, '--out', str(out)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found['parameters']) == {'block_mass', 'block_friction'}
+    text = yaml.safe_load(out.read_text())
+    assert (text['method'], text['sources'][0]['name']) == ('filter', 'push.csv')
+    assert text['settings']['substep_s'] == 0.005 and len(text['weights']) == 12
+    words = ['run', 'panda_push', '--prior', str(out), '--duration', '0.2', '--json']
+    assert main(words) == 0
 
 
 @pytest.mark.parametrize(

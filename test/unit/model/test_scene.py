@@ -61,7 +61,9 @@ def test_a_scene_may_be_loaded_without_some_bodies():
         scene.load_scene(path, without=['world'])
 
 
-@pytest.mark.parametrize('name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml'])
+@pytest.mark.parametrize(
+    'name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml', 'arm_lift.xml']
+)
 def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
     model = scene.load_scene(paths.find_scene(name).path)
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value

@@ -1,0 +1,117 @@
+"""The method `filter` as a whole: from recordings to what is known of a task's parameters."""
+
+from collections.abc import Callable, Mapping, Sequence
+import copy
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emppi_ros.belief.file import PriorFile, Source
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import particles
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.filter import posterior, recorded
+from emppi_ros.identify.filter.evidence import Evidence
+from emppi_ros.identify.filter.posterior import Posterior, Settings
+from emppi_ros.identify.states.estimate import word
+from emppi_ros.identify.states.plant import Unknown
+from emppi_ros.tasks.task import Task
+
+_EXCESSIVE = 2.0  # mean square of innovations, as the belief's diagnostics have it
+_DRAWS = 10_000
+
+
+class Found(NamedTuple):
+    """The posterior, and whether it explains the recordings."""
+
+    posterior: Posterior
+    knowledge: tuple[str, ...]  # of each of P: found, vague, or unexcited
+    innovations: Mapping[str, float]  # mean square by quantity, 1 expected
+    moments: int
+
+
+def with_step(task: Task, step_s: float) -> Task:
+    """Return a task whose belief predicts with physics steps of at most so long."""
+    changed = copy.copy(task)
+    changed.belief = replace(task.belief, substep_s=step_s)
+    return changed
+
+
+def estimate(
+    task: Task,
+    recordings: Sequence[Recording],
+    settings: Settings,
+    seed: int,
+    progress: Callable[[float], None] = lambda _: None,
+    threads: int = 0,
+) -> Found:
+    """
+    Return the posterior of one system's recordings; `progress` is told of the power.
+
+    IdentificationError if they are not of this task, if nothing shows, or if no particle predicts
+    what was measured.
+    """
+    seen = [recorded.build(task, recording) for recording in recordings]
+    evidence = Evidence(task, seen, settings.particles, threads)
+    rng = np.random.default_rng(seed)
+    found = posterior.infer(
+        task.parameters, task.priors, evidence.log_likelihood, settings, rng, progress
+    )
+    innovations = evidence.innovations(found.theta)
+    for quantity, size in innovations.items():
+        if size > _EXCESSIVE:
+            raise IdentificationError(
+                f'{quantity}: the model does not match: predictions are {np.sqrt(size):.3g} '
+                "standard deviations of the task's likelihood from what was measured (rms), "
+                'expected about 1: check units, signs and commands of the recording, and what '
+                'the model leaves out'
+            )
+    before = task.prior.sample(_DRAWS, rng).std(axis=0)
+    shares = found.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
+    knowledge = tuple(word(share) for share in shares)
+    particles.excited(knowledge)
+    return Found(found, knowledge, innovations, sum(len(one.moments) for one in seen))
+
+
+def summarize(task: Task, found: Found) -> dict[str, Any]:
+    """Return each parameter with what is known of it, and how the inference went."""
+    theta = found.posterior.theta
+    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
+    return {
+        'parameters': {
+            p.name: {
+                'value': float(theta[:, i].mean()),
+                'sd': float(theta[:, i].std()),
+                'lowest': float(low[i]),  # all but one in twenty
+                'highest': float(high[i]),
+                'unit': p.unit,
+                'knowledge': found.knowledge[i],
+            }
+            for i, p in enumerate(task.parameters)
+        },
+        'particles': len(theta),
+        'moments': found.moments,
+        'powers': len(found.posterior.powers) - 1,
+        'acceptance': found.posterior.acceptance,
+        'innovations': dict(found.innovations),
+    }
+
+
+def to_prior(
+    task: Task,
+    unknowns: Sequence[Unknown],
+    found: Found,
+    sources: tuple[Source, ...],
+    settings: Settings,
+    seed: int,
+) -> PriorFile:
+    """
+    Return the particles as a prior.
+
+    All parameters are in it: those that hardly show have the task's own prior in these particles,
+    and with it what others say of them.
+    """
+    said = {**asdict(settings), 'substep_s': task.belief.substep_s, 'seed': seed}
+    theta = found.posterior.theta
+    return particles.to_prior('filter', unknowns, theta, sources, said, summarize(task, found))

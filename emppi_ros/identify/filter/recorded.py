@@ -1,0 +1,138 @@
+"""From a recording to the moments that the belief would have learned from, and the commands."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.states import matching
+from emppi_ros.loop.planner import Commands
+from emppi_ros.state.estimator import Moment
+from emppi_ros.state.measurements import Measurements
+from emppi_ros.state.series import Series
+from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+_FEWEST = 10  # moments: from fewer nobody learns
+
+
+class Seen(NamedTuple):
+    """What a belief learns from: stamped moments, and the commands that were in force."""
+
+    moments: list[tuple[float, Moment]]
+    commands: Commands
+
+
+def build(task: Task, recording: Recording) -> Seen:
+    """
+    Return the moments of a recording.
+
+    There is one for each tracked pose, or, where a task tracks nothing, one every `interval_s`:
+    as the node and the closed loop have them, by the same estimator. IdentificationError names
+    what is missing, or does not fit.
+    """
+    _check(task, recording)
+    signals = recording.signals
+    joints = [
+        signals[kind, name] for kind in ('position', 'velocity') for name in task.robot.joints
+    ]
+    commands = [s for (kind, _), s in signals.items() if kind == 'command']
+    places = {name: signals['pose', name] for name in task.tracked}
+    used = [*joints, *commands, *places.values()]
+    begin, end = max(s.time[0] for s in used), min(s.time[-1] for s in used)
+    times = _around(joints[0].time, begin, end)
+    rows = np.column_stack([np.interp(times, s.time, s.values) for s in joints])
+    heard = Measurements(task)
+    heard.applied = Series('applied commands', span_s=np.inf, reach_s=np.inf)  # all of them
+    for stamp, row in _commands(task, commands):
+        heard.command(stamp, row)
+    poses = [
+        (float(stamp), name, Pose(*np.split(row, [3])))
+        for name, signal in places.items()
+        for stamp, row in zip(signal.time, signal.values, strict=True)
+        if begin <= stamp <= end
+    ]
+    moments = _moments(heard, times, rows, sorted(poses, key=lambda pose: pose[0]))
+    if len(moments) < _FEWEST:
+        raise IdentificationError(
+            f'unsynchronised: {len(moments)} moments from {begin:.6g} to {end:.6g} s, which all '
+            f'signals reach; expected {_FEWEST} or more: record them on one clock, and for longer'
+        )
+    return Seen(moments, heard.applied.hold)
+
+
+def _check(task: Task, recording: Recording) -> None:
+    """Raise IdentificationError unless a belief could have learned from this."""
+    if task.stages and any(stage.grasp for stage in task.stages):
+        raise IdentificationError(
+            f'task {task.name!r} grasps in some of its stages, and recordings do not say when: '
+            'take a task without stages'
+        )
+    bodies = {name: settings.body for name, settings in task.tracked.items()}
+    matching.check_names(recording, task.model, bodies)
+    for name in task.robot.joints:
+        if ('velocity', name) not in recording.signals:
+            raise IdentificationError(
+                f'joint {name!r}: its velocity was not recorded, and predictions start with it: '
+                'record it, or use --method states'
+            )
+    for name in task.tracked:
+        if ('pose', name) not in recording.signals:
+            raise IdentificationError(
+                f'the task tracks {name!r}, whose pose was not recorded; recorded poses: '
+                + (', '.join(recording.named('pose')) or 'none')
+            )
+    for signal in recording.signals.values():
+        if signal.kind == 'torque':
+            raise IdentificationError(
+                f'{signal.where}: forces from elsewhere are no input of this method: leave the '
+                'column out, or use --method states'
+            )
+        if signal.kind == 'position':
+            matching.check_motion(recording, signal)
+
+
+def _around(times: Array, begin: float, end: float) -> Array:
+    """Return the times from the last up to the beginning to the first from the end on."""
+    first = max(np.searchsorted(times, begin, side='right') - 1, 0)
+    return times[first : np.searchsorted(times, end) + 1]
+
+
+def _commands(task: Task, signals: Sequence[Signal]) -> list[tuple[float, Array]]:
+    """Return stamped commands, in the order of the commanded joints; each holds until the next."""
+    times = np.unique(np.concatenate([signal.time for signal in signals]))
+    times = times[times >= max(signal.time[0] for signal in signals)]
+    rows = np.empty((len(times), task.model.nu))
+    for signal in signals:
+        last = np.searchsorted(signal.time, times, side='right') - 1
+        rows[:, matching.find_actuator(task.model, signal)] = signal.values[last]
+    return list(zip(times.tolist(), rows[:, task.map.ctrl], strict=True))
+
+
+def _moments(
+    heard: Measurements, times: Array, rows: Array, poses: Sequence[tuple[float, str, Pose]]
+) -> list[tuple[float, Moment]]:
+    """Return the moments: joints are heard up to a pose, and once beyond it."""
+    task, estimator = heard.task, heard.estimator
+    readings = iter(zip(times.tolist(), rows, strict=True))
+    if not task.tracked:
+        found: list[tuple[float, Moment]] = []
+        for stamp, row in readings:
+            heard.joints(stamp, *np.split(row, 2))
+            if not found or stamp - found[-1][0] >= task.belief.interval_s - 1e-9:
+                found.append((stamp, estimator.moment(stamp)))
+        return found
+    found = []
+    for stamp, name, pose in poses:
+        while estimator.joints_stamp < stamp:
+            reading, row = next(readings)
+            heard.joints(reading, *np.split(row, 2))
+        taken = estimator.add_pose(name, stamp, pose)
+        if taken is not None and np.isfinite(estimator.stamp):
+            found.append((stamp, estimator.moment(stamp, name, taken)))
+    return found

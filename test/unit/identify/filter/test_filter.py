@@ -1,0 +1,162 @@
+"""The method `filter`: its evidence is the belief's, and its particles are the posterior's."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from emppi_ros import weights
+from emppi_ros.belief.prior import Prior
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify import generator
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.filter import estimate, posterior, recorded
+from emppi_ros.identify.filter.evidence import Evidence
+from emppi_ros.identify.filter.posterior import Settings
+from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.model.parameters import Parameter
+from emppi_ros.tasks.task import load_task
+
+COUNT = 1000
+
+
+def calm(name):
+    """Return a task whose belief has few particles, which are weighed but never drawn anew."""
+    task = copy.copy(load_task(name))
+    never = replace(task.belief.resampling, ess_fraction=1e-300)
+    task.belief = replace(task.belief, resampling=never, particles=8)
+    return task
+
+
+def record(task, trace):
+    signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
+    return Recording(signals, ())
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'cartpole_swingup'])  # tracked, and not
+def test_particles_weigh_what_a_belief_has_them_weigh(name):
+    task = calm(name)
+    loop = ClosedLoop(task, 3)
+    theta = loop.filter.belief.theta.copy()
+    trace = loop.run(1.2)
+    seen = recorded.build(task, record(task, trace))
+    found = Evidence(task, [seen], len(theta), threads=1).log_likelihood(theta)
+    assert np.ptp(found) > 1.0  # nats: it says something
+    # the same sums in another order, of some thousand nats
+    np.testing.assert_allclose(
+        weights.normalize(found), loop.filter.belief.log_weights, rtol=1e-9, atol=1e-8
+    )
+    twice = Evidence(task, [seen, seen], len(theta), threads=1).log_likelihood(theta)
+    np.testing.assert_allclose(twice, 2.0 * found, rtol=1e-12)
+
+
+PARAMETERS = (Parameter('a', 'body_ipos', 'b'), Parameter('b', 'body_ipos', 'b', 1))
+PRIORS = (Prior('normal', mean=1.0, sd=2.0), Prior('normal', mean=-1.0, sd=0.5))
+
+
+def test_a_linear_gaussian_posterior_is_the_known_one():
+    design = np.array([[1.0, 1.0], [1.0, -0.5], [0.2, 1.0]])
+    measured, noise = np.array([2.0, -1.0, 0.5]), 0.1
+
+    def log_likelihood(theta):
+        return -0.5 * np.sum(((theta @ design.T - measured) / noise) ** 2, axis=1)
+
+    rng = np.random.default_rng(0)
+    settings = Settings(particles=COUNT, power=1.0)
+    found = posterior.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng)
+    before = np.diag([1.0 / 2.0**2, 1.0 / 0.5**2])
+    covariance = np.linalg.inv(before + design.T @ design / noise**2)
+    mean = covariance @ (before @ [1.0, -1.0] + design.T @ measured / noise**2)
+    # drawn from few and moved twice, particles are worth a tenth of their number at least: means
+    # err by sd / sqrt(100), deviations by sd / sqrt(200); four of these
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_array_less(np.abs(found.theta.mean(axis=0) - mean), 4.0 * sd / 10.0)
+    np.testing.assert_allclose(found.theta.std(axis=0), sd, rtol=4.0 / np.sqrt(200.0))
+    tilt = covariance[0, 1] / np.prod(sd)
+    assert np.corrcoef(found.theta.T)[0, 1] == pytest.approx(tilt, abs=0.4)
+    np.testing.assert_array_equal(found.log_likelihood, log_likelihood(found.theta))
+    assert found.powers[0] == 0.0 and found.powers[-1] == 1.0
+    assert np.all(np.diff(found.powers) > 0.0)
+
+
+def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
+    def half(theta):
+        return np.where(theta[:, 0] > 1.0, 0.0, -np.inf)
+
+    rng, settings = np.random.default_rng(0), Settings(particles=COUNT)
+    found = posterior.infer(PARAMETERS, PRIORS, half, settings, rng).theta
+    assert found[:, 0].min() > 1.0
+    # a half normal: mean sd sqrt(2 / pi); particles worth 100, four standard errors
+    mean = 1.0 + 2.0 * np.sqrt(2.0 / np.pi)
+    assert found[:, 0].mean() == pytest.approx(mean, abs=4.0 * 2.0 / 10.0)
+    assert found[:, 1].std() == pytest.approx(0.5, rel=4.0 / np.sqrt(200.0))
+
+    def none(theta):
+        return np.full(len(theta), -np.inf)
+
+    with pytest.raises(IdentificationError, match='all particles diverge'):
+        posterior.infer(PARAMETERS, PRIORS, none, settings, rng)
+
+
+def test_what_is_certain_stays_so():
+    priors = (Prior('fixed', value=0.5), PRIORS[1])
+    rng, settings = np.random.default_rng(0), Settings(particles=50)
+
+    def log_likelihood(theta):
+        return -50.0 * theta[:, 1] ** 2
+
+    found = posterior.infer(PARAMETERS, priors, log_likelihood, settings, rng)
+    assert np.all(found.theta[:, 0] == 0.5) and found.theta[:, 1].std() > 0.0
+
+
+@pytest.fixture(scope='module')
+def push():
+    """Return a push of two seconds: the task, its recording, and the truth."""
+    task = load_task('panda_push')
+    trace = ClosedLoop(task, 3).run(2.0)
+    return task, record(task, trace), trace.truth
+
+
+def test_a_recorded_push_tells_friction(push):
+    task, recording, truth = push
+    found = estimate.estimate(task, [recording], Settings(particles=60), 0, threads=1)
+    row = estimate.summarize(task, found)['parameters']['block_friction']
+    assert row['sd'] < 0.5 * 0.15  # the prior's
+    # particles' own standard deviations: four
+    assert row['value'] == pytest.approx(truth[1], abs=4.0 * row['sd'])
+    assert max(found.innovations.values()) < 1.0  # the task expects more noise than there is
+
+
+def without(recording, key):
+    signals = {k: s for k, s in recording.signals.items() if k != key}
+    return Recording(signals, ())
+
+
+def changed(recording, key, change):
+    signal = recording.signals[key]
+    return Recording({**recording.signals, key: signal._replace(**change(signal))}, ())
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'words'),
+    [
+        (lambda r: without(r, ('velocity', 'panda_joint2')), "'panda_joint2': its velocity was"),
+        (lambda r: without(r, ('pose', 'block')), 'whose pose was not recorded'),
+        (lambda r: without(r, ('command', 'panda_joint1')), 'whose command was not recorded'),
+        (
+            lambda r: changed(r, ('pose', 'block'), lambda s: {'time': s.time + 60.0}),
+            'unsynchronised: 0 moments',
+        ),
+        (  # a tracker whose x and y were mistaken for one another
+            lambda r: changed(
+                r, ('pose', 'block'), lambda s: {'values': s.values[:, [1, 0, 2, 3, 4, 5, 6]]}
+            ),
+            'object_position: the model does not match',
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong(push, spoil, words):
+    task, recording, _ = push
+    with pytest.raises(IdentificationError, match=words):
+        estimate.estimate(task, [spoil(recording)], Settings(particles=10, moves=1), 0, threads=1)
