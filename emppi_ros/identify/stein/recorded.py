@@ -88,7 +88,7 @@ def _check(model: mujoco.MjModel) -> None:
         if not scene.is_scalar(model, joint):
             raise IdentificationError(
                 f'joint {name!r} is neither hinge nor slide: particles have plain vectors for '
-                'states: leave it out of the model, or use --method states'
+                'states: leave it out of the model, or use --method filter or states'
             )
 
 

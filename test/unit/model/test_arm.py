@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.paths import ASSETS
 from emppi_ros.tasks.task import load_task
 
 
 @pytest.mark.parametrize('mass', [0.01, 1.3, 3.0])
 def test_joints_hold_the_load_and_nothing_else(mass):
-    task = load_task('arm_lift')
+    task = load_task(str(ASSETS / 'arm_lift.yaml'))
     theta = task.prior.mean()
     theta[[p.name for p in task.parameters].index('load_mass')] = mass
     model = with_parameters(task.model, task.parameters, theta)
@@ -26,7 +27,7 @@ def test_joints_hold_the_load_and_nothing_else(mass):
 
 
 def test_each_torque_holds_the_heaviest_load_stretched_out():
-    task = load_task('arm_lift')
+    task = load_task(str(ASSETS / 'arm_lift.yaml'))
     heaviest = task.prior.range[1][[p.name for p in task.parameters].index('load_mass')]
     shoulder, elbow = task.robot.limits.effort[1:]
     assert 9.81 * heaviest * 0.82 < shoulder and 9.81 * heaviest * 0.42 < elbow
