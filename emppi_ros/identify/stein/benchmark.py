@@ -1,6 +1,7 @@
 """`emppi bench identify --method stein`: what is measured of each experiment."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ OURS, SINGLE = 'CSVGD', 'CSVGD, one window'
 def near(theta: Array, truths: Array, tolerance: Array) -> list[float]:
     """Return the share of particles (N, P) within a tolerance of each truth (K, P)."""
     return [float(np.mean(np.all(np.abs(theta - t) <= tolerance, axis=1))) for t in truths]
+
+
+def _settings(effort: Effort) -> Settings:
+    return Settings(effort.particles, effort.iterations, seed=effort.seed)
 
 
 def _constrained(
@@ -55,7 +60,7 @@ def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
     problem, truths = cases.lengths()
     rows, thetas = {}, {}
     for likelihood in ('sum', 'product'):
-        settings = Settings(effort.particles, effort.iterations, likelihood=likelihood)
+        settings = replace(_settings(effort), likelihood=likelihood)
         found = _constrained('lengths', likelihood, problem, settings, effort, out, advance)
         shares = near(found.theta, truths, NEAR * truths.min(axis=0))
         rows[likelihood] = {
@@ -73,7 +78,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
     """Eleven parameters of a double pendulum: windows, one window, and what others do."""
     problem, truth = cases.pendulum()
     settings = {
-        name: Settings(effort.particles, effort.iterations, windows)
+        name: replace(_settings(effort), windows=windows)
         for name, windows in ((OURS, WINDOWS), (SINGLE, 1))
     }
     rows: dict[str, Mapping[str, Any]] = {}
@@ -101,7 +106,7 @@ def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
     problem, truths = cases.weights()
     rows, thetas = {}, {}
     for name, windows in ((OURS, WINDOWS), (SINGLE, 1)):
-        settings = Settings(effort.particles, effort.iterations, windows)
+        settings = replace(_settings(effort), windows=windows)
         found = _constrained('weights', name, problem, settings, effort, out, advance)
         shares = near(found.theta, truths, np.full(4, NEAR_M))
         rows[name], thetas[name] = {'near': shares, **_facts(found, problem)}, found.theta

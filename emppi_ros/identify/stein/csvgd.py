@@ -4,6 +4,7 @@ Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 Particles follow Stein's direction; each keeps its own constraints (limits of parameters, and
 continuity of windows) by the modified differential method of multipliers of Platt and Barr
 (1988): multipliers grow while a constraint is broken, and a stiffness makes that stable.
+At the end, which is not in the paper, particles settle each by itself (`settling`).
 """
 
 from collections.abc import Callable
@@ -15,8 +16,10 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from emppi_ros.identify.stein.adam import Adam
+from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.newton import Newton
 from emppi_ros.identify.stein.problem import LIMIT, Problem
+from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
 from emppi_ros.identify.stein.target import Evaluation, Likelihood, evaluate
 
@@ -35,6 +38,8 @@ class Settings:
     rates: tuple[float, float] = (0.1, 0.01)  # of Adam, first and last, in coordinates
     stiffness: tuple[float, float] = (1e3, 1e7)  # of constraints, first and last
     growth: float = 0.0  # of multipliers, in units of the stiffness
+    settling: float = 0.2  # the last share of iterations: half to climb, half for draws
+    seed: int = 0  # of the draws
 
 
 class State(NamedTuple):
@@ -109,17 +114,30 @@ def infer(
     mover: Adam | Newton = Newton(density, len(z))
     if settings.step == 'adam':
         mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
+    settler = Settler(density, Joiner(shooter, threads), settings.seed)
+    last = settings.iterations
+    climb = last - round(settings.settling * last)
+    draw = (climb + last) // 2
     begin = 0
     if state is not None:
-        mover.memory, shooter.steps, begin = state.memory, state.steps, state.iteration
+        begin, shooter.steps = state.iteration, state.steps
+        (mover if begin <= climb else settler).memory = state.memory
     # stiff at the end: the last fifth is for what is left
-    hardening = np.geomspace(*settings.stiffness, max(4 * settings.iterations // 5, 1))
-    for iteration in range(begin, settings.iterations):
-        here = State(iteration, z, multipliers.copy(), mover.memory, shooter.steps)
-        watch(Progress(here, now))
-        stiffness = float(hardening[min(iteration, len(hardening) - 1)])
-        z, now = mover.step(z, now, multipliers, stiffness)
-        multipliers += settings.growth * stiffness * now.defects
+    hardening = np.geomspace(*settings.stiffness, max(4 * climb // 5, 1))
+    for iteration in range(begin, last):
+        memory = (mover if iteration <= climb else settler).memory
+        watch(Progress(State(iteration, z, multipliers.copy(), memory, shooter.steps), now))
+        if iteration < climb:
+            stiffness = float(hardening[min(iteration, len(hardening) - 1)])
+            z, now = mover.step(z, now, multipliers, stiffness)
+            multipliers += settings.growth * stiffness * now.defects
+            continue
+        if iteration == climb:
+            z, now = settler.begin(z)
+        if iteration < draw:
+            z, now = settler.climb(z, now)
+        else:
+            z, now = settler.draw(z, now, iteration - draw)
     unknown = shooter.unknown
     jumps = now.defects[:, unknown:]
     return Posterior(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.identify.stein import kernel
-from emppi_ros.identify.stein.target import Evaluation
+from emppi_ros.identify.stein.target import Evaluation, choose
 
 Array = npt.NDArray[np.float64]
 LONGEST = 0.5  # of a step, in any coordinate: half a standard deviation of the prior
@@ -59,11 +59,7 @@ class Newton:
         kept = ~(merit(new) > merit(now) - WORSE)
         self._damping *= np.where(kept, CALMER, BOLDER)
         self._damping = np.clip(self._damping, LEAST, MOST)
-        parts = (
-            np.where(kept.reshape(-1, *[1] * (old.ndim - 1)), old, fresh)
-            for old, fresh in zip(now, new, strict=True)
-        )
-        return np.where(kept[:, None], z, moved), Evaluation(*parts)
+        return choose(~kept, (moved, new), (z, now))
 
 
 def direction(

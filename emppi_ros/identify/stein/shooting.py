@@ -59,7 +59,7 @@ class Shooter:
         self.joined = [int(window) for window in joined]  # windows that go on from the last
         self.steps = 0  # physics steps so far
         self._scale = problem.scale
-        self._controls = problem.controls.reshape(
+        self.controls = problem.controls.reshape(
             windows, length, -1 if problem.controls.size else 0
         )
         models = particles * self.variants
@@ -74,8 +74,8 @@ class Shooter:
         """Return the windows of particles (N, size), and their derivatives."""
         steps = self._variants(z)
         start = State(*np.split(self._starts(z), 2, axis=-1))
-        length = self._controls.shape[1]
-        controls = np.broadcast_to(self._controls, (self.ensemble.models, *self._controls.shape))
+        length = self.controls.shape[1]
+        controls = np.broadcast_to(self.controls, (self.ensemble.models, *self.controls.shape))
         records = self.ensemble.rollout(start, controls, ('qpos', 'qvel'))
         self.steps += self.ensemble.models * self.windows * length
         states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)

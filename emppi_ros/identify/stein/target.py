@@ -61,6 +61,17 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     return evaluation
 
 
+def choose(
+    which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
+) -> tuple[Array, Evaluation]:
+    """Return the new of those particles (N,) that were chosen, and the old of the others."""
+    parts = (
+        np.where(which.reshape(-1, *[1] * (before.ndim - 1)), after, before)
+        for after, before in zip(new[1], old[1], strict=True)
+    )
+    return np.where(which[:, None], new[0], old[0]), Evaluation(*parts)
+
+
 def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Array:
     """Return the same log density (N,), for methods that need no derivatives."""
     windows = shooter.simulate(z)
