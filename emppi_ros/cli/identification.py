@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
     text = _mjcf(plant, summary) if options.mjcf is not None else ''
     notes = [note for recording in recordings for note in recording.notes]
     if notes:
-        summary['notes'] = '; '.join(notes)
+        summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
         METHODS[options.method].finish(options)

@@ -80,6 +80,8 @@ def identify(
     found = findings.examine(learned, posterior, options.threads)
     findings.check(plant, learned, found)
     summary = findings.summarize(plant, learned, posterior, found, options.threads)
+    if notes := findings.more_noise(plant, learned, found):
+        summary['notes'] = '; '.join(notes)
     told = dict(summary)
     if options.report is not None:
         way = pictures.Way('median log likelihood', medians)

@@ -23,6 +23,8 @@ Array = npt.NDArray[np.float64]
 _RARE = 1e-6  # a draw from the posterior is less likely than that: it has not arrived
 _ASTRAY = 0.05  # of how far a joint moves: as the method `states` has it
 _AT_LIMIT = 0.999 * LIMIT
+_FEWEST = 0.1  # of the particles: fewer are no posterior
+_MORE = 1.5  # times the noise
 
 
 class Findings(NamedTuple):
@@ -89,7 +91,31 @@ def check(plant: Plant, learned: Learned, found: Findings) -> None:
                     f'{away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
+    total = len(found.theta) + found.stranded
+    if len(found.theta) < _FEWEST * total:
+        raise IdentificationError(
+            f'only {len(found.theta)} of {total} particles explain the recordings as well as the '
+            f'best: {"; ".join([*more_noise(plant, learned, found), "give more iterations"])}'
+        )
     particles.excited(found.knowledge)
+
+
+def more_noise(plant: Plant, learned: Learned, found: Findings) -> list[str]:
+    """Return what to give as noise where the model leaves more than that, in words."""
+    left, noise = np.sqrt(np.mean(found.left**2, axis=0)), learned.problem.noise
+    names = measured(plant)
+    told = [f'{n}={x:.3g}' for n, x, sd in zip(names, left, noise, strict=True) if x > _MORE * sd]
+    if not told:
+        return []
+    return [
+        'the model leaves more than the noise, so that the posterior is too narrow: '
+        f'give --noise {" ".join(told)}'
+    ]
+
+
+def measured(plant: Plant) -> list[str]:
+    """Return what a state's numbers are called."""
+    return [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(plant.model, 'joint')]
 
 
 def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]:
@@ -133,8 +159,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Return each parameter with what is known of it, and how the inference went."""
     noise = learned.problem.noise
-    joints = scene.names(plant.model, 'joint')
-    measured = [f'{kind}/{joint}' for kind in KINDS for joint in joints]
+    names = measured(plant)
     middle = np.abs(np.median(found.coordinates, axis=0))
     parameters = {
         unknown.name: {
@@ -165,7 +190,7 @@ def summarize(
         'defect': posterior.defect,
         'windows': learned.windows,
         'steps': len(learned.problem.controls),
-        'noise': {measured[i]: float(noise[i]) for i in known},
-        'residual_in_noise': {measured[i]: float(left[i] / noise[i]) for i in known},
-        'held_out_error': {measured[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
+        'noise': {names[i]: float(noise[i]) for i in known},
+        'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
+        'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
     }

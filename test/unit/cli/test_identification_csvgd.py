@@ -11,7 +11,7 @@ import yaml
 from emppi_ros.cli import identification_csvgd, main
 from emppi_ros.identify import dataset, sysid
 from emppi_ros.identify.states import binding, simulation
-from emppi_ros.identify.stein import cases, csvgd, keeping, recorded
+from emppi_ros.identify.stein import cases, csvgd, findings, keeping, recorded
 from emppi_ros.identify.stein.recorded import Cut
 from emppi_ros.tasks.task import load_task
 
@@ -89,6 +89,27 @@ def test_the_truth_is_found_as_by_the_method_states(here, capsys):
     assert ours['noise']['position/pivot'] == pytest.approx(NOISE, rel=0.23)
     # a forecast differs from what was measured by its noise, and little else
     assert ours['held_out_error']['position/pivot'] < 2.0 * NOISE
+
+
+def test_a_model_that_leaves_more_than_the_noise_says_what_to_give(here, capsys, monkeypatch):
+    assert identify(here, '--noise', f'position/pivot={0.1 * NOISE}') == 0
+    narrow = found(capsys)
+    assert narrow['notes'].startswith('the model leaves more than the noise')
+    given = narrow['notes'].partition('--noise ')[2]
+    # 240 residuals tell it to 1 / sqrt(480); of that, five
+    assert float(given.partition('=')[2]) == pytest.approx(NOISE, rel=0.23)
+    assert identify(here, '--noise', given) == 0
+    assert 'notes' not in found(capsys)
+
+    def lost(*given):
+        whole = examine(*given)
+        return whole._replace(theta=whole.theta[:1], stranded=23)
+
+    examine = findings.examine
+    monkeypatch.setattr(findings, 'examine', lost)
+    assert identify(here) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert 'only 1 of 24 particles' in told and told.endswith('best: give more iterations')
 
 
 def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
