@@ -37,6 +37,7 @@ class Harness:
         self.executor.add_node(self.tester)
         self.nodes = [self.tester]
         self.statuses = {}
+        self._tasks = None
         self.children = None
         self.feeds = []
         self._watch_diagnostics()
@@ -74,13 +75,15 @@ class Harness:
         return self.tester.create_publisher(kind, topic, profile or qos.DEFAULT)
 
     def publish_task(self, name):
-        """Publish a task as the planner does; return it."""
+        """Publish a task as the planner does: who comes later hears the last one; return it."""
         from std_msgs.msg import String
 
         from emppi_ros.nodes import qos
         from emppi_ros.tasks.task import load_task, task_text
 
-        self.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data=task_text(name)))
+        if self._tasks is None:
+            self._tasks = self.publisher(String, 'emppi/task', qos.LATCHED)
+        self._tasks.publish(String(data=task_text(name)))
         return load_task(name)
 
     def call(self, kind, name, request, timeout=10.0):

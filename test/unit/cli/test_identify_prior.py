@@ -33,7 +33,15 @@ def test_a_first_run_says_more_than_the_tasks_prior(name):
     assert np.all(np.abs(drawn.mean(axis=0) - trace.truth) < 5.0 * drawn.std(axis=0))
 
 
-def test_both_priors_meet_the_same_systems(capsys):
+@pytest.fixture
+def short(monkeypatch):
+    """Let runs last for 1.5 s, whether they succeed or not."""
+    monkeypatch.setattr(
+        benefit, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.5})
+    )
+
+
+def test_both_priors_meet_the_same_systems(short, capsys):
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1']
     assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
     out = json.loads(capsys.readouterr().out)
@@ -47,7 +55,9 @@ def test_both_priors_meet_the_same_systems(capsys):
     assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
 
 
-def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(monkeypatch, capsys):
+def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
+    short, monkeypatch, capsys
+):
     def nothing(*_):
         raise IdentificationError('unexciting')
 
