@@ -29,7 +29,6 @@ METHODS = {
     'sysid': identification_sysid,
     'filter': identification_filter,
 }
-_NO_FORECAST = 'rigid-body', 'filter'
 
 
 def add_commands(commands: Any) -> None:
@@ -113,8 +112,11 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Identify, print, write."""
+    usual = METHODS[options.method].HELD_OUT  # None: it forecasts nothing
+    if options.held_out and usual is None:
+        raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
     if options.held_out is None:
-        options.held_out = METHODS[options.method].HELD_OUT
+        options.held_out = usual or 0.0
     _check(options)
     recordings = [dataset.read(paths) for paths in options.data]
     plant = _plant(options)
@@ -155,8 +157,6 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
-    if options.held_out and options.method in _NO_FORECAST:
-        raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
     if options.report is not None and options.report.exists() and not options.overwrite:
         raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):

@@ -13,6 +13,7 @@ from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
 from emppi_ros.identify import particles, pictures
 from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.filter.posterior import Settings as OfFilter
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein import csvgd, findings, keeping, recorded
 from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings
@@ -20,14 +21,15 @@ from emppi_ros.identify.stein.recorded import Cut, Learned
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for
-PARTICLES = 100
 STIFFNESS = 1e3, 1e10  # of windows' meeting: recordings are ten times as exact as the benchmark
 
 
 def add_options(group: Any) -> None:
     """Add what this method knows."""
     group.add_argument(
-        '--particles', type=output.count, help=f'particles ({PARTICLES}; of filter 300)'
+        '--particles',
+        type=output.count,
+        help=f'particles ({Settings.particles}; of filter {OfFilter.particles})',
     )
     group.add_argument('--iterations', type=output.count, default=100, help='iterations (100)')
     group.add_argument(
@@ -61,7 +63,7 @@ def identify(
     noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
     learned = recorded.build(plant, recordings, cut, noise)
     settings = Settings(
-        options.particles or PARTICLES,
+        options.particles or Settings.particles,
         options.iterations,
         learned.windows,
         options.likelihood,
@@ -79,13 +81,14 @@ def identify(
     posterior, medians = _infer(options, learned, settings, key)
     found = findings.examine(learned, posterior, options.threads)
     findings.check(plant, learned, found)
-    summary = findings.summarize(plant, learned, posterior, found, options.threads)
+    forecasts = findings.forecast(learned, found, options.threads)
+    summary = findings.summarize(plant, learned, posterior, found, forecasts)
     if notes := findings.more_noise(plant, learned, found):
         summary['notes'] = '; '.join(notes)
     told = dict(summary)
     if options.report is not None:
         way = pictures.Way('median log likelihood', medians)
-        futures = findings.futures(learned, found, options.threads)
+        futures = findings.futures(learned, forecasts)
         summary |= identification_report.write(options.report, plant, found.theta, way, futures)
 
     def prior() -> PriorFile:

@@ -13,7 +13,7 @@ from emppi_ros.identify.filter.posterior import Settings
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.tasks.task import load_task
 
-HELD_OUT = 0.0
+HELD_OUT = None  # it forecasts nothing
 
 
 def identify(
@@ -28,7 +28,7 @@ def identify(
     task = load_task(options.task)
     if options.step is not None:
         task = estimate.with_step(task, options.step)
-    settings = Settings(**({'particles': options.particles} if options.particles else {}))
+    settings = Settings(options.particles or Settings.particles)
     with output.progress('filter', 1.0, 'of the likelihood') as advance:
         found = estimate.estimate(
             task, recordings, settings, options.seed, advance, options.threads

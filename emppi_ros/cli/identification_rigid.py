@@ -13,7 +13,7 @@ from emppi_ros.identify.rigid import fitting, recorded, report, scene_file
 from emppi_ros.identify.rigid.scene_file import Body
 from emppi_ros.identify.states.plant import Plant
 
-HELD_OUT = 0.0
+HELD_OUT = None  # it forecasts nothing
 _MORE = 4  # times as many draws as are written: some are beyond bounds
 _STAGES = 3  # of the bar
 

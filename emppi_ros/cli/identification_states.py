@@ -61,15 +61,16 @@ def identify(
         advance(most)
     report.check(plant, known, result)
     draws = report.draw(plant, result, options.spread, options.seed)
-    reached = replace(known, qpos=result.found.qpos)
-    future = Future(later.qpos, forecast.forecast(plant, draws[:_FORECASTS], reached, later))
-    summary = report.summarize(plant, result)
+    summary, futures = report.summarize(plant, result), list[Future]()
     if later.steps:
+        reached = replace(known, qpos=result.found.qpos)
+        future = Future(later.qpos, forecast.forecast(plant, draws[:_FORECASTS], reached, later))
         summary['held_out_error'] = pictures.error(plant.model, future)
+        futures.append(future)
     told = dict(summary)
     if options.report is not None:
         way = Way('mean cost', np.array(costs))
-        summary |= identification_report.write(options.report, plant, draws, way, [future])
+        summary |= identification_report.write(options.report, plant, draws, way, futures)
 
     def prior() -> PriorFile:
         said = {

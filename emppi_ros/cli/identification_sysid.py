@@ -42,7 +42,8 @@ def identify(
     posterior = sysid.as_posterior(learned, found)
     one = findings.examine(learned, posterior, options.threads)
     findings.check(plant, learned, one)
-    summary = findings.summarize(plant, learned, posterior, one, options.threads)
+    forecasts = findings.forecast(learned, one, options.threads)
+    summary = findings.summarize(plant, learned, posterior, one, forecasts)
     for row, value, sd, known in zip(
         summary['parameters'].values(), *sysid.in_units(learned, found), knowledge, strict=True
     ):
@@ -56,7 +57,9 @@ def identify(
     told = dict(summary)
     if options.report is not None:
         way = pictures.Way('log likelihood', np.array(costs))
-        futures = findings.futures(learned, findings.spread(one, theta), options.threads)
+        many = findings.spread(one, theta)
+        forecasts = findings.forecast(learned, many, options.threads)
+        futures = findings.futures(learned, forecasts)
         summary |= identification_report.write(options.report, plant, theta, way, futures)
 
     def prior() -> PriorFile:

@@ -81,10 +81,17 @@ def draw(
         normal = rng.standard_normal((COUNT, len(mean)))
         draws = mean + (normal @ root.T) * scales
         fits = np.all((draws > bounds[0]) & (draws < bounds[1]), axis=1)
-        inside = np.concatenate([inside, draws[fits]])[:COUNT]
-        if len(inside) == COUNT:
-            return inside
-    raise IdentificationError(
-        'next to nothing of what the data allow is within the bounds of the parameters: '
-        'check units of the recording, and bounds'
-    )
+        inside = np.concatenate([inside, draws[fits]])
+        if len(inside) >= COUNT:
+            break
+    return enough(inside)
+
+
+def enough(inside: Array) -> Array:
+    """Return COUNT of the draws within bounds; IdentificationError if there are fewer."""
+    if len(inside) < COUNT:
+        raise IdentificationError(
+            'next to nothing of what the data allow is within the bounds of the parameters: '
+            'check units of the recording, and bounds'
+        )
+    return inside[:COUNT]

@@ -38,18 +38,24 @@ def write_all(
     plant: Plant, theta: Array, way: Way | None, futures: Sequence[Future], folder: Path
 ) -> list[Path]:
     """Write all pictures of particles theta (N, P) into a folder, and return them."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = {'posterior.png': pairs(plant.unknowns, theta)}
     if way is not None:
         drawn['convergence.png'] = convergence(way)
     if futures and all(len(future.seen) for future in futures):
         drawn['held_out.png'] = held_out(plant.model, futures)
     for name, figure in drawn.items():
-        figure.savefig(folder / name, dpi=110)
+        save(figure, folder / name)
     return [folder / name for name in drawn]
 
 
-def _figure(width: float, height: float) -> Figure:
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture, and its folder if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def blank(width: float, height: float) -> Figure:
+    """Return a figure of a size, in inches, to be drawn into without a screen."""
     figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
     return figure
@@ -58,7 +64,7 @@ def _figure(width: float, height: float) -> Figure:
 def pairs(unknowns: Sequence[Unknown], theta: Array) -> Figure:
     """Draw particles (N, P): each parameter by itself, and against each other."""
     count = theta.shape[1]
-    figure = _figure(max(2.6 * count, 4.0), max(2.4 * count, 3.6))
+    figure = blank(max(2.6 * count, 4.0), max(2.4 * count, 3.6))
     axes = figure.subplots(count, count, squeeze=False)
     names = [f'{u.name} [{u.unit}]' if u.unit else u.name for u in unknowns]
     for row in range(count):
@@ -84,7 +90,7 @@ def pairs(unknowns: Sequence[Unknown], theta: Array) -> Figure:
 
 def convergence(way: Way) -> Figure:
     """Draw how a search went."""
-    figure = _figure(5.5, 3.4)
+    figure = blank(5.5, 3.4)
     axis = figure.subplots()
     axis.plot(np.arange(len(way.values)), way.values, color=_OURS)
     if (way.values > 0.0).all():
@@ -99,7 +105,7 @@ def convergence(way: Way) -> Figure:
 def held_out(model: mujoco.MjModel, futures: Sequence[Future]) -> Figure:
     """Draw what is forecast of each recording, and how far that is off."""
     shown = _coordinates(model)
-    figure = _figure(max(4.2 * len(futures), 5.5), 3.4 * len(shown) + 0.4)
+    figure = blank(max(4.2 * len(futures), 5.5), 3.4 * len(shown) + 0.4)
     shape = {'sharex': 'col', 'height_ratios': [2, 1] * len(shown)}
     axes = figure.subplots(2 * len(shown), len(futures), squeeze=False, **shape)
     for column, future in enumerate(futures):

@@ -1,5 +1,6 @@
 """What was recorded of one joint, actuator or tracked body, checked, on its own clock."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,31 @@ class Signal(NamedTuple):
     def period(self) -> float:
         """The usual time between samples, in s."""
         return float(np.median(np.diff(self.time)))
+
+
+def common_clock(used: Sequence[Signal], step: float, of: str) -> Array:
+    """
+    Return the times (N,), a step apart, that all signals reach.
+
+    IdentificationError, in which these are steps or samples (`of`), if they hardly overlap.
+    """
+    late = max(used, key=lambda s: s.time[0])
+    early = min(used, key=lambda s: s.time[-1])
+    begin, end = late.time[0], early.time[-1]
+    count = int(np.floor((end - begin) / step + 1e-9)) + 1
+    if count < FEWEST:
+        raise IdentificationError(
+            f'unsynchronised: {late.where} begins at {begin:.6g} s and {early.where} ends '
+            f'at {end:.6g} s: {max(count, 0)} {of} of {step:g} s in common, expected '
+            f'{FEWEST}: record them on one clock'
+        )
+    return begin + step * np.arange(count)
+
+
+def hold(signal: Signal, time: Array) -> Array:
+    """Return the values in force at each time, within rounding of clocks."""
+    late = time + 1e-6 * signal.period
+    return signal.values[np.searchsorted(signal.time, late, side='right') - 1]
 
 
 def check(signal: Signal) -> Signal:

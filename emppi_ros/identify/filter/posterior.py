@@ -2,7 +2,7 @@
 Particles of a posterior, from those of the prior, by a tempered likelihood.
 
 Del Moral, Doucet and Jasra, *Sequential Monte Carlo samplers* (2006): the likelihood counts to a
-power that grows from 0 to 1, each time as far as half of the particles are worth something;
+power that grows from 0, each time as far as half of the particles are worth something;
 they are drawn by their weights, and then moved by steps of Metropolis and Hastings, which leave
 the posterior as it is: no jitter widens it, and a likelihood that is rough needs no derivatives.
 """

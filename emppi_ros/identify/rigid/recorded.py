@@ -13,7 +13,7 @@ from emppi_ros.identify.rigid import arm, derivatives, welded
 from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.drives import Drive, commanded
 from emppi_ros.identify.rigid.welded import Part
-from emppi_ros.identify.signals import FEWEST
+from emppi_ros.identify.signals import common_clock, hold
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
@@ -96,22 +96,12 @@ def _sample(
     for position in positions:
         matching.check_motion(recording, position)
     step = max(signal.period for signal in every)
-    late = max(every, key=lambda s: s.time[0])
-    early = min(every, key=lambda s: s.time[-1])
-    count = int((early.time[-1] - late.time[0]) / step + 1e-9) + 1
-    if count < FEWEST:
-        raise IdentificationError(
-            f'unsynchronised: {late.where} begins at {late.time[0]:.6g} s and {early.where} ends '
-            f'at {early.time[-1]:.6g} s: {max(count, 0)} samples of {step:g} s in common, '
-            f'expected {FEWEST}: record them on one clock'
-        )
-    time = late.time[0] + step * np.arange(count)
-    torque = np.zeros((count, len(names)))
+    time = common_clock(every, step, 'samples')
+    torque = np.zeros((len(time), len(names)))
     for j, used in enumerate(inputs):
         for signal in used.measured:
             torque[:, j] += np.interp(time, signal.time, signal.values)
         for signal, gain in used.held:
-            at = np.searchsorted(signal.time, time + 1e-6 * signal.period, side='right') - 1
-            torque[:, j] += gain * signal.values[at]
+            torque[:, j] += gain * hold(signal, time)
     position = np.stack([np.interp(time, s.time, s.values) for s in positions], axis=1)
     return position, torque, step

@@ -90,9 +90,4 @@ def within(plant: Plant, kept: list[int], theta: Array) -> Array:
     """Return the draws (m, K) of parameters that are kept, within their bounds."""
     low, high = (bound[kept] for bound in plant.bounds)
     inside = theta[:, kept][np.all((theta[:, kept] > low) & (theta[:, kept] < high), axis=1)]
-    if len(inside) < particles.COUNT:
-        raise IdentificationError(
-            'next to nothing of what the data allow is within the bounds of the parameters: '
-            'check units of the recording, and bounds'
-        )
-    return inside[: particles.COUNT]
+    return particles.enough(inside)

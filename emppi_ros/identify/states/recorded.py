@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
-from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.signals import FEWEST, Signal
+from emppi_ros.identify.signals import Signal, common_clock, hold
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.model import scene
@@ -37,7 +36,7 @@ def resample(
     ctrl, weights = np.zeros((steps, model.nu)), np.ones((steps, model.nv))
     for signal in _used(recording, model):
         if signal.kind == 'command':
-            ctrl[:, matching.find_actuator(model, signal)] = _hold(signal, time)
+            ctrl[:, matching.find_actuator(model, signal)] = hold(signal, time)
         elif signal.kind == 'pose':
             joint = matching.find_free(model, signal, bodies)
             matching.check_motion(recording, signal)
@@ -51,7 +50,7 @@ def resample(
             qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
         else:
             joint = scene.find_scalar(model, signal.of)
-            applied[:, model.jnt_dofadr[joint]] += _hold(signal, time)
+            applied[:, model.jnt_dofadr[joint]] += hold(signal, time)
     return Motion(qpos, weights, ctrl, applied)
 
 
@@ -61,18 +60,7 @@ def clock(recording: Recording, model: mujoco.MjModel) -> Array:
 
     IdentificationError if they hardly overlap.
     """
-    used, h = _used(recording, model), model.opt.timestep
-    late = max(used, key=lambda s: s.time[0])
-    early = min(used, key=lambda s: s.time[-1])
-    begin, end = late.time[0], early.time[-1]
-    steps = int(np.floor((end - begin) / h + 1e-9)) + 1
-    if steps < FEWEST:
-        raise IdentificationError(
-            f'unsynchronised: {late.where} begins at {begin:.6g} s and {early.where} ends '
-            f'at {end:.6g} s: {max(steps, 0)} steps of {h:g} s in common, expected '
-            f'{FEWEST}: record them on one clock'
-        )
-    return begin + h * np.arange(steps)
+    return common_clock(_used(recording, model), model.opt.timestep, 'steps')
 
 
 def _used(recording: Recording, model: mujoco.MjModel) -> list[Signal]:
@@ -84,12 +72,6 @@ def _used(recording: Recording, model: mujoco.MjModel) -> list[Signal]:
         return signal.kind != 'velocity'
 
     return list(filter(needed, recording.signals.values()))
-
-
-def _hold(signal: Signal, time: Array) -> Array:
-    """Return the values in force at each time, within rounding of clocks."""
-    late = time + 1e-6 * signal.period
-    return signal.values[np.searchsorted(signal.time, late, side='right') - 1]
 
 
 def _between(pose: Signal, time: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.identify.pictures import save
 from emppi_ros.identify.stein import cases, experiments, heldout, pictures, samplers
 from emppi_ros.identify.stein.csvgd import Settings
 from emppi_ros.identify.stein.experiments import Effort, Found, Watch
@@ -69,7 +70,7 @@ def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
             **_facts(found, problem),
         }
         thetas[likelihood] = found.theta
-    pictures.save(pictures.lengths(problem, truths, thetas), out / 'stein_lengths.png')
+    save(pictures.lengths(problem, truths, thetas), out / 'stein_lengths.png')
     speed = experiments.pace(problem, Settings(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 
@@ -96,7 +97,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
             )
         measured = heldout.compare(problem, truth, found.theta, effort.seed)
         rows[name], thetas[name] = {**measured, **_facts(found, problem)}, found.theta
-    pictures.save(pictures.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
+    save(pictures.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
     speed = experiments.pace(problem, settings[OURS], effort.threads)
     return {'truth': truth.tolist(), 'methods': rows, 'pace': speed}
 
@@ -110,7 +111,7 @@ def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         found = _constrained('weights', name, problem, settings, effort, out, advance)
         shares = near(found.theta, truths, np.full(4, NEAR_M))
         rows[name], thetas[name] = {'near': shares, **_facts(found, problem)}, found.theta
-    pictures.save(pictures.weights(problem, truths, thetas), out / 'stein_weights.png')
+    save(pictures.weights(problem, truths, thetas), out / 'stein_weights.png')
     speed = experiments.pace(problem, Settings(effort.particles, windows=WINDOWS), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 

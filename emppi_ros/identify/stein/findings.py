@@ -1,5 +1,6 @@
 """What particles say after all iterations: which to keep, what they know, what they forecast."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,10 +145,9 @@ def spread(one: Findings, theta: Array) -> Findings:
     )
 
 
-def futures(learned: Learned, found: Findings, threads: int = 0) -> list[Future]:
-    """Return what was held out of each recording, and the forecasts, to be drawn."""
+def futures(learned: Learned, forecasts: Sequence[Array]) -> list[Future]:
+    """Return what was held out of each recording, and forecasts of it, to be drawn."""
     size = learned.problem.model.nq
-    forecasts = forecast(learned, found, threads)
     return [
         Future(seen[:, :size], one[..., :size])
         for one, (seen, _) in zip(forecasts, learned.later, strict=True)
@@ -155,7 +155,11 @@ def futures(learned: Learned, found: Findings, threads: int = 0) -> list[Future]
 
 
 def summarize(
-    plant: Plant, learned: Learned, posterior: Posterior, found: Findings, threads: int = 0
+    plant: Plant,
+    learned: Learned,
+    posterior: Posterior,
+    found: Findings,
+    forecasts: Sequence[Array],
 ) -> dict[str, Any]:
     """Return each parameter with what is known of it, and how the inference went."""
     noise = learned.problem.noise
@@ -173,7 +177,7 @@ def summarize(
     }
     away = [
         np.median(future, axis=0) - seen
-        for future, (seen, _) in zip(forecast(learned, found, threads), learned.later, strict=True)
+        for future, (seen, _) in zip(forecasts, learned.later, strict=True)
     ]
     squares = np.concatenate(away) ** 2
     apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)

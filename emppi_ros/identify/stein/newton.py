@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.identify.stein import kernel
+from emppi_ros.identify.stein.damping import Damped
 from emppi_ros.identify.stein.target import Evaluation, choose
 
 Array = npt.NDArray[np.float64]
@@ -21,22 +22,13 @@ CALMER, BOLDER = 4.0, 0.5
 LEAST, MOST = 1e-4, 1e8  # of damping
 
 
-class Newton:
+class Newton(Damped):
     """Steps of all particles; its state is how much each is damped."""
 
     def __init__(self, density: Callable[[Array], Evaluation], particles: int) -> None:
         """Begin with steps about half as long as Newton's."""
-        self._density, self._damping = density, np.ones(particles)
-
-    @property
-    def memory(self) -> tuple[Array, ...]:
-        """What later steps depend on."""
-        return (self._damping.copy(),)
-
-    @memory.setter
-    def memory(self, parts: tuple[Array, ...]) -> None:
-        (damping,) = parts
-        self._damping = damping.copy()
+        super().__init__(particles)
+        self._density = density
 
     def step(
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float

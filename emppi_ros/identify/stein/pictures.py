@@ -1,14 +1,13 @@
 """Posteriors, to be looked at."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.identify.pictures import blank
 from emppi_ros.identify.stein.cases import roll_out
 from emppi_ros.identify.stein.problem import Problem
 
@@ -17,16 +16,9 @@ _TRUTH, _FIRST, _SECOND = 'tab:red', 'tab:blue', 'tab:green'
 
 
 def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout='constrained')
-    FigureCanvasAgg(figure)
+    figure = blank(columns * size[0], rows * size[1])
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     return figure, list(axes.ravel())
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
 
 
 def lengths(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Figure:

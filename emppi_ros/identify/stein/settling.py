@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.identify.stein import draws
+from emppi_ros.identify.stein.damping import Damped
 from emppi_ros.identify.stein.draws import Point
 from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.problem import LIMIT
@@ -25,24 +26,14 @@ LEAST, MOST = 1e-2, 1e12
 DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # of draws, in turns: the first suffices for a Gaussian
 
 
-class Settler:
+class Settler(Damped):
     """Climbs, then draws; its state is how much each particle's climb is damped."""
 
     def __init__(self, density: Callable[[Array], Evaluation], joiner: Joiner, seed: int) -> None:
         """Begin with the damping of one, the curvature of the prior."""
+        super().__init__(joiner.shooter.particles)
         self._density, self._joiner, self._seed = density, joiner, seed
         self._unknown = joiner.shooter.unknown
-        self._damping: Array = np.ones(joiner.shooter.particles)
-
-    @property
-    def memory(self) -> tuple[Array, ...]:
-        """What later steps depend on."""
-        return (self._damping.copy(),)
-
-    @memory.setter
-    def memory(self, parts: tuple[Array, ...]) -> None:
-        (damping,) = parts
-        self._damping = damping.copy()
 
     def begin(self, z: Array) -> tuple[Array, Evaluation]:
         """Return particles (N, D) within limits and with windows that meet, and the density."""
