@@ -27,11 +27,11 @@ def lengths(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Fig
     lower, upper = problem.limits
     for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
         axis.plot(*theta.T, 'o', color=_FIRST, alpha=0.4, markersize=5, label='particles')
-        axis.plot(*truths.T, '*', color=_TRUTH, markersize=13, label='truths')
+        axis.plot(*truths.T, '*', color=_TRUTH, mfc='none', markersize=17, label='truths')
         axis.set(title=f'{name} of likelihoods', xlabel='length of link 1 [m]')
         axis.set(xlim=(0.9 * lower[0], 1.02 * upper[0]), ylim=(0.9 * lower[1], 1.02 * upper[1]))
     axes[0].set_ylabel('length of link 2 [m]')
-    axes[0].legend(loc='upper right')
+    axes[0].legend(loc='center right')
     return figure
 
 
@@ -66,7 +66,9 @@ def weights(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Fig
             axis.plot(
                 x, y, 'o', color=colour, alpha=0.4, markersize=5, label=f'weight {weight + 1}'
             )
-        axis.plot(truths[0, ::2], truths[0, 1::2], '*', color=_TRUTH, markersize=12, label='truth')
+        axis.plot(
+            truths[0, ::2], truths[0, 1::2], '*', color=_TRUTH, mfc='none', ms=17, label='truth'
+        )
         axis.set(
             title=name, xlabel='x [m]', xlim=(-upper[0], upper[0]), ylim=(-upper[1], upper[1])
         )
