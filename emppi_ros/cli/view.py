@@ -79,7 +79,7 @@ def view(options: argparse.Namespace) -> None:
 def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     """Return what makes the page's source; what was given is checked before."""
     if options.ros:
-        ros.module('process').give_way()  # the robot comes first
+        ros.module('priority').give_way()  # the robot comes first
         return functools.partial(ros.module('viewing').Graph, options.namespace)
     task = load_task(options.task)
     if options.prior:

@@ -201,7 +201,7 @@ class BridgeNode(FollowingNode):
 
 def main() -> None:
     """Run the node."""
-    sys.exit(process.run(BridgeNode, prompt=True))
+    sys.exit(process.run(BridgeNode, real_time=10))
 
 
 if __name__ == '__main__':

@@ -5,12 +5,21 @@ import math
 
 from emppi_ros.nodes.diagnostics import Durations
 
+_MOST, _IN_A_ROW = 0.8, 20  # of a period; plans
+
 
 class Figures:
-    """Counts cycles, and knows when the last hundred plans started."""
+    """
+    Counts cycles, and knows when the last hundred plans started.
 
-    def __init__(self) -> None:
+    `overloaded`: 20 plans in a row took over 80 % of a period; there is hardly time for anybody
+    else. That stays so, for priority that is given back and taken again would do it no good.
+    """
+
+    def __init__(self, period_s: float) -> None:
         """Begin at nothing."""
+        self._enough, self._long = _MOST * period_s, 0
+        self.overloaded = False
         self.cycles = self.misses = 0
         self.times = Durations()
         self.starts: deque[float] = deque(maxlen=100)
@@ -20,6 +29,8 @@ class Figures:
         self.starts.append(start)
         self.times.add(duration)
         self.misses += late
+        self._long = self._long + 1 if duration > self._enough else 0
+        self.overloaded |= self._long >= _IN_A_ROW
 
     def values(self) -> dict[str, object]:
         """Return all of it by name, for diagnostics."""
@@ -28,6 +39,7 @@ class Figures:
         return {
             'cycles': self.cycles,
             'deadline_misses': self.misses,
+            'overloaded': self.overloaded,
             'deadline_miss_fraction': self.misses / max(self.cycles, 1),
             'plan_ms_p50': self.times.quantile_ms(0.5),
             'plan_ms_p99': self.times.quantile_ms(0.99),

@@ -52,14 +52,14 @@ class PlannerNode(ManagedNode):
         self._journaling = JournalTopic(self, journal.PLANNER)
 
     @property
-    def believes(self) -> bool:
-        """Whether a belief has been received."""
-        return self._belief.latest is not None
-
-    @property
     def failed(self) -> bool:
         """Whether the node was to start by itself and cannot: its task is at fault."""
         return super().failed or (self.autostart and bool(self.problem))
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it works in a cycle's time; otherwise it would lock its user out."""
+        return self.state == 'active' and not (self._swapping.busy or self.figures.overloaded)
 
     def setup(self) -> None:
         """Load the task and tell everyone."""
@@ -135,7 +135,7 @@ class PlannerNode(ManagedNode):
         self.task, self._period = task, 1.0 / task.planner.rate_hz
         self._numbers: deque[str] = deque(maxlen=1)  # for the next cycle; the last ones count
         self._believed: Belief | None = None  # what the session was told last
-        self._error, self.figures = '', Figures()
+        self._error, self.figures = '', Figures(self._period)
         self._journaling.follow(fresh)
         self.inputs = Inputs(self, task, fresh)
         self._belief = BeliefTopic(self, task)
@@ -212,8 +212,8 @@ class PlannerNode(ManagedNode):
 
 
 def main() -> None:
-    """Run the node, a little nicer than those that move the robot."""
-    sys.exit(process.run(PlannerNode, nice=5))
+    """Run the node: before all others, but not before those that move the robot."""
+    sys.exit(process.run(PlannerNode, nice=5, real_time=1))
 
 
 if __name__ == '__main__':

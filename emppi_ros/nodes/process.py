@@ -1,7 +1,6 @@
 """A node as a process: starts, spins, and ends in order on SIGINT and SIGTERM."""
 
 from collections.abc import Callable, Sequence
-import contextlib
 import gc
 import os
 import signal
@@ -13,13 +12,13 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import middleware
+from emppi_ros.nodes import middleware, priority
 
 
 def run(
     make: Callable[[], Node],
     nice: int = 0,
-    prompt: bool = False,
+    real_time: int = 0,
     idle: bool = False,
     args: Sequence[str] | None = None,
 ) -> int:
@@ -27,8 +26,9 @@ def run(
     Run one node until a signal; return the exit code.
 
     `nice` nodes leave the processor to others, `idle` ones run where nobody else wants to (Linux:
-    whoever wakes up has the processor at once); `prompt` ones, which work little but must do so
-    in time, get real-time priority where the system permits it.
+    whoever wakes up has the processor at once); those that must be in time get a `real_time`
+    priority (0: none) where the system permits it, except while they say that they are not
+    `urgent`.
 
     rclpy's own signal handlers would close the context at once, and with it the way by which
     the bridge brakes the robot; here a signal only ends the loop.
@@ -37,9 +37,13 @@ def run(
     middleware.set_up()
     os.nice(nice)
     if idle:
-        give_way()
-    if prompt:
-        _take_priority()  # first, so that the middleware's threads inherit it
+        priority.give_way()
+    if real_time:
+        # Python lets each thread go on for 5 ms before another, which is more than a cycle:
+        # whoever has to be in time waits for a tenth of that
+        sys.setswitchinterval(5e-4)
+        priority.be_prompt(real_time)  # first, so that the middleware's threads inherit it
+    held = real_time
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: stopping.append(received))
@@ -59,6 +63,10 @@ def run(
         gc.freeze()  # what start-up made lives on: collections need not look at it again
         while not stopping and not getattr(node, 'failed', False):
             executor.spin_once(timeout_sec=0.1)  # signals are noticed between two of these
+            level = real_time if getattr(node, 'urgent', True) else 0
+            if level != held:
+                held = level
+                priority.be_prompt(level)
     except ExternalShutdownException:
         pass
     finally:
@@ -68,21 +76,3 @@ def run(
         node.destroy_node()
         rclpy.try_shutdown()
     return 2 if getattr(node, 'failed', False) else 0
-
-
-def give_way() -> None:
-    """Ask to run in idle time only; elsewhere than on Linux, being nice must do."""
-    with contextlib.suppress(AttributeError, OSError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-
-
-def _take_priority() -> None:
-    """
-    Ask for real-time priority; without the right to it, go on as everyone else.
-
-    Among its own threads Python lets each go on for 5 ms before another, which is more than a
-    cycle: whoever has to be in time waits for a tenth of that.
-    """
-    sys.setswitchinterval(5e-4)
-    with contextlib.suppress(AttributeError, OSError):  # not Linux, or not permitted
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))

@@ -209,7 +209,7 @@ class SimulatorNode(Node, TaskFollower):
 
 def main() -> None:
     """Run the node."""
-    sys.exit(process.run(SimulatorNode, prompt=True))
+    sys.exit(process.run(SimulatorNode, real_time=10))
 
 
 if __name__ == '__main__':

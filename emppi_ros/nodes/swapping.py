@@ -11,7 +11,6 @@ arm stays at rest. Runs in the executor, a step at a time, while planning goes o
 from collections.abc import Callable, Iterator
 import functools
 import math
-import sys
 import time
 import traceback
 
@@ -29,7 +28,6 @@ from emppi_ros.tasks.live import Answer
 
 REQUEST = 'emppi/task/request'
 _STEP_S, _AGAIN_S = 0.005, 0.3
-_SWITCH_S, _USUAL_SWITCH_S = 5e-4, 5e-3  # for which a thread of Python's may hold up another
 _TRY_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # and then something is wrong
 _SPANS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # what the time of a swap went into
 Steps = Iterator[None]
@@ -74,7 +72,6 @@ class Swapping:
         elif not self.open:
             self._answer(about, live.REFUSED, 'the planner is not active')
         else:
-            sys.setswitchinterval(_SWITCH_S)  # for planning, which goes on meanwhile
             self._about, self._began, self._published = about, time.monotonic(), False
             self._steps = self._swap(message.data)
             self._timer.reset()
@@ -98,7 +95,6 @@ class Swapping:
     def _end(self, error: EmppiError | None) -> None:
         """Answer; after a failure before anything changed, all goes on as before."""
         self._timer.cancel()
-        sys.setswitchinterval(_USUAL_SWITCH_S)
         steps, self._steps = self._steps, None
         steps.close()
         self._heard.clear()

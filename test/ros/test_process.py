@@ -11,6 +11,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros import paths
 from emppi_ros.nodes import middleware
+from emppi_ros.nodes.children import environment
 from emppi_ros.nodes.graph import NodeSpec
 
 CODE = """
@@ -65,3 +66,44 @@ def test_the_bridge_shares_no_memory_whose_locks_a_hung_planner_could_hold(harne
     harness.spin_until(lambda: harness.statuses.get('bridge'))
     maps = Path(f'/proc/{children._processes["bridge"].pid}/maps').read_text()
     assert 'dds_port' not in maps  # what Fast DDS calls them
+
+
+URGENT = """
+import os, time
+from emppi_ros.nodes import process
+from rclpy.node import Node
+class Working(Node):
+    failed = False
+    def __init__(self):
+        super().__init__('working')
+        self.urgent, self.began = True, time.monotonic()
+        self.create_timer(0.02, self.look)
+    def look(self):
+        threads = {{int(t) for t in os.listdir('/proc/self/task')}}
+        seen = {{(os.sched_getscheduler(t), os.sched_getparam(t).sched_priority) for t in threads}}
+        print(self.urgent, len(threads) > 1, *sorted(seen), flush=True)
+        passed = time.monotonic() - self.began
+        self.urgent, self.failed = not 0.1 < passed < 0.3, passed > 0.5
+process.run(Working, real_time={level})
+"""
+
+
+def _may_be_prompt():
+    code = 'import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))'
+    return not subprocess.run(
+        [sys.executable, '-c', code], check=False, capture_output=True
+    ).returncode
+
+
+@pytest.mark.skipif(not hasattr(os, 'SCHED_RR'), reason='needs Linux')
+@pytest.mark.parametrize('level', [0, 1])
+def test_who_has_to_be_in_time_has_priority_while_it_is_urgent_where_permitted(harness, level):
+    done = subprocess.run(
+        [sys.executable, '-c', URGENT.format(level=level)],
+        check=False, env=environment(harness.domain), capture_output=True, text=True,
+    )  # fmt: skip
+    usual, prompt = (os.SCHED_OTHER, 0), (os.SCHED_RR, level)
+    said = dict.fromkeys(line for line in done.stdout.splitlines())  # in order, once each
+    held = prompt if level and _may_be_prompt() else usual
+    assert {f'True True {held}', f'False True {usual}'} <= set(said), done.stdout + done.stderr
+    assert list(said)[0] == done.stdout.splitlines()[-1] == f'True True {held}'

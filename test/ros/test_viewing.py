@@ -9,7 +9,7 @@ pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_
 
 from emppi_ros.cli import view
 from emppi_ros.errors import ConfigError, EmppiError, SwapError, ViewError
-from emppi_ros.nodes import graph, process
+from emppi_ros.nodes import graph, priority
 from emppi_ros.nodes.viewing import Graph
 
 
@@ -73,7 +73,7 @@ def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monke
 
 def test_the_page_of_a_graph_gives_way_to_it(monkeypatch):
     given = []
-    monkeypatch.setattr(process, 'give_way', lambda: given.append(1))
+    monkeypatch.setattr(priority, 'give_way', lambda: given.append(1))
     view.prepare(argparse.Namespace(ros=True, namespace=''))
     assert given
 
