@@ -96,6 +96,9 @@ def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_pat
     try:
         count = harness.tester.count_subscribers
         harness.spin_until(lambda: count('emppi/belief/journal') or recorder.poll(), 60.0)
+        # each node finds the recorder by itself, and later where an announcement is lost: 3 s
+        began = len(arm.plans)
+        harness.spin_until(lambda: len(arm.plans) > began + 100 or recorder.poll(), 60.0)
         arm.arm()
         arm.get_moving()
         tuned = arm.ask(task_text('panda_push').replace('temperature: 0.02', 'temperature: 0.05'))
