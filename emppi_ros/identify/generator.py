@@ -31,7 +31,7 @@ def check(path: Path) -> None:
 
 def signals(task: Task, trace: Trace) -> list[Signal]:
     """
-    Return positions and velocities, commands, and tracked poses, as they were measured.
+    Return positions, velocities and efforts, commands, and tracked poses, as they were measured.
 
     It ends where an object was lost and put back, which no motion explains.
     """
@@ -45,6 +45,9 @@ def signals(task: Task, trace: Trace) -> list[Signal]:
         for kind in ('position', 'velocity'):
             values = np.array([getattr(one, kind)[i] for one in readings])
             found.append(Signal(kind, name, units[kind], time, values, 'run'))
+        if name in task.robot.commanded:
+            values = np.array([one.effort[i] for one in readings])
+            found.append(Signal('effort', name, units['force'], time, values, 'run'))
     time = np.array([stamp for stamp, _ in commands])
     kind = {'effort': 'force'}.get(task.robot.command, task.robot.command)
     for i, name in enumerate(task.robot.commanded):
@@ -73,6 +76,7 @@ def write(path: Path, task: Task, trace: Trace, seed: int) -> Path:
         'noise_sd': {
             'joint_position': settings.joint_position_noise_sd,
             'joint_velocity': settings.joint_velocity_noise_sd,
+            'joint_effort': settings.joint_effort_noise_sd,
             'pose_position_m': settings.position_noise_sd_m,
             'pose_rotation_rad': settings.rotation_noise_sd_rad,
         },

@@ -40,11 +40,12 @@ def load(
         free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in found)
         if free or (joints and found and not any(joint.name in joints for joint in found)):
             spec.delete(body)
+    for body in spec.bodies:
+        body.gravcomp = 0.0  # bodies of unlike ones are not fused
     spec.compiler.fusestatic = fuse
     model = spec.compile()
     model.dof_armature[:] = 0.0
     model.dof_frictionloss[:] = 0.0
-    model.body_gravcomp[:] = 0.0
     off = mujoco.mjtDisableBit
     for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
         model.opt.disableflags |= flag.value
