@@ -1,32 +1,16 @@
 """Synthetic recordings: what the sensors of a simulated run said, as a table, beside its truth."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import numpy as np
 
-from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import tables
 from emppi_ros.identify.signals import UNITS, Signal
 from emppi_ros.identify.states import matching
 from emppi_ros.loop.trace import Trace
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
-
-
-def check(path: Path) -> None:
-    """Raise before a run is made if it could not be written."""
-    if path.suffix not in tables.SUFFIXES:
-        raise IdentificationError(
-            f'--record: found {path}, expected a name that ends in {" or ".join(tables.SUFFIXES)}'
-        )
-    if path.suffix == '.parquet' and importlib.util.find_spec('pyarrow') is None:
-        raise IdentificationError(
-            "--record: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
-        )
-    if not path.parent.is_dir():
-        raise IdentificationError(f'--record: no such folder: {path.parent}')
 
 
 def signals(task: Task, trace: Trace) -> list[Signal]:
