@@ -1,6 +1,6 @@
 """Whether an arm comes too near to itself, or to what stands about it, by MuJoCo's geometry."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 
 import mujoco
@@ -22,10 +22,10 @@ class Surroundings:
     """
 
     def __init__(
-        self, path: Path, root: Path | None, joints: Collection[str], home: Array, least_m: float
+        self, path: Path, root: Path | None, joints: Sequence[str], home: Array, least_m: float
     ) -> None:
-        """Load the scene; `home` (nv,) is where nothing is too near."""
-        spec = arm.scene_of(path, root, joints)
+        """Load the scene; `home` (nv,) is of the arm's joints, in the order of all positions."""
+        spec = arm.scene_of(path, root)  # with drawers and doors, as they stand in the scene
         for geom in spec.geoms:
             geom.contype = geom.conaffinity = 1
             geom.margin = least_m
@@ -33,6 +33,8 @@ class Surroundings:
         self._model.opt.disableflags = 0
         self._data = mujoco.MjData(self._model)
         self._names = scene.names(self._model, 'body')
+        places = [scene.find(self._model, 'joint', name) for name in joints]
+        self._where = self._model.jnt_qposadr[places]
         self.near_at_home = frozenset(self._near(home))
 
     def meeting(self, positions: Array) -> Pair | None:
@@ -43,7 +45,7 @@ class Surroundings:
         return None
 
     def _near(self, position: Array) -> set[Pair]:
-        self._data.qpos[:] = position
+        self._data.qpos[self._where] = position
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_collision(self._model, self._data)

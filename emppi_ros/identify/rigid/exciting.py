@@ -55,7 +55,7 @@ def excite(task: Task, wanted: Wanted) -> Excited:
         )
     home = np.array([robot.home[robot.joints.index(name)] for name in joints])
     limits = _limits(task, joints, home, wanted.share)
-    around = Surroundings(file.path, file.root, robot.commanded, home, wanted.clearance_m)
+    around = Surroundings(file.path, file.root, joints, home, wanted.clearance_m)
     inner = course.of_motion(limits)
     if course.ramp_of(limits) >= wanted.periods * wanted.period_s:
         raise IdentificationError(

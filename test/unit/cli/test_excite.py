@@ -65,6 +65,18 @@ def test_nothing_comes_near_and_a_fist_through_the_floor_is_seen(written):
     assert 'world' in around.meeting(low[None])
 
 
+def test_furniture_that_opens_is_in_the_way(rng):
+    task = load_task('panda_drawer')
+    robot = task.robot
+    around = Surroundings(
+        task.scene_file.path, task.scene_file.root, robot.commanded, np.array(robot.home), 0.02
+    )
+    limits = robot.limits.position
+    anywhere = rng.uniform(limits.lower, limits.upper, (300, 7))
+    met = {name for row in anywhere for name in around.meeting(row[None]) or ()}
+    assert 'handle' in task.jointed and 'handle' in met
+
+
 def test_a_course_is_its_own_derivative(rng):
     limits = Limits(*np.outer([-1.0, 1.0, 1.3, 4.0], np.ones(3)))
     motion = excitation.draw(course.of_motion(limits), 5.0, rng)
