@@ -1,5 +1,5 @@
 """
-The command `emppi`: tasks, check, run, view, demo, task, record, replay, report, identify, bench.
+The command `emppi`, and its commands, from `emppi tasks` to `emppi bench`.
 
 Exit status: 0 when a command ran to its end (whether a task succeeded is in its output), 1 when a
 replay parts from what was recorded, 2 when something given to it is wrong, 3 when `emppi task`
@@ -15,6 +15,7 @@ from emppi_ros import __version__
 from emppi_ros.cli import (
     bench,
     demo,
+    excite,
     identification,
     markers,
     record,
@@ -38,7 +39,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='version', version=f'emppi {__version__}')
     commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
-    for group in (tasks, run, view, demo, task, record, replay, markers, identification, bench):
+    groups = (
+        tasks, run, view, demo, task, record, replay, markers, excite, identification, bench,
+    )  # fmt: skip
+    for group in groups:
         group.add_commands(commands)
     return parser
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emppi_ros.belief import saving
 from emppi_ros.cli import output, reporting
-from emppi_ros.identify import generator
+from emppi_ros.identify import generator, tables
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.controllers import CONTROLLERS
 from emppi_ros.loop.summary import summarize
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     if options.save is not None:
         saving.check(options.save)
     if options.record is not None:
-        generator.check(options.record)
+        tables.check('--record', options.record)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)

@@ -6,12 +6,14 @@ Chosen is the one of largest log det, with a prior that makes it finite where no
 parameter, and that says which differences matter (Bayesian D-optimality).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.regressor import regressor
 
 Array = npt.NDArray[np.float64]
@@ -20,6 +22,7 @@ _GRID = 100  # samples of a period, on which peaks are sought
 # by how much a series may pass its largest sample (Ehlich and Zeller 1964)
 _BETWEEN = np.cos(np.pi * HARMONICS / _GRID)
 _SAMPLES = 40  # of a period, in its information
+_DRAWS = 30  # to begin with
 _FIRST_STEP, _GROW, _SHRINK = 0.3, 1.5, 0.93  # as the 1/5 rule: even where one in six succeeds
 
 
@@ -130,20 +133,26 @@ def choose(
     prior: tuple[Array, Array],
     rng: np.random.Generator,
     trials: int = 400,
+    allowed: Callable[[Fourier], bool] = lambda _: True,
 ) -> Fourier:
     """
-    Return a motion of large information: steps at random, kept if better.
+    Return a motion of large information: steps at random, kept if better and `allowed`.
 
-    `prior` is `torque_sd` and `prior_sd` of `information`. Nothing is said about collisions: take
-    limits in which there are none.
+    `prior` is `torque_sd` and `prior_sd` of `information`. IdentificationError if none of the
+    first draws is allowed.
     """
-    best = _draw(len(limits.lower), rng)
+    draws = (_draw(len(limits.lower), rng) for _ in range(_DRAWS))
+    best = next((free for free in draws if allowed(scaled(free, limits, period))), None)
+    if best is None:
+        raise IdentificationError(f'none of {_DRAWS} motions within these limits is allowed')
     most = information(model, scaled(best, limits, period), *prior)
     size = _FIRST_STEP
     for _ in range(trials):
         other = best + size * _draw(len(limits.lower), rng)
-        value = information(model, scaled(other, limits, period), *prior)
-        size *= _GROW if value > most else _SHRINK
-        if value > most:
+        motion = scaled(other, limits, period)
+        value = information(model, motion, *prior)
+        better = value > most and allowed(motion)
+        size *= _GROW if better else _SHRINK
+        if better:
             best, most = other, value
     return scaled(best, limits, period)

@@ -1,12 +1,10 @@
 """Synthetic recordings: what the sensors of a simulated run said, as a table, beside its truth."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import numpy as np
 
-from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import tables
 from emppi_ros.identify.signals import UNITS, Signal
 from emppi_ros.identify.states import matching
@@ -15,23 +13,9 @@ from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
 
-def check(path: Path) -> None:
-    """Raise before a run is made if it could not be written."""
-    if path.suffix not in tables.SUFFIXES:
-        raise IdentificationError(
-            f'--record: found {path}, expected a name that ends in {" or ".join(tables.SUFFIXES)}'
-        )
-    if path.suffix == '.parquet' and importlib.util.find_spec('pyarrow') is None:
-        raise IdentificationError(
-            "--record: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
-        )
-    if not path.parent.is_dir():
-        raise IdentificationError(f'--record: no such folder: {path.parent}')
-
-
 def signals(task: Task, trace: Trace) -> list[Signal]:
     """
-    Return positions and velocities, commands, and tracked poses, as they were measured.
+    Return positions, velocities and efforts, commands, and tracked poses, as they were measured.
 
     It ends where an object was lost and put back, which no motion explains.
     """
@@ -45,6 +29,9 @@ def signals(task: Task, trace: Trace) -> list[Signal]:
         for kind in ('position', 'velocity'):
             values = np.array([getattr(one, kind)[i] for one in readings])
             found.append(Signal(kind, name, units[kind], time, values, 'run'))
+        if name in task.robot.commanded:
+            values = np.array([one.effort[i] for one in readings])
+            found.append(Signal('effort', name, units['force'], time, values, 'run'))
     time = np.array([stamp for stamp, _ in commands])
     kind = {'effort': 'force'}.get(task.robot.command, task.robot.command)
     for i, name in enumerate(task.robot.commanded):
@@ -73,6 +60,7 @@ def write(path: Path, task: Task, trace: Trace, seed: int) -> Path:
         'noise_sd': {
             'joint_position': settings.joint_position_noise_sd,
             'joint_velocity': settings.joint_velocity_noise_sd,
+            'joint_effort': settings.joint_effort_noise_sd,
             'pose_position_m': settings.position_noise_sd_m,
             'pose_rotation_rad': settings.rotation_noise_sd_rad,
         },

@@ -7,6 +7,7 @@ An empty cell (a null) is no sample, so that every column has the clock of the r
 from collections.abc import Mapping, Sequence
 import csv
 import importlib
+import importlib.util
 from pathlib import Path
 import re
 from types import ModuleType
@@ -44,6 +45,20 @@ def read(path: Path) -> list[Signal]:
         here = ~np.isnan(values)
         found.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
     return found + [_pose(path, body, time, parts) for body, parts in poses.items()]
+
+
+def check(option: str, path: Path) -> None:
+    """Raise before any work is done if a table could not be written where an option says."""
+    if path.suffix not in SUFFIXES:
+        raise IdentificationError(
+            f'{option}: found {path}, expected a name that ends in {" or ".join(SUFFIXES)}'
+        )
+    if path.suffix == '.parquet' and importlib.util.find_spec('pyarrow') is None:
+        raise IdentificationError(
+            f"{option}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
+        )
+    if not path.parent.is_dir():
+        raise IdentificationError(f'{option}: no such folder: {path.parent}')
 
 
 def write(path: Path, signals: Sequence[Signal]) -> None:

@@ -50,11 +50,15 @@ def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]
     return to_seconds(message.header.stamp), rows['position'], rows['velocity']
 
 
-def write_joints(robot: Robot, stamp: float, position: Array, velocity: Array) -> JointState:
-    """Return the joint state of all of the robot's joints."""
+def write_joints(
+    robot: Robot, stamp: float, position: Array, velocity: Array, effort: Array | None = None
+) -> JointState:
+    """Return the joint state of all of the robot's joints; efforts where they were measured."""
     message = JointState(name=list(robot.joints))
     message.header.stamp = to_stamp(stamp)
     message.position, message.velocity = _doubles(position), _doubles(velocity)
+    if effort is not None:
+        message.effort = _doubles(effort)
     return message
 
 

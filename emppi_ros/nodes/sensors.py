@@ -32,8 +32,8 @@ class Sensors:
     def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
         """Publish what is measured in a simulation whose time 0 was at `epoch`."""
         robot = self._robot
-        stamp, position, velocity = simulated.read_joints()
-        self._joints.publish(convert.write_joints(robot, epoch + stamp, position, velocity))
+        stamp, *measured = simulated.read_joints()
+        self._joints.publish(convert.write_joints(robot, epoch + stamp, *measured))
         for reading in simulated.read_poses():
             message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
             self._poses[reading.name].publish(message)

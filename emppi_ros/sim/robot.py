@@ -20,11 +20,12 @@ Array = npt.NDArray[np.float64]
 
 
 class JointReading(NamedTuple):
-    """What encoders say, in the order of the robot's joints."""
+    """What encoders and torque sensors say, in the order of the robot's joints."""
 
     stamp: float
     position: Array
     velocity: Array
+    effort: Array  # at the links; NaN of joints that nothing drives
 
 
 class PoseReading(NamedTuple):
@@ -71,8 +72,9 @@ class SimulatedRobot:
         if self._task.robot.command == 'position':
             self.command(self.commanded_position)
         mujoco.mj_forward(self.model, self.data)
-        self._steps = 0
+        self._steps, self._speed = 0, self.data.qvel.copy()
         self._rng = np.random.default_rng([self._seed, 1])
+        self._torque_rng = np.random.default_rng([self._seed, 5])  # others draw as they did
         self._pending: deque[PoseReading] = deque()
 
     def command(self, control: Array) -> None:
@@ -117,18 +119,40 @@ class SimulatedRobot:
         """Advance by one physics step; the tracker looks when its time has come."""
         if self._due(self._settings.tracking_rate_hz):
             self._pending.extend(self._look(name) for name in self._task.tracked)
+        self._speed[:] = self.data.qvel
         mujoco.mj_step(self.model, self.data)
         self._steps += 1
 
     def read_joints(self) -> JointReading:
-        """Return encoder readings of this moment."""
+        """Return readings of encoders and torque sensors of this moment."""
         where, s = self._task.map, self._settings
         n = len(where.qpos)
         return JointReading(
             self.time,
             self.data.qpos[where.qpos] + s.joint_position_noise_sd * self._rng.standard_normal(n),
             self.data.qvel[where.qvel] + s.joint_velocity_noise_sd * self._rng.standard_normal(n),
+            self._efforts()[where.qvel]
+            + s.joint_effort_noise_sd * self._torque_rng.standard_normal(n),
         )
+
+    def _efforts(self) -> Array:
+        """
+        Return what drives exert on links (nv,), as torque sensors behind the rotors see it.
+
+        It holds the weight that the scene compensates, and not what rotors take. Actuators are
+        those at the velocity of now, as MuJoCo's implicit steps have them.
+        """
+        model, data = self.model, self.data
+        mujoco.mj_fwdPosition(model, data)  # a step leaves forces where it began
+        mujoco.mj_fwdVelocity(model, data)
+        mujoco.mj_fwdActuation(model, data)
+        acceleration = (data.qvel - self._speed) / self._settings.timestep_s
+        held = np.where(model.jnt_actgravcomp[model.dof_jntid] > 0, 0.0, data.qfrc_gravcomp)
+        efforts = data.qfrc_actuator + held - model.dof_armature * acceleration
+        undriven = np.ones(model.nv, np.bool_)
+        undriven[self._task.map.qvel[self._task.commanded_rows]] = False
+        efforts[undriven] = np.nan
+        return efforts
 
     def read_poses(self) -> list[PoseReading]:
         """Return the tracked poses that arrive now, oldest first."""

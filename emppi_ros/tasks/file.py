@@ -159,6 +159,7 @@ class Simulation:
     timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulated world')
     joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
     joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
+    joint_effort_noise_sd: float = _noise(0.05, 'of joint efforts, N m or N')
     position_noise_sd_m: float = _noise(0.002, "of the tracker's positions, per axis")
     rotation_noise_sd_rad: float = _noise(0.0175, "of the tracker's rotations, per axis")
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')

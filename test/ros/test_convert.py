@@ -35,6 +35,14 @@ def plan(start=100.0):
     return plans.make(ROBOT, start, np.zeros(N), np.full((4, N), 0.1), 0.05, 'linear')
 
 
+def test_efforts_are_said_where_they_were_measured():
+    rows = np.zeros(N), np.zeros(N)
+    effort = np.append(np.arange(N - 1.0), np.nan)
+    message = convert.write_joints(ROBOT, 0.0, *rows, effort)
+    np.testing.assert_array_equal(message.effort, effort)
+    assert not convert.write_joints(ROBOT, 0.0, *rows).effort
+
+
 def test_stamps_keep_nanoseconds_apart_that_a_float_can_hold():
     assert convert.to_seconds(convert.to_stamp(1_700_000_000.25)) == 1_700_000_000.25
     assert convert.to_seconds(convert.to_stamp(-0.25)) == -0.25

@@ -16,17 +16,8 @@ _NO_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
 _STEP = 1e-6  # of finite differences
 
 
-def load(
-    path: Path, root: Path | None = None, joints: Collection[str] = (), fuse: bool = True
-) -> mujoco.MjModel:
-    """
-    Return an arm that has a body for each joint: what is welded to a link is part of it.
-
-    Without rotors, dry friction, compensation of gravity, servos and limits: torques are what
-    links and viscous friction need, as sensors at the links measure them. Free bodies are left
-    out, and where `joints` are named, whatever hangs on none of these. Files lie in the folder of
-    `path`, or in `root`. With `fuse` off, welded bodies are there one by one.
-    """
+def scene_of(path: Path, root: Path | None = None, joints: Collection[str] = ()) -> mujoco.MjSpec:
+    """Return the scene of `load`: an arm and what stands about it, and nothing else."""
     confinement.check(path, root)
     spec = mujoco.MjSpec.from_file(str(path))
     # what refers to a body keeps it from being fused
@@ -40,11 +31,27 @@ def load(
         free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in found)
         if free or (joints and found and not any(joint.name in joints for joint in found)):
             spec.delete(body)
+    return spec
+
+
+def load(
+    path: Path, root: Path | None = None, joints: Collection[str] = (), fuse: bool = True
+) -> mujoco.MjModel:
+    """
+    Return an arm that has a body for each joint: what is welded to a link is part of it.
+
+    Without rotors, dry friction, compensation of gravity, servos and limits: torques are what
+    links and viscous friction need, as sensors at the links measure them. Free bodies are left
+    out, and where `joints` are named, whatever hangs on none of these. Files lie in the folder of
+    `path`, or in `root`. With `fuse` off, welded bodies are there one by one.
+    """
+    spec = scene_of(path, root, joints)
+    for body in spec.bodies:
+        body.gravcomp = 0.0  # bodies of unlike ones are not fused
     spec.compiler.fusestatic = fuse
     model = spec.compile()
     model.dof_armature[:] = 0.0
     model.dof_frictionloss[:] = 0.0
-    model.body_gravcomp[:] = 0.0
     off = mujoco.mjtDisableBit
     for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
         model.opt.disableflags |= flag.value

@@ -17,7 +17,7 @@ from emppi_ros.model import scene
 Array = npt.NDArray[np.float64]
 _ADVICE = (
     'record a motion that moves every joint at once, over much of its range, with accelerations '
-    'of both signs (emppi_ros.identify.excitation makes such motions)'
+    'of both signs (`emppi excite` makes such motions)'
 )
 
 

@@ -8,6 +8,8 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify import dataset
+from emppi_ros.identify.rigid import arm as arms
+from emppi_ros.identify.rigid import recorded as rigid
 from emppi_ros.identify.states import binding, recorded, residuals
 from emppi_ros.tasks.task import load_task, task_text
 
@@ -73,6 +75,22 @@ def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
 
     # the scene stops MuJoCo's solver early, which leaves some thousandths of contact forces
     assert lacking(np.array(list(truth.values()))) < 0.02 * lacking(plant.initial)
+
+
+def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
+    path = tmp_path / 'run.csv'
+    assert main(['run', 'fr3_follow', '--record', str(path), '--json']) == 0
+    capsys.readouterr()
+    recording = dataset.read([path])
+    beside = json.loads((tmp_path / 'run.truth.json').read_text())
+    assert beside['noise_sd']['joint_effort'] == 0.05
+    assert len(recording.named('effort')) == 7
+    arm = rigid.read(binding.of_task(load_task('fr3_follow')), recording)
+    links = arm.derived.recording
+    needed = arms.torques(arm.model, links.states)
+    # joint 2 holds the arm's weight; the payload's is wrong by 0.5 kg at most, 0.9 m away at most
+    assert np.mean(links.torque[:, 1]) == pytest.approx(np.mean(needed[:, 1]), abs=5.0)
+    assert abs(np.mean(needed[:, 1])) > 2.0
 
 
 def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):

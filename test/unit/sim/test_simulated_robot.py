@@ -1,12 +1,17 @@
 """The simulated robot: repeatable, as noisy and late as it says, and with secrets of its own."""
 
+from dataclasses import replace
+import itertools
+
 import mujoco
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.errors import ParameterError
+from emppi_ros.identify.rigid import arm
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.paths import ASSETS
 from emppi_ros.sim.robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks.task import load_task
 
@@ -76,6 +81,48 @@ def test_without_noise_the_robot_is_a_loop_of_mj_step(task_data, make_task):
     assert np.array_equal(robot.data.qpos, data.qpos)
 
 
+def _quiet(name):
+    task = load_task(name)
+    noises = ('joint_position_noise_sd', 'joint_velocity_noise_sd', 'joint_effort_noise_sd')
+    task.simulation = replace(task.simulation, **dict.fromkeys(noises, 0.0))
+    return task
+
+
+@pytest.mark.parametrize('name', ['fr3_follow', str(ASSETS / 'arm_lift.yaml')])
+def test_efforts_are_the_torques_that_links_need(name):
+    """Held against inverse dynamics with gravity and without rotors; servos, and torques."""
+    task = _quiet(name)
+    slippery = {p.name: p.lower for p in task.parameters if p.field == 'dof_frictionloss'}
+    robot = SimulatedRobot(task, draw_truth(task, 1, slippery), 1)
+    seen = []
+    for _ in range(600):
+        robot.command(0.5 * np.sin(10.0 * robot.time + np.arange(len(task.robot.joints))))
+        robot.step()
+        seen.append(robot.read_joints())
+    model, dofs = robot.model, task.map.qvel
+    rotor = model.dof_armature[dofs].min()
+    model.dof_armature[:], model.body_gravcomp[:] = 0.0, 0.0
+    data = mujoco.MjData(model)
+    state = np.zeros((3, model.nv))
+    place = data.qpos.copy()
+    off, fastest = 0.0, 0.0
+    for before, now in itertools.pairwise(seen[200:]):  # servos have settled
+        place[task.map.qpos], state[1, dofs] = now.position, now.velocity
+        state[2, dofs] = (now.velocity - before.velocity) / task.simulation.timestep_s
+        needed = arm.torque(model, data, place, *state[1:])[dofs]
+        off = max(off, np.abs(now.effort - needed).max())
+        fastest = max(fastest, np.abs(state[2, dofs]).max())
+    # half a step late at 10 rad/s: 0.5 % of what changes; rotors of 0.1 kg m^2 would show
+    assert off < 0.1 * rotor * fastest
+
+
+def test_a_joint_that_nothing_drives_has_no_effort():
+    task = load_task('cartpole_swingup')
+    effort = SimulatedRobot(task, draw_truth(task, 0), 0).read_joints().effort
+    driven = [name in task.robot.commanded for name in task.robot.joints]
+    assert np.isfinite(effort).tolist() == driven != [True, True]
+
+
 def test_noise_has_the_size_it_says(task):
     robot = SimulatedRobot(task, draw_truth(task, 0), 0)
     count = 2000
@@ -85,6 +132,7 @@ def test_noise_has_the_size_it_says(task):
     for values, sd in (
         ([r.position[0] for r in readings], 1e-4),
         ([r.velocity[0] for r in readings], 1e-3),
+        ([r.effort[0] for r in readings], 0.05),
     ):
         assert abs(np.mean(values)) < error * sd
         assert abs(np.std(values) / sd - 1.0) < error / np.sqrt(2.0)

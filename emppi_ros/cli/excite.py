@@ -1,0 +1,110 @@
+"""`emppi excite`: a motion to record, from which an arm's bodies are found."""
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emppi_ros.cli import output
+from emppi_ros.errors import ConfigError
+from emppi_ros.identify import tables
+from emppi_ros.identify.rigid import course, exciting
+from emppi_ros.identify.rigid.exciting import Excited, Wanted
+from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.states import matching
+from emppi_ros.model import scene
+from emppi_ros.tasks.task import Task, load_task
+
+_KINDS = 'position', 'velocity'
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        'excite',
+        help="write a motion that shows an arm's bodies, to be done and recorded",
+        description="Choose a motion that tells much about the bodies of a task's arm, for "
+        '`emppi identify --method rigid-body`, and write it as a table. It begins and ends at '
+        "home, at rest, keeps within the robot's limits (of velocity and acceleration the share "
+        'dynamics_factor), and clear of the arm itself and of what stands in the scene. What is '
+        'free in the scene is not there: clear it away. Nothing is moved.',
+    )
+    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
+    parser.add_argument(
+        '--out', metavar='FILE', type=Path, required=True, help='the table: .csv, .parquet'
+    )
+    parser.add_argument(
+        '--period', metavar='S', type=_positive, default=10.0, help='of the motion, in s (10)'
+    )
+    parser.add_argument('--periods', type=output.count, default=1, help='how many of them (1)')
+    parser.add_argument(
+        '--rate', metavar='HZ', type=_positive, default=100.0, help='rows a second (100)'
+    )
+    parser.add_argument(
+        '--range',
+        metavar='SHARE',
+        type=_share,
+        default=1.0,
+        help="how far from home, as a share of the way to the joints' limits (1)",
+    )
+    parser.add_argument(
+        '--clearance',
+        metavar='M',
+        type=_positive,
+        default=0.02,
+        help='least distance between links, and from what stands there; what is nearer at home '
+        'is said, and does not count (0.02)',
+    )
+    parser.add_argument(
+        '--trials', type=output.count, default=150, help='steps of the search (150)'
+    )
+    parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
+    parser.add_argument('--overwrite', action='store_true', help='replace --out if it exists')
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.set_defaults(execute=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Choose a motion, write it, print what it tells."""
+    tables.check('--out', options.out)
+    if options.out.exists() and not options.overwrite:
+        raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
+    task = load_task(options.task)
+    wanted = Wanted(
+        options.period, options.periods, options.range, options.clearance, options.trials,
+        options.seed,
+    )  # fmt: skip
+    found = exciting.excite(task, wanted)
+    tables.write(options.out, signals(task, found, options.rate))
+    output.show({'task': task.name, **found.summary, 'out': str(options.out)}, options.json)
+
+
+def signals(task: Task, found: Excited, rate_hz: float) -> list[Signal]:
+    """Return positions and velocities along a course, at least to where it rests."""
+    time = np.arange(math.ceil(found.course.duration_s * rate_hz) + 1) / rate_hz
+    states = course.along(found.course, time)
+    listed = []
+    for j, name in enumerate(found.joints):
+        units = matching.units(task.model, scene.find_scalar(task.model, name))
+        for kind, values in zip(_KINDS, states, strict=False):
+            listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))
+    return listed
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number above 0')
+    return value
+
+
+def _share(text: str) -> float:
+    value = _positive(text)
+    if value > 1.0:
+        raise argparse.ArgumentTypeError(f'{text!r} is no share from 0 to 1')
+    return value
