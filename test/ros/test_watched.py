@@ -24,7 +24,7 @@ def test_it_says_how_far_above_nobody_the_others_are():
 
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
-    monkeypatch.setattr(watched, '_SETTLE_S', 3.0)
+    monkeypatch.setattr(watched, '_SETTLE_S', 1.0)
     main(
         [
             'bench',
