@@ -2,13 +2,12 @@
 
 import argparse
 from pathlib import Path
-import signal
 import sys
-import threading
 import time
 from typing import Any
 
 from emppi_ros.cli import output, ros
+from emppi_ros.cli.ending import Ending
 
 _EVERY_S = 5.0  # between two lines about what is heard
 
@@ -35,9 +34,7 @@ def record(options: argparse.Namespace) -> None:
     """Record, saying what is heard; print a summary."""
     recording = ros.module('recording')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
-    ended = threading.Event()  # an exception might come in the middle of a message
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
-        signal.signal(number, lambda *_: ended.set())
+    ended = Ending().wait
     recorder = recording.record(
         folder, options.duration, options.namespace, options.overwrite, ended, _Teller(folder)
     )

@@ -3,12 +3,11 @@
 import argparse
 from collections.abc import Callable
 import functools
-import signal
-import threading
 from types import ModuleType
 from typing import Any
 
 from emppi_ros.cli import optional, output, ros
+from emppi_ros.cli.ending import Ending
 from emppi_ros.errors import ConfigError
 from emppi_ros.tasks.task import load_task
 
@@ -90,9 +89,7 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
 
 def show(server: Any, source: Any, page: ModuleType) -> None:
     """Say where the page is, and keep it up to date."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = Ending()
     found = page.Page(server, source, source.look())
     print(f'{source.name}: {server.address} (Ctrl-C ends it)', flush=True)
-    found.run(ended)
+    found.run(ended.wait)

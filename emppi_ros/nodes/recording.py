@@ -9,7 +9,6 @@ for they would cost the planner more.
 from collections.abc import Callable
 import os
 from pathlib import Path
-import threading
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -135,13 +134,14 @@ def record(
     duration_s: float | None,
     namespace: str,
     overwrite: bool,
-    ended: threading.Event,
+    ended: Callable[[float], bool],
     tell: Callable[[float, BagRecorder], None],
 ) -> BagRecorder:
     """
     Record into a new folder until it is ended, or for a time; return the closed recorder.
 
-    `tell` is called all the time, with the seconds since the start.
+    `ended` waits for so long [s], and says whether that is now; `tell` is called all the time,
+    with the seconds since the start.
     """
     middleware.set_up()
     os.nice(10)  # as nice as the belief: the robot comes first
@@ -155,7 +155,7 @@ def record(
             while duration_s is None or time.monotonic() < began + duration_s:
                 recorder.poll()
                 tell(time.monotonic() - began, recorder)
-                if ended.wait(_POLL_S):
+                if ended(_POLL_S):
                     break
         finally:
             recorder.close()

@@ -1,7 +1,7 @@
 """The live page: scene, belief, numbers over time, buttons and sliders, drawn while looked at."""
 
+from collections.abc import Callable
 import html
-import threading
 import time
 from typing import Any
 
@@ -54,16 +54,21 @@ class Page:
         self._due = {'shapes': 0.0, 'plots': 0.0}
         self._begin(first)
 
-    def run(self, ended: threading.Event) -> None:
-        """Draw until the event; as long as nobody looks, nothing is drawn."""
-        while not ended.is_set():
+    def run(self, ended: Callable[[float], bool]) -> None:
+        """
+        Draw until the end; as long as nobody looks, nothing is drawn.
+
+        `ended` waits for so long [s], and says whether that is now.
+        """
+        pause = 0.0
+        while not ended(pause):
             looked = bool(self._server.get_clients())
             self._source.watch(looked)
             began = time.monotonic()
             if looked:
                 self.draw(began)
             spent = time.monotonic() - began
-            ended.wait(max(0.005, POSES_S - spent) if looked else _IDLE_S)
+            pause = max(0.005, POSES_S - spent) if looked else _IDLE_S
 
     def draw(self, moment: float) -> None:
         """Show what is known now: poses always, all else when its time has come."""
