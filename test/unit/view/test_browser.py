@@ -42,7 +42,7 @@ def live() -> Iterator[tuple[Server, Simulated, Page]]:
     """Return a page that is served while the tests last."""
     server, source = Server(0), Simulated(load_task('cartpole_swingup'), seed=1)
     page, ended = Page(server, source, source.look()), threading.Event()
-    drawing = threading.Thread(target=page.run, args=(ended,))
+    drawing = threading.Thread(target=page.run, args=(ended.wait,))
     drawing.start()
     yield server, source, page
     ended.set()
