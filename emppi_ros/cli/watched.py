@@ -41,9 +41,10 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(output.to_json({'task': options.task, 'rows': rows, 'plan_ms': found}))
         return
-    print(f'{"":10} {"plans":>6} {"p50":>10} {"p99":>10} {"p50":>8} {"p99":>8}')
+    print(f'{"":10} {"plans":>6} {"p50":>10} {"p99":>10} {"p50":>16} {"p99":>16}')
     for kind, row in rows.items():
         print(
             f'{kind:10} {row["plans"]:6} {row["p50_ms"]:7.1f} ms {row["p99_ms"]:7.1f} ms '
-            f'{row["p50_more_percent"]:+6.1f} % {row["p99_more_percent"]:+6.1f} %'
+            f'{row["p50_more_percent"]:+6.1f} +- {row["p50_more_error"]:3.1f} % '
+            f'{row["p99_more_percent"]:+6.1f} +- {row["p99_more_error"]:3.1f} %'
         )

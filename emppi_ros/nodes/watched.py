@@ -12,6 +12,7 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
+import numpy.typing as npt
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -26,8 +27,10 @@ from emppi_ros.nodes.markers import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLL
 from emppi_ros.replay.messages import statuses
 from emppi_ros.view import visitor
 
+Array = npt.NDArray[np.float64]
 KINDS = 'nobody', 'pictures', 'recorder', 'page'  # who watches
 _START_S, _SETTLE_S = 60.0, 6.0  # until all works; until those who begin to look have begun
+_Q, _AGAIN = (50, 99), 1000  # percentiles; bootstrap
 _LAST_WORDS = 2000  # characters, of a command that failed
 _PICTURES = {
     BELIEF_MARKERS: MarkerArray, ROLLOUTS: MarkerArray, OBJECTS: MarkerArray,
@@ -157,14 +160,33 @@ def measure(
 
 
 def summarize(found: dict[str, list[list[float]]]) -> dict[str, dict[str, float]]:
-    """Return plans, median and 99th percentile [ms] of each kind, and how far above nobody's."""
+    """
+    Return plans, median and 99th percentile [ms] of each kind, and how far above nobody's.
+
+    With the standard error of that (bootstrap of turns): plans of one turn are alike.
+    """
     rows = {}
+    base = _quantiles(found['nobody'])
     for kind, turns in found.items():
-        times = np.concatenate(turns)
-        quantiles = {f'p{q}_ms': float(np.percentile(times, q)) for q in (50, 99)}
-        rows[kind] = {'plans': len(times), **quantiles}
-    for row in rows.values():
-        for q in (50, 99):
-            base = rows['nobody'][f'p{q}_ms']
-            row[f'p{q}_more_percent'] = 100.0 * (row[f'p{q}_ms'] / base - 1.0)
+        values = _quantiles(turns)
+        more = 100.0 * (values / base - 1.0)
+        error = 100.0 * np.std(_again(turns) / _again(found['nobody']), axis=0)
+        rows[kind] = {'plans': sum(map(len, turns))}
+        for i, q in enumerate(_Q):
+            rows[kind] |= {
+                f'p{q}_ms': float(values[i]),
+                f'p{q}_more_percent': float(more[i]),
+                f'p{q}_more_error': float(error[i]) if kind != 'nobody' else 0.0,
+            }
     return rows
+
+
+def _quantiles(turns: list[list[float]]) -> Array:
+    return np.percentile(np.concatenate(turns), _Q)
+
+
+def _again(turns: list[list[float]]) -> Array:
+    """Return quantiles (n, 2) of as many turns, drawn from these with replacement."""
+    rng = np.random.default_rng(0)
+    picks = rng.integers(len(turns), size=(_AGAIN, len(turns)))
+    return np.array([_quantiles([turns[i] for i in pick]) for pick in picks])

@@ -22,6 +22,18 @@ def test_it_says_how_far_above_nobody_the_others_are():
         assert rows['pictures'][f'p{q}_more_percent'] == pytest.approx(10.0)
 
 
+def test_turns_that_differ_say_how_little_they_say():
+    rng = np.random.default_rng(1)
+    # the mean of n turns whose own medians are normal: their standard error is theory's
+    ours, others = (10.0 + 0.1 * rng.standard_normal(50) for _ in range(2))
+    found = {'nobody': [[m] * 20 for m in ours], 'page': [[m] * 20 for m in others]}
+    row = watched.summarize(found)['page']
+    median_of_normals = 1.2533 * 0.1 / np.sqrt(50)  # asymptotic, of each
+    expected = 100.0 * np.sqrt(2.0) * median_of_normals / 10.0
+    assert row['p50_more_error'] == pytest.approx(expected, rel=0.5)  # a bootstrap of 50 turns
+    assert watched.summarize(found)['nobody']['p50_more_error'] == 0.0
+
+
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
     monkeypatch.setattr(watched, '_SETTLE_S', 1.0)
