@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.bench import workers
 from emppi_ros.cli import output
 from emppi_ros.identify import benefit
-from emppi_ros.identify.benefit import Knowledge, Run
+from emppi_ros.identify.benefit import Knowledge, Run, System, Worth
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         '--tasks', nargs='+', default=list(benefit.TASKS), help='tasks (push, cart-pole, an arm)'
     )
-    group.add_argument('--seeds', type=output.count, default=10, help='systems of each task (10)')
+    group.add_argument(
+        '--seeds',
+        metavar='N',
+        type=output.seeds,
+        default=range(10),
+        help='systems of each task: how many, or which, such as 50-59 (10)',
+    )
     group.add_argument(
         '--models',
         type=output.whole,
@@ -26,22 +33,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[0, 1],
         help="models of the planner; 0: the task's own number (0 1)",
     )
+    output.add_workers(group)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    found: list[Run] = []
-    known: list[Knowledge] = []
-    failed: list[str] = []
-    for name in options.tasks:
-        with output.progress(name, options.seeds, 'systems') as advance:
-            for one in benefit.measure(name, range(options.seeds), options.models, advance):
-                if isinstance(one, Run):
-                    found.append(one)
-                elif isinstance(one, Knowledge):
-                    known.append(one)
-                else:
-                    failed.append(str(one))
+    workers.check(options.jobs, options.scheduler)
+    models = tuple(options.models)
+    wanted = [System(task, seed, models) for task in options.tasks for seed in options.seeds]
+    done: list[Worth] = []
+    with output.progress('prior', len(wanted), 'systems') as advance:
+        for one in workers.spread(benefit.measure, wanted, options.jobs, options.scheduler):
+            done.append(one)
+            advance(len(done))
+    done.sort(key=lambda one: wanted.index(one.system))
+    found = [run for one in done for run in one.runs]
+    known = [row for one in done for row in one.known]
+    failed = [one.failed for one in done if one.failed]
     rows, learned = summarize(found), compare(known)
     if options.json:
         runs = [run._asdict() for run in found]
