@@ -106,6 +106,14 @@ def test_the_table_counts_successes_and_times():
     assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
 
 
+def test_the_table_compares_the_same_systems():
+    wide = [Run('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
+    known = [Run('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]]
+    row = summarize([*wide, *known])[1]
+    # 4 - 1 and 3 - 2: of mean 2, and standard error (3 - 1) / 2
+    assert (row['less_s'], row['less_sd_s'], row['sooner']) == pytest.approx((2.0, 1.0, 2))
+
+
 def test_the_table_says_how_far_off_priors_are():
     known = [
         Knowledge('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
