@@ -1,8 +1,8 @@
 """
-Cells on a Dask cluster that exists already, through joblib's Dask backend.
+Cells, or what else, on a Dask cluster that exists already, through joblib's Dask backend.
 
 That backend waits for ever where the cluster has gone away, or has given up a task. So it
-waits in a thread of its own, and we look after the cluster while no row arrives.
+waits in a thread of its own, and we look after the cluster while nothing arrives.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,15 @@ import logging
 import queue
 import threading
 import time
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from distributed import Client
 
 from emppi_ros.bench import pool
-from emppi_ros.bench.cells import Cell
-from emppi_ros.bench.rows import Row
 from emppi_ros.errors import ClusterError
 
+Item = TypeVar('Item')
+Result = TypeVar('Result')
 CONNECT_S = 10.0  # to find the scheduler
 LOOK_S = 0.5  # between looks at the cluster
 PATIENCE_S = 10.0  # with a cluster that does not work: a nanny starts a worker again in less
@@ -29,16 +29,20 @@ FEWEST_THREADS = 2  # with one in all, joblib computes here and says nothing
 
 
 class _End(NamedTuple):
-    """The last thing in a queue of rows, with what went wrong, if anything did."""
+    """The last thing in a queue of results, with what went wrong, if anything did."""
 
     error: BaseException | None
 
 
-def compute_all(cells: Sequence[Cell], scheduler: str) -> Iterator[Row]:
-    """Yield rows from the workers of a cluster; ClusterError if it goes away."""
+def compute_all(
+    work: Callable[..., Result], items: Sequence[Item], scheduler: str
+) -> Iterator[Result]:
+    """Yield results from the workers of a cluster; ClusterError if it goes away."""
     with connected(scheduler) as client:
         try:
-            yield from watched(lambda: pool.compute_on(client, cells), lambda: trouble(client))
+            yield from watched(
+                lambda: pool.compute_on(client, work, items), lambda: trouble(client)
+            )
         except ClusterError as error:
             raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
         except (OSError, CancelledError) as error:
@@ -94,7 +98,9 @@ def _check(client: Client, where: str) -> None:
         )
 
 
-def watched(produce: Callable[[], Iterator[Row]], look: Callable[[], str | None]) -> Iterator[Row]:
+def watched(
+    produce: Callable[[], Iterator[Result]], look: Callable[[], str | None]
+) -> Iterator[Result]:
     """
     Yield what `produce` does, until there is no hope that more comes: then ClusterError.
 
@@ -106,13 +112,13 @@ def watched(produce: Callable[[], Iterator[Row]], look: Callable[[], str | None]
         Returns what is wrong just now, or None; asked while nothing comes.
 
     """
-    found: queue.Queue[Row | _End] = queue.Queue()
+    found: queue.Queue[Result | _End] = queue.Queue()
 
     def work() -> None:
         try:
-            for row in produce():
-                found.put(row)
-        except BaseException as error:  # raised again where rows are awaited
+            for result in produce():
+                found.put(result)
+        except BaseException as error:  # raised again where results are awaited
             found.put(_End(error))
         else:
             found.put(_End(None))
@@ -129,7 +135,7 @@ def watched(produce: Callable[[], Iterator[Row]], look: Callable[[], str | None]
                 raise ClusterError(reason) from None
             continue
         wrong_since = None
-        if isinstance(item, Row):
+        if not isinstance(item, _End):
             yield item
         elif item.error is None:
             return

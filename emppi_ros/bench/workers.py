@@ -1,25 +1,41 @@
 """Who computes: this process, all cores of this machine, or a cluster that exists already."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import importlib
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 from emppi_ros.bench.cells import Cell
 from emppi_ros.bench.compute import compute
 from emppi_ros.bench.rows import Row
 from emppi_ros.errors import ConfigError
 
+Item = TypeVar('Item')
+Result = TypeVar('Result')
+
 
 def compute_all(
     cells: Sequence[Cell], jobs: int | None = None, scheduler: str | None = None
 ) -> Iterator[Row]:
+    """Yield the row of each cell as soon as it is finished, in any order; see `spread`."""
+    yield from spread(compute, cells, jobs, scheduler)
+
+
+def spread(
+    work: Callable[..., Result],
+    items: Sequence[Item],
+    jobs: int | None = None,
+    scheduler: str | None = None,
+) -> Iterator[Result]:
     """
-    Yield the row of each cell as soon as it is finished, in any order.
+    Yield what each item comes to as soon as it is finished, in any order.
 
     Parameters
     ----------
-    cells : sequence of Cell
+    work : callable
+        A module's function of an item, and of the threads that its planner may have if not
+        the task's own.
+    items : sequence
         What to compute.
     jobs : int, optional
         Processes on this machine, all cores by default. With one the planner has all cores,
@@ -30,15 +46,15 @@ def compute_all(
     """
     if scheduler is not None:
         cluster = _needs('cluster', 'emppi_ros.bench.cluster')
-        yield from cluster.compute_all(cells, scheduler)
+        yield from cluster.compute_all(work, items, scheduler)
         return
     jobs = os.cpu_count() or 1 if jobs is None else jobs
     if jobs == 1:
-        for cell in cells:
-            yield compute(cell)
+        for item in items:
+            yield work(item)
         return
     pool = _needs('bench', 'emppi_ros.bench.pool')
-    yield from pool.compute_all(cells, jobs)
+    yield from pool.compute_all(work, items, jobs)
 
 
 def check(jobs: int | None, scheduler: str | None) -> None:

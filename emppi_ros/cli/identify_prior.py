@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.bench import workers
 from emppi_ros.cli import output
 from emppi_ros.identify import benefit
-from emppi_ros.identify.benefit import Knowledge, Run
+from emppi_ros.identify.benefit import WIDE, Knowledge, Run, System, Worth
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         '--tasks', nargs='+', default=list(benefit.TASKS), help='tasks (push, cart-pole, an arm)'
     )
-    group.add_argument('--seeds', type=output.count, default=10, help='systems of each task (10)')
+    group.add_argument(
+        '--seeds',
+        metavar='N',
+        type=output.seeds,
+        default=range(10),
+        help='systems of each task: how many, or which, such as 50-59 (10)',
+    )
     group.add_argument(
         '--models',
         type=output.whole,
@@ -26,22 +33,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[0, 1],
         help="models of the planner; 0: the task's own number (0 1)",
     )
+    output.add_workers(group)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    found: list[Run] = []
-    known: list[Knowledge] = []
-    failed: list[str] = []
-    for name in options.tasks:
-        with output.progress(name, options.seeds, 'systems') as advance:
-            for one in benefit.measure(name, range(options.seeds), options.models, advance):
-                if isinstance(one, Run):
-                    found.append(one)
-                elif isinstance(one, Knowledge):
-                    known.append(one)
-                else:
-                    failed.append(str(one))
+    workers.check(options.jobs, options.scheduler)
+    models = tuple(options.models)
+    wanted = [System(task, seed, models) for task in options.tasks for seed in options.seeds]
+    done: list[Worth] = []
+    with output.progress('prior', len(wanted), 'systems') as advance:
+        for one in workers.spread(benefit.measure, wanted, options.jobs, options.scheduler):
+            done.append(one)
+            advance(len(done))
+    done.sort(key=lambda one: wanted.index(one.system))
+    found = [run for one in done for run in one.runs]
+    known = [row for one in done for row in one.known]
+    failed = [one.failed for one in done if one.failed]
     rows, learned = summarize(found), compare(known)
     if options.json:
         runs = [run._asdict() for run in found]
@@ -51,12 +59,16 @@ def run(options: argparse.Namespace) -> None:
         return
     for words in failed:
         print(f'not identified: {words}', file=sys.stderr)
-    print(f'{"task":18} {"models":>6} {"prior":>10} {"success":>8} {"median":>8} {"mean":>8}')
+    print(
+        f'{"task":18} {"models":>6} {"prior":>10} {"success":>8} {"median":>8} {"mean":>8}'
+        '  less than wide, standard error; sooner'
+    )
     for row in rows:
         print(
             f'{row["task"]:18} {row["models"]:6} {row["prior"]:>10} '
             f'{row["successes"]:>3} of {row["runs"]:<2} '
-            f'{row["median_s"]:6.2f} s {row["mean_s"]:6.2f} s'
+            f'{row["median_s"]:6.2f} s {row["mean_s"]:6.2f} s '
+            f'{row["less_s"]:15.2f} s {row["less_sd_s"]:11.2f} s; {row["sooner"]:4}'
         )
     print(f'{"task":18} {"parameter":>16} {"prior":>10} {"error":>9} {"sd":>9}  within 90 %')
     for row in learned:
@@ -86,11 +98,19 @@ def compare(known: Sequence[Knowledge]) -> list[dict[str, Any]]:
 
 
 def summarize(found: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return successes and times of each task, number of models, and prior."""
+    """
+    Return successes and times of each task, number of models, and prior.
+
+    `less_s` is how much sooner that is, on average, than the same systems are from the wide
+    prior; `less_sd_s` its standard error, NaN of a single system.
+    """
     rows = []
+    wide = {(one.task, one.models, one.seed): one.time_s for one in found if one.prior == WIDE}
     for task, models, prior in dict.fromkeys((one.task, one.models, one.prior) for one in found):
         cell = [one for one in found if (one.task, one.models, one.prior) == (task, models, prior)]
         times = [one.time_s for one in cell]
+        less = np.array([wide[task, models, one.seed] - one.time_s for one in cell])
+        spread = np.std(less, ddof=1) if len(less) > 1 else np.nan
         rows.append(
             {
                 'task': task,
@@ -100,6 +120,9 @@ def summarize(found: Sequence[Run]) -> list[dict[str, Any]]:
                 'successes': sum(one.success for one in cell),
                 'median_s': float(np.median(times)),
                 'mean_s': float(np.mean(times)),
+                'less_s': float(less.mean()),
+                'less_sd_s': float(spread / np.sqrt(len(less))),
+                'sooner': int((less > 0.0).sum()),
             }
         )
     return rows

@@ -100,6 +100,33 @@ def count(text: str) -> int:
     return int(text)
 
 
+def seeds(text: str) -> range:
+    """Return which seeds from the command line: how many, from 0, or from which to which."""
+    first, dash, last = text.partition('-')
+    if not dash:
+        return range(count(text))
+    if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is neither how many seeds, such as 10, nor which, such as 50-59'
+        )
+    return range(int(first), int(last) + 1)
+
+
+def add_workers(parser: Any) -> None:
+    """Add who computes, for `bench.workers`, to a parser or a group of its options."""
+    parser.add_argument(
+        '--jobs',
+        metavar='J',
+        type=count,
+        help='processes on this machine (one per core); with several, each has a single thread',
+    )
+    parser.add_argument(
+        '--scheduler',
+        metavar='ADDRESS',
+        help='compute on the workers of a Dask cluster that you trust, such as tcp://host:8786',
+    )
+
+
 def assignments(
     texts: list[str], option: str = '--truth', such: str = 'block_mass=0.3'
 ) -> dict[str, float]:

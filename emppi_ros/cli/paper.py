@@ -55,17 +55,7 @@ def add_command(kinds: Any) -> None:
         type=output.count,
         help=f'runs of each cell ({cells.SEEDS}, and {cells.PANDA_SEEDS} for the Panda)',
     )
-    parser.add_argument(
-        '--jobs',
-        metavar='J',
-        type=output.count,
-        help='processes on this machine (one per core); with several, each has a single thread',
-    )
-    parser.add_argument(
-        '--scheduler',
-        metavar='ADDRESS',
-        help='compute on the workers of a Dask cluster that you trust, such as tcp://host:8786',
-    )
+    output.add_workers(parser)
     parser.add_argument(
         '--out', metavar='DIR', type=Path, default=Path('out/paper'), help='(out/paper)'
     )

@@ -7,7 +7,7 @@ which no method can beat but by chance. Then all priors start anew on the same s
 same new noise.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 import itertools
 from typing import NamedTuple
 
@@ -42,6 +42,14 @@ _DRAWS = 2000
 _AGAIN = 10_000  # added to the seed of the second runs
 
 
+class System(NamedTuple):
+    """A task's seed, and what the planner has on it."""
+
+    task: str
+    seed: int
+    models: tuple[int, ...]  # one number after the other; 0: the task's own
+
+
 class Run(NamedTuple):
     """How EMPPI did once."""
 
@@ -66,14 +74,23 @@ class Knowledge(NamedTuple):
     within: bool  # whether the truth is in the middle 90 %
 
 
-def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
+class Worth(NamedTuple):
+    """What came of one system."""
+
+    system: System
+    runs: tuple[Run, ...]
+    known: tuple[Knowledge, ...]
+    failed: str  # why nothing was identified, if so
+
+
+def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
     """Return what a recorded run says; IdentificationError if it says nothing."""
     signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
     recording = Recording(signals, ())
     plant, settings = binding.of_task(task), Settings()
     if task.name in FILTERED:
         many = FilterSettings()
-        found = filtered.estimate(task, [recording], many, seed)
+        found = filtered.estimate(task, [recording], many, seed, threads=threads)
         return filtered.to_prior(task, plant.unknowns, found, (), many, seed)
     plant.model.opt.timestep = STEP_S
     motion = recorded.resample(recording, plant.model, plant.bodies)
@@ -83,41 +100,44 @@ def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
     return report.to_prior(plant, result, draws, (), {}, {})
 
 
-def measure(
-    name: str, seeds: Sequence[int], models: Sequence[int], advance: Callable[[int], None]
-) -> Iterator[Run | Knowledge | IdentificationError]:
+def measure(system: System, threads: int | None = None) -> Worth:
     """
-    Yield runs of a task with each prior and so many models, 0 for the task's own number.
+    Return runs of a system with each prior and number of models, and what each prior knows.
 
-    There are as many rollouts in all: fewer models have more each. What each prior knows is
-    yielded, too.
-
-    Where nothing was identified the error is yielded, and the other priors run alone.
+    There are as many rollouts in all: fewer models have more each. Where nothing was
+    identified the other priors run alone. `threads` replace the task's own, and change
+    nothing but the time.
     """
+    name, seed = system.task, system.seed
     text = changed(
         task_text(str(_ARM) if name == _ARM.stem else name),
         {'simulation': {'joint_state_rate_hz': 1.0 / STEP_S}},
     )
-    for done, seed in enumerate(seeds):
-        task = parse_task(text, name)
-        loop = ClosedLoop(task, seed)
-        first = loop.run()
-        truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
-        files = {SAVED: saving.to_file(task.name, task.parameters, loop.filter.belief)}
-        try:
-            files[IDENTIFIED] = learn(task, first, seed)
-        except IdentificationError as error:
-            yield IdentificationError(f'{name}, seed {seed}: {error}')
-        files[TRUE] = _fixed(task, truth)
-        priors = {WIDE: ''} | {kind: prior_file.to_text(f, kind) for kind, f in files.items()}
-        for kind, prior in priors.items():
-            yield from _known(_with(task, prior, kind), seed, kind, first.truth)
-        for count, (kind, prior) in itertools.product(models, priors.items()):
-            again = _with(parse_task(_sized(text, task, count), name), prior, kind)
-            trace = ClosedLoop(again, seed + _AGAIN, truth=truth).run()
-            time_s = task.file.duration_s if trace.success_time is None else trace.success_time
-            yield Run(task.name, seed, kind, again.planner.models, trace.success, time_s)
-        advance(done + 1)
+    if threads is not None:
+        text = changed(text, {'planner': {'threads': threads}})
+    task = parse_task(text, name)
+    loop = ClosedLoop(task, seed)
+    first = loop.run()
+    truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
+    files, failed = {SAVED: saving.to_file(task.name, task.parameters, loop.filter.belief)}, ''
+    try:
+        files[IDENTIFIED] = learn(task, first, seed, threads or 0)
+    except IdentificationError as error:
+        failed = f'{name}, seed {seed}: {error}'
+    files[TRUE] = _fixed(task, truth)
+    priors = {WIDE: ''} | {kind: prior_file.to_text(f, kind) for kind, f in files.items()}
+    known = [
+        one
+        for kind, prior in priors.items()
+        for one in _known(_with(task, prior, kind), seed, kind, first.truth)
+    ]
+    runs = []
+    for count, (kind, prior) in itertools.product(system.models, priors.items()):
+        again = _with(parse_task(_sized(text, task, count), name), prior, kind)
+        trace = ClosedLoop(again, seed + _AGAIN, truth=truth).run()
+        time_s = task.file.duration_s if trace.success_time is None else trace.success_time
+        runs.append(Run(task.name, seed, kind, again.planner.models, trace.success, time_s))
+    return Worth(system, tuple(runs), tuple(known), failed)
 
 
 def _with(task: Task, prior: str, kind: str) -> Task:

@@ -1,5 +1,6 @@
 """What a prior is worth: the same systems from both priors, and what came of them in a table."""
 
+import argparse
 import json
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from emppi_ros.belief import binding, file
 from emppi_ros.bench.cells import changed
-from emppi_ros.cli import main
+from emppi_ros.cli import main, output
 from emppi_ros.cli.identify_prior import compare, summarize
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import benefit
@@ -16,6 +17,7 @@ from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task, task_text
 
 NAME = 'cartpole_swingup'
+ALONE = ('--jobs', '1')  # here, where what a test replaced is seen
 
 
 @pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without, and with a body that is tracked
@@ -42,7 +44,7 @@ def short(monkeypatch):
 
 
 def test_both_priors_meet_the_same_systems(short, capsys):
-    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1']
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', *ALONE]
     assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
     out = json.loads(capsys.readouterr().out)
     assert [(r['seed'], r['prior']) for r in out['runs']] == [
@@ -55,6 +57,33 @@ def test_both_priors_meet_the_same_systems(short, capsys):
     assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
 
 
+def test_seeds_and_processes_change_no_run(tmp_path, capsys):
+    pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
+    path = tmp_path / 'short.yaml'
+    path.write_text(changed(task_text(NAME), {'duration_s': 1.0}))
+    command = ['bench', 'identify', '--method', 'prior', '--tasks', str(path), '--models', '1']
+
+    def told(*arguments):
+        assert main([*command, '--json', *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    both = told('--seeds', '3-4', '--jobs', '2')
+    assert list(dict.fromkeys(run['seed'] for run in both['runs'])) == [3, 4]
+    # bit for bit and in this order, whoever is ready first
+    assert both == told('--seeds', '3-4', '--jobs', '1')
+    alone = told('--seeds', '4-4', '--jobs', '1')
+    assert alone['runs'] == [run for run in both['runs'] if run['seed'] == 4]
+
+
+def test_seeds_are_how_many_or_which():
+    assert output.seeds('3') == range(3)
+    assert output.seeds('50-59') == range(50, 60)
+    assert list(output.seeds('7-7')) == [7]
+    for text in ('0', '-3', '9-5', '1-2-3', '1-', 'x'):
+        with pytest.raises(argparse.ArgumentTypeError, match=repr(text)):
+            output.seeds(text)
+
+
 def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
     short, monkeypatch, capsys
 ):
@@ -62,7 +91,7 @@ def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
         raise IdentificationError('unexciting')
 
     monkeypatch.setattr(benefit, 'learn', nothing)
-    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json']
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json', *ALONE]
     assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
     out = json.loads(capsys.readouterr().out)
     assert {row['prior'] for row in out['rows']} == {benefit.WIDE, benefit.SAVED, benefit.TRUE}
@@ -75,6 +104,14 @@ def test_the_table_counts_successes_and_times():
     (row,) = summarize(runs)
     assert (row['runs'], row['successes']) == (3, 2)
     assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
+
+
+def test_the_table_compares_the_same_systems():
+    wide = [Run('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
+    known = [Run('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]]
+    row = summarize([*wide, *known])[1]
+    # 4 - 1 and 3 - 2: of mean 2, and standard error (3 - 1) / 2
+    assert (row['less_s'], row['less_sd_s'], row['sooner']) == pytest.approx((2.0, 1.0, 2))
 
 
 def test_the_table_says_how_far_off_priors_are():
