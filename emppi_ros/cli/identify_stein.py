@@ -1,12 +1,12 @@
 """`emppi bench identify --method stein`: posteriors of known systems, by CSVGD and by others."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 import sys
 
 from emppi_ros.cli import output
-from emppi_ros.identify.stein import benchmark
+from emppi_ros.identify.stein import benchmark, heldout
 from emppi_ros.identify.stein.experiments import Effort
 
 
@@ -53,16 +53,18 @@ def run(options: argparse.Namespace) -> None:
         print(output.to_json(whole))
         return
     names = list(next(iter(found['methods'].values())))
-    print(f'{"":18}', *(f'{name:>13}' for name in names))
+    print(f'{"":18}', *(f'{name:>15}' for name in names))
     for method, row in found['methods'].items():
-        print(f'{method:18}', *(f'{_short(row[name]):>13}' for name in names))
+        print(f'{method:18}', *(f'{_short(row[name]):>15}' for name in names))
+    if options.case == 'pendulum':
+        print(f'predictions: mean and standard error of {heldout.DRAWS} draws of held-out motions')
     print(
         f'{rate:.3g} physics steps per second of a core; '
         f'an iteration takes {ratio:.2f} of bare stepping'
     )
 
 
-def _short(value: float | list[float]) -> str:
-    if isinstance(value, list):
-        return ' '.join(f'{item:.2f}' for item in value)
+def _short(value: float | Sequence[float]) -> str:
+    if isinstance(value, Sequence):
+        return ' '.join(f'{item:.3g}' for item in value)
     return f'{value:.4g}'

@@ -95,7 +95,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
                 experiments.key_of('pendulum', effort),
                 lambda name=name: experiments.sampled(problem, name, effort),
             )
-        measured = heldout.compare(problem, truth, found.theta, effort.seed)
+        measured = heldout.repeat(problem, truth, found.theta, effort.seed)
         rows[name], thetas[name] = {**measured, **_facts(found, problem)}, found.theta
     save(pictures.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
     speed = experiments.pace(problem, settings[OURS], effort.threads)

@@ -9,6 +9,7 @@ from emppi_ros.identify.stein.problem import Problem
 
 Array = npt.NDArray[np.float64]
 STARTS = 10  # held-out trajectories
+DRAWS = 8  # of such trajectories and their noise: one says less than methods differ
 _FAR = 0.1  # rad or m, standard deviation of the starts' positions around the one for training
 _THIN = 5  # one step of so many is compared
 
@@ -41,6 +42,19 @@ def compare(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict
         ))  # fmt: skip
     names = 'kl_real_sim', 'kl_sim_real', 'mmd', 'log_density', 'error'
     return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
+
+
+def repeat(
+    problem: Problem, truth: Array, theta: Array, seed: int = 0
+) -> dict[str, tuple[float, float]]:
+    """Return mean and standard error of each of these differences, over draws from `seed` on."""
+    draws = [compare(problem, truth, theta, seed + draw) for draw in range(DRAWS)]
+    found = {}
+    for name in draws[0]:
+        values = np.array([draw[name] for draw in draws])
+        error = values.std(ddof=1) / np.sqrt(DRAWS) if np.isfinite(values).all() else np.nan
+        found[name] = float(values.mean()), float(error)
+    return found
 
 
 def _thinned(problem: Problem, theta: Array, start: Array) -> Array:

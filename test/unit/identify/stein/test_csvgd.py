@@ -84,6 +84,19 @@ def test_the_truth_predicts_what_it_has_not_seen_and_others_do_not():
     assert other['log_density'] < perfect['log_density']
 
 
+def test_standard_errors_say_what_draws_of_held_out_motions_differ_by():
+    problem, truth = cases.pendulum()
+    found = heldout.repeat(problem, truth, np.tile(truth, (30, 1)))
+    # both ways are of one distribution: six times the error of their difference, as errors
+    # from eight draws are themselves known to a quarter
+    (forth, error), (back, other) = found['kl_real_sim'], found['kl_sim_real']
+    assert abs(forth - back) < 6.0 * np.hypot(error, other)
+    mean, error = found['log_density']
+    assert 0.0 < error < 0.003  # that of one draw, by arithmetic, as above
+    assert abs(mean + 0.5 * np.log(2.0 * np.pi * np.e)) < 6.0 * error
+    assert found['error'] == (0.0, 0.0)
+
+
 @pytest.mark.parametrize('name', list(samplers.ALL))
 def test_baselines_climb(swing, name):
     pytest.importorskip('emcee', reason='the extra `identify` is not installed')
