@@ -98,7 +98,11 @@ class Bench:
     @contextlib.contextmanager
     def _recorder(self) -> Iterator[None]:
         with tempfile.TemporaryDirectory() as folder:
-            with self._command('record', '--out', str(Path(folder) / 'bag')):
+            bag = Path(folder) / 'bag'
+            with self._command('record', '--out', str(bag)) as recorder:
+                end = time.monotonic() + _START_S
+                while not bag.exists() and recorder.poll() is None and time.monotonic() < end:
+                    self._spin(0.1)
                 yield
 
     @contextlib.contextmanager

@@ -37,20 +37,11 @@ def test_turns_that_differ_say_how_little_they_say():
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
     monkeypatch.setattr(watched, '_SETTLE_S', 1.0)
-    main(
-        [
-            'bench',
-            'watched',
-            '--task',
-            'cartpole_swingup',
-            '--turns',
-            '1',
-            '--seconds',
-            '2',
-            '--json',
-        ]
-    )
-    rows = json.loads(capsys.readouterr().out)['rows']
+    words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '2', '--json']
+    failed = main(['bench', 'watched', *words])
+    said = capsys.readouterr()
+    assert not failed, said.err
+    rows = json.loads(said.out)['rows']
     assert list(rows) == list(watched.KINDS)
     assert all(row['plans'] > 10 for row in rows.values())
 
