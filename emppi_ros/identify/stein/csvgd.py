@@ -134,6 +134,8 @@ def infer(
             continue
         if iteration == climb:
             z, now = settler.begin(z)
+        if iteration == draw:
+            z, now = settler.jump(z, now)
         if iteration < draw:
             z, now = settler.climb(z, now)
         else:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 Array = npt.NDArray[np.float64]
 
@@ -40,12 +41,23 @@ def log_density(here: Point, u: Array, damping: Array) -> Array:
     whole, root = _damped(here, damping), _root(here, damping)
     away = whole @ (u - here.u - newton(here, damping))[..., None]
     normal = np.linalg.solve(root, away)[..., 0]
-    volume = np.log(np.einsum('nuu->nu', root)).sum(axis=1)
-    return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=1)
+    volume = np.log(np.einsum('...uu->...u', root)).sum(axis=-1)
+    return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
+
+
+def some(points: Point, index: npt.NDArray[np.int_]) -> Point:
+    """Return some of the points, each as often as it is named."""
+    return Point(*(part[index] for part in points))
+
+
+def log_mixture(points: Point, u: Array, damping: float) -> Array:
+    """Return the log density (M,), but for a constant, of drawing u (M, U) from any point of K."""
+    each = Point(*(part[:, None] for part in points))
+    return logsumexp(log_density(each, u, np.full((len(points.u), 1), damping)), axis=0)
 
 
 def _damped(here: Point, damping: Array) -> Array:
-    return here.curvature + damping[:, None, None] * np.eye(here.u.shape[1])
+    return here.curvature + damping[..., None, None] * np.eye(here.u.shape[-1])
 
 
 def _root(here: Point, damping: Array) -> Array:

@@ -1,8 +1,9 @@
 """
-Where Stein's particles settle: each by itself climbs, and is then drawn from the posterior.
+Where Stein's particles settle: each climbs, chooses a mode, and is then drawn from the posterior.
 
 Draws are accepted or not after Metropolis and Hastings, so that they keep the posterior, however
-few particles there are; Stein's are spread too little where they are fewer than coordinates.
+few particles there are; Stein's are spread too little where they are fewer than coordinates, and
+how many are at each mode says from where that can be reached, not how likely it is.
 Windows meet exactly, and parameters are stretched until limits are infinitely far.
 """
 
@@ -23,6 +24,7 @@ EDGE = 11.0  # of stretched parameters: 2e-5 of the range is left between it and
 LONGEST = 1.0  # step of a climb, in any stretched coordinate
 CALMER, BOLDER = 4.0, 0.25  # how a climb's damping changes
 LEAST, MOST = 1e-2, 1e12
+JUMPS, NEAR = 3, 1e3  # to other modes; damping there: what is less follows no curved ridge
 DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # of draws, in turns: the first suffices for a Gaussian
 
 
@@ -51,19 +53,52 @@ class Settler(Damped):
         self._damping = np.clip(self._damping * np.where(better, BOLDER, CALMER), LEAST, MOST)
         return choose(better, (moved, new), (z, now))
 
+    def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
+        """
+        Return particles after some draws about any of those that are given, all alike.
+
+        So that is a proposal that does not hang on where a particle is (an independence sampler,
+        Tierney 1994), and reaches modes to which no step leads.
+        """
+        rng = np.random.default_rng([self._seed, 0, 1])  # no other turn's
+        given = draws.some(self._point(z, now), np.flatnonzero(np.isfinite(now.log_p)))
+        near = np.full(len(z), NEAR)
+        for _ in range(JUMPS if len(given.u) else 0):
+            about = draws.some(given, rng.integers(len(given.u), size=len(z)))
+            w = draws.propose(about, near, rng.standard_normal(about.u.shape))
+
+            def balance(here: Point, there: Point) -> Array:
+                back, forth = (draws.log_mixture(given, at.u, NEAR) for at in (here, there))
+                return back - forth
+
+            z, now = self._accept(z, now, w, balance, rng)
+        return z, now
+
     def draw(self, z: Array, now: Evaluation, turn: int) -> tuple[Array, Evaluation]:
         """Return particles after their draw number `turn`, of which some stay where they are."""
         rng = np.random.default_rng([self._seed, turn])
         damping = np.full(len(z), DAMPING[turn % len(DAMPING)])
         here = self._point(z, now)
         w = draws.propose(here, damping, rng.standard_normal(here.u.shape))
+
+        def balance(here: Point, there: Point) -> Array:
+            back = draws.log_density(there, here.u, damping)
+            return back - draws.log_density(here, there.u, damping)
+
+        return self._accept(z, now, w, balance, rng)
+
+    def _accept(
+        self, z: Array, now: Evaluation, w: Array, balance: Callable[[Point, Point], Array],
+        rng: np.random.Generator,
+    ) -> tuple[Array, Evaluation]:  # fmt: skip
+        """Return particles at w, or where they were, after Metropolis and Hastings."""
+        here = self._point(z, now)
         inside = np.all(np.abs(w[:, : self._unknown]) < EDGE, axis=1)
         moved, new = self._at(z, np.where(inside[:, None], w, here.u))
         there = self._point(moved, new)
         with np.errstate(invalid='ignore'):  # from nowhere to nowhere: it stays
             gain = there.log_p - here.log_p
-        gain += draws.log_density(there, here.u, damping)
-        gain -= draws.log_density(here, there.u, damping)
+        gain += balance(here, there)
         accepted = inside & (np.log(rng.uniform(size=len(z))) < gain)
         return choose(accepted, (moved, new), (z, now))
 

@@ -1,9 +1,11 @@
 """Draws keep the posterior, however few particles there are; windows meet exactly."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from emppi_ros.identify.stein import csvgd, draws
 from emppi_ros.identify.stein.draws import Point
@@ -11,7 +13,7 @@ from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import evaluate
+from emppi_ros.identify.stein.target import Evaluation, evaluate
 
 
 @pytest.mark.parametrize('damping', [0.0, 1.0, 1e5])
@@ -33,6 +35,47 @@ def test_draws_of_a_gaussian_are_reversible(damping):
     back = there.log_p + draws.log_density(there, here.u, many)
     # rounding, of matrices with a condition number below 1e4 and damping of up to 1e5
     np.testing.assert_allclose(forth, back, atol=1e-7)
+
+
+def test_the_density_of_a_mixture_is_that_of_its_normal_distributions():
+    rng = np.random.default_rng(0)
+    roots = rng.standard_normal((3, 2, 2))
+    precisions = roots @ roots.swapaxes(1, 2)
+    points = Point(*(rng.standard_normal(shape) for shape in ((3, 2), 3, (3, 2))), precisions)
+    damped = precisions + 0.7 * np.eye(2)
+    inverse = np.linalg.inv(damped)
+    means = points.u + np.einsum('kij,kj->ki', inverse, points.score)
+    covariances = inverse @ (damped + 0.7 * np.eye(2)) @ inverse
+    u = rng.standard_normal((4, 2))
+    theirs = sum(multivariate_normal(m, c).pdf(u) for m, c in zip(means, covariances, strict=True))
+    ours = draws.log_mixture(points, u, 0.7)
+    np.testing.assert_allclose(ours - ours[0], np.log(theirs / theirs[0]), atol=1e-10)
+
+
+def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
+    sd, shares, modes = 0.1, np.array([0.8, 0.2]), np.array([-0.8, 0.8])
+    count = 300
+
+    def density(z):
+        each = np.log(shares) - 0.5 * ((z - modes) / sd) ** 2
+        nearest = modes[each.argmax(axis=1)][:, None]
+        curvature = np.full((count, 1, 1), sd**-2.0)
+        none = np.zeros((count, 0))
+        return Evaluation(each.max(axis=1), (nearest - z) / sd**2, curvature, none, none)
+
+    joiner = SimpleNamespace(
+        shooter=SimpleNamespace(particles=count, unknown=1),
+        free=np.ones(1, dtype=bool),
+        join=lambda z: z,
+        eliminate=lambda now: (now.score, now.curvature),
+    )
+    z = np.repeat(modes, count // 2)[:, None]
+    z += sd * np.random.default_rng(0).standard_normal(z.shape)
+    z, _ = Settler(density, joiner, seed=0).jump(*Settler(density, joiner, seed=0).begin(z))
+    # of equal parts a jump takes three eighths of what is left to right; a share of 300
+    # particles is known to 0.024: four times that
+    expected = 0.2 + 0.3 * (3.0 / 8.0) ** 3
+    assert np.mean(z > 0.0) == pytest.approx(expected, abs=0.095)
 
 
 def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
