@@ -1,7 +1,7 @@
 """`emppi bench identify --method stein`: posteriors of known systems, by CSVGD and by others."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 import sys
 
@@ -52,16 +52,22 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(output.to_json(whole))
         return
-    names = list(next(iter(found['methods'].values())))
-    print(f'{"":18}', *(f'{name:>15}' for name in names))
-    for method, row in found['methods'].items():
-        print(f'{method:18}', *(f'{_short(row[name]):>15}' for name in names))
+    _table(found['methods'])
     if options.case == 'pendulum':
         print(f'predictions: mean and standard error of {heldout.DRAWS} draws of held-out motions')
+        print(f'\nmore than {benchmark.OURS}, draw by draw')
+        _table(found['more'])
     print(
         f'{rate:.3g} physics steps per second of a core; '
         f'an iteration takes {ratio:.2f} of bare stepping'
     )
+
+
+def _table(rows: Mapping[str, Mapping[str, float | Sequence[float]]]) -> None:
+    names = list(next(iter(rows.values())))
+    print(f'{"":18}', *(f'{name:>15}' for name in names))
+    for method, row in rows.items():
+        print(f'{method:18}', *(f'{_short(row[name]):>15}' for name in names))
 
 
 def _short(value: float | Sequence[float]) -> str:

@@ -83,7 +83,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         for name, windows in ((OURS, WINDOWS), (SINGLE, 1))
     }
     rows: dict[str, Mapping[str, Any]] = {}
-    thetas = {}
+    thetas, told = {}, {}
     for name in (*settings, *samplers.ALL):
         if name in settings:
             chosen = settings[name]
@@ -95,11 +95,18 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
                 experiments.key_of('pendulum', effort),
                 lambda name=name: experiments.sampled(problem, name, effort),
             )
-        measured = heldout.repeat(problem, truth, found.theta, effort.seed)
+        told[name] = heldout.repeat(problem, truth, found.theta, effort.seed)
+        measured = {key: heldout.mean(values) for key, values in told[name].items()}
         rows[name], thetas[name] = {**measured, **_facts(found, problem)}, found.theta
+    # all predict the same draws, whose differences say more than those of means
+    more = {
+        name: {key: heldout.mean(values - told[OURS][key]) for key, values in of.items()}
+        for name, of in told.items()
+        if name != OURS
+    }
     save(pictures.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
     speed = experiments.pace(problem, settings[OURS], effort.threads)
-    return {'truth': truth.tolist(), 'methods': rows, 'pace': speed}
+    return {'truth': truth.tolist(), 'methods': rows, 'more': more, 'pace': speed}
 
 
 def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:

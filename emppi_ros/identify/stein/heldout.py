@@ -44,17 +44,16 @@ def compare(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict
     return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
-def repeat(
-    problem: Problem, truth: Array, theta: Array, seed: int = 0
-) -> dict[str, tuple[float, float]]:
-    """Return mean and standard error of each of these differences, over draws from `seed` on."""
+def repeat(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict[str, Array]:
+    """Return each of these differences (DRAWS,), of draws from `seed` on."""
     draws = [compare(problem, truth, theta, seed + draw) for draw in range(DRAWS)]
-    found = {}
-    for name in draws[0]:
-        values = np.array([draw[name] for draw in draws])
-        error = values.std(ddof=1) / np.sqrt(DRAWS) if np.isfinite(values).all() else np.nan
-        found[name] = float(values.mean()), float(error)
-    return found
+    return {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+
+
+def mean(values: Array) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    with np.errstate(invalid='ignore'):  # of what is infinite there is none
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def _thinned(problem: Problem, theta: Array, start: Array) -> Array:

@@ -86,7 +86,8 @@ def test_the_truth_predicts_what_it_has_not_seen_and_others_do_not():
 
 def test_standard_errors_say_what_draws_of_held_out_motions_differ_by():
     problem, truth = cases.pendulum()
-    found = heldout.repeat(problem, truth, np.tile(truth, (30, 1)))
+    draws = heldout.repeat(problem, truth, np.tile(truth, (30, 1)))
+    found = {name: heldout.mean(values) for name, values in draws.items()}
     # both ways are of one distribution: six times the error of their difference, as errors
     # from eight draws are themselves known to a quarter
     (forth, error), (back, other) = found['kl_real_sim'], found['kl_sim_real']
