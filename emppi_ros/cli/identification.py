@@ -16,7 +16,7 @@ from emppi_ros.cli import (
     output,
 )
 from emppi_ros.errors import ConfigError
-from emppi_ros.identify import dataset
+from emppi_ros.identify import dataset, keeping
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf
@@ -29,6 +29,7 @@ METHODS = {
     'sysid': identification_sysid,
     'filter': identification_filter,
 }
+RESUMED = 'csvgd', 'filter'  # these keep where they are beside --out
 
 
 def add_commands(commands: Any) -> None:
@@ -127,7 +128,8 @@ def run(options: argparse.Namespace) -> None:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
-        METHODS[options.method].finish(options)
+        if options.method in RESUMED:
+            keeping.beside(options.out).unlink(missing_ok=True)  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:
         mjcf.write(options.mjcf, text, options.overwrite)

@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
-from emppi_ros.identify import particles, pictures
+from emppi_ros.identify import keeping, particles, pictures
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter.posterior import Settings as OfFilter
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.stein import csvgd, findings, keeping, recorded
-from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings
+from emppi_ros.identify.stein import csvgd, findings, recorded
+from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings, State
 from emppi_ros.identify.stein.recorded import Cut, Learned
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for
+_MEDIANS = 'medians'  # of the log likelihood, at each iteration
 STIFFNESS = 1e3, 1e10  # of windows' meeting: recordings are ten times as exact as the benchmark
 
 
@@ -68,6 +69,7 @@ def identify(
         learned.windows,
         options.likelihood,
         stiffness=STIFFNESS,
+        seed=options.seed,
     )
     said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
     sources = tuple(source for recording in recordings for source in recording.sources)
@@ -99,23 +101,20 @@ def identify(
     return summary, prior
 
 
-def finish(options: argparse.Namespace) -> None:
-    """Remove what was kept to go on from: the prior is there."""
-    keeping.beside(options.out).unlink(missing_ok=True)
-
-
 def _infer(
     options: argparse.Namespace, learned: Learned, settings: Settings, key: dict[str, Any]
 ) -> tuple[Posterior, Array]:
     """Return the posterior, and the median of the log likelihood at each iteration."""
     path: Path | None = keeping.beside(options.out) if options.out else None
-    state, history = keeping.read(path, key, options.overwrite) if path else (None, np.empty(0))
-    medians = history.tolist()
+    kept = keeping.read(path, key, options.overwrite) if path else None
+    state, medians = None, list[float]()
+    if kept is not None:
+        medians, state = kept.pop(_MEDIANS).tolist(), State.of_arrays(kept)
     with output.progress('csvgd', settings.iterations, 'iterations') as advance:
 
         def watch(now: Progress) -> None:
             if path is not None:
-                keeping.write(path, key, now.state, np.array(medians))
+                keeping.write(path, key, {_MEDIANS: medians, **now.state.to_arrays()})
             medians.append(float(np.median(now.evaluation.log_p)))
             advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 

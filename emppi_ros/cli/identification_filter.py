@@ -1,15 +1,21 @@
-"""`emppi identify --method filter`: particles of the posterior, by the belief's predictions."""
+"""`emppi identify --method filter`: a posterior by the belief's predictions, resumable."""
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
 from emppi_ros.errors import ConfigError
+from emppi_ros.identify import keeping
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import estimate
-from emppi_ros.identify.filter.posterior import Settings
+from emppi_ros.identify.filter.posterior import Settings, State
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.tasks.task import load_task
 
@@ -29,13 +35,31 @@ def identify(
     if options.step is not None:
         task = estimate.with_step(task, options.step)
     settings = Settings(options.particles or Settings.particles)
-    with output.progress('filter', 1.0, 'of the likelihood') as advance:
+    sources = tuple(source for recording in recordings for source in recording.sources)
+    key = {
+        'task': task.data,
+        'model': keeping.digest(task.model),
+        'data': [source.sha256 for source in sources],
+        'seed': options.seed,
+        'substep_s': task.belief.substep_s,
+        **asdict(settings),
+    }
+    path: Path | None = keeping.beside(options.out) if options.out else None
+    kept = keeping.read(path, key, options.overwrite) if path else None
+    state = State.of_arrays(kept) if kept else None
+    with output.progress('filter', settings.power, 'of the likelihood') as advance:
+
+        def watch(now: State) -> None:
+            if path is not None:
+                keeping.write(path, key, now._asdict())
+            advance(float(now.powers[-1]), _objective(now.log_likelihood))
+
         found = estimate.estimate(
-            task, recordings, settings, options.seed, advance, options.threads
+            task, recordings, settings, options.seed, watch, state, options.threads
         )
+        advance(settings.power, _objective(found.posterior.log_likelihood))
 
     def prior() -> PriorFile:
-        sources = tuple(source for recording in recordings for source in recording.sources)
         return estimate.to_prior(task, plant.unknowns, found, sources, settings, options.seed)
 
     summary = estimate.summarize(task, found)
@@ -44,5 +68,5 @@ def identify(
     return summary, prior
 
 
-def finish(options: argparse.Namespace) -> None:
-    """Nothing was kept beside the prior."""
+def _objective(log_likelihood: npt.NDArray[np.float64]) -> str:
+    return f'log likelihood {np.median(log_likelihood):.4g}'

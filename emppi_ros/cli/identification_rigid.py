@@ -78,7 +78,3 @@ def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
         if p.field == 'dof_frictionloss' and rows[p.name]['knowledge'] != 'unexcited'
     }
     return scene_file.to_text(recorded.file_of(plant), bodies, (summary['friction'], dry), step)
-
-
-def finish(options: argparse.Namespace) -> None:
-    """Nothing was kept beside the prior."""

@@ -83,7 +83,3 @@ def identify(
         return report.to_prior(plant, result, draws, recording.sources, said, told)
 
     return summary, prior
-
-
-def finish(options: argparse.Namespace) -> None:
-    """Nothing was kept beside the prior."""

@@ -74,7 +74,3 @@ def identify(
         return particles.to_prior('sysid', unknowns, theta[:, kept], sources, said, told)
 
     return summary, prior
-
-
-def finish(options: argparse.Namespace) -> None:
-    """Nothing was kept beside the prior."""

@@ -13,7 +13,7 @@ from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence
-from emppi_ros.identify.filter.posterior import Posterior, Settings
+from emppi_ros.identify.filter.posterior import Posterior, Settings, State
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Unknown
 from emppi_ros.tasks.task import Task
@@ -43,11 +43,12 @@ def estimate(
     recordings: Sequence[Recording],
     settings: Settings,
     seed: int,
-    progress: Callable[[float], None] = lambda _: None,
+    watch: Callable[[State], None] = lambda _: None,
+    state: State | None = None,
     threads: int = 0,
 ) -> Found:
     """
-    Return the posterior of one system's recordings; `progress` is told of the power.
+    Return the posterior of one system's recordings; `watch` and `state` as for `infer`.
 
     IdentificationError if they are not of this task, if nothing shows, or if no particle predicts
     what was measured.
@@ -56,7 +57,7 @@ def estimate(
     evidence = Evidence(task, seen, settings.particles, threads)
     rng = np.random.default_rng(seed)
     found = posterior.infer(
-        task.parameters, task.priors, evidence.log_likelihood, settings, rng, progress
+        task.parameters, task.priors, evidence.log_likelihood, settings, rng, watch, state
     )
     innovations = evidence.innovations(found.theta)
     for quantity, size in innovations.items():

@@ -7,9 +7,10 @@ they are drawn by their weights, and then moved by steps of Metropolis and Hasti
 the posterior as it is: no jitter widens it, and a likelihood that is rough needs no derivatives.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,22 @@ class Settings:
     power: float = 0.5  # of the likelihood in the end: innovations hang together, models err
 
 
+class State(NamedTuple):
+    """All that an inference goes on from, at some power."""
+
+    theta: Array  # (N, P)
+    log_likelihood: Array  # (N,)
+    powers: Array  # so far
+    moved: Array  # share of particles, at each move
+    generator: str  # of random numbers, as JSON
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> 'State':
+        """Return the state whose parts these are."""
+        parts = (arrays[name] for name in cls._fields[:-1])
+        return cls(*parts, str(arrays['generator']))
+
+
 class Posterior(NamedTuple):
     """Particles of one weight, and how they came about."""
 
@@ -52,17 +69,26 @@ def infer(
     log_likelihood: LogLikelihood,
     settings: Settings,
     rng: np.random.Generator,
-    progress: Callable[[float], None] = lambda _: None,
+    watch: Callable[[State], None] = lambda _: None,
+    state: State | None = None,
 ) -> Posterior:
     """
-    Return particles of the posterior; `progress` is told of the power.
+    Return particles of the posterior.
 
-    `log_likelihood` takes (N, P) to (N,), -inf where a model diverges.
+    `log_likelihood` takes (N, P) to (N,), -inf where a model diverges. `watch` is told of every
+    power; from one of the states that it was told of the inference goes on bit for bit.
     """
-    theta = prior.sample(parameters, priors, settings.particles, rng)
-    now = log_likelihood(theta)
-    powers, moved = [0.0], list[float]()
+    if state is None:
+        theta = prior.sample(parameters, priors, settings.particles, rng)
+        now = log_likelihood(theta)
+        powers, moved = [0.0], list[float]()
+    else:
+        theta, now = state.theta, state.log_likelihood
+        powers, moved = state.powers.tolist(), state.moved.tolist()
+        rng.bit_generator.state = json.loads(state.generator)
     while powers[-1] < settings.power:
+        generator = json.dumps(rng.bit_generator.state)
+        watch(State(theta, now, np.array(powers), np.array(moved), generator))
         gain = _gain(now, settings.power - powers[-1], settings.ess_fraction)
         powers.append(min(powers[-1] + gain, settings.power))
         log_weights = weights.normalize(gain * now)
@@ -82,7 +108,6 @@ def infer(
             taken = np.log(rng.random(len(theta))) < better
             theta, now = np.where(taken[:, None], other, theta), np.where(taken, new, now)
             moved.append(float(taken.mean()))
-        progress(powers[-1])
     return Posterior(theta, now, tuple(powers), float(np.mean(moved)))
 
 

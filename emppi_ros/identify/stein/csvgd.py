@@ -7,7 +7,7 @@ continuity of windows) by the modified differential method of multipliers of Pla
 At the end, which is not in the paper, particles settle each by itself (`settling`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -50,6 +50,19 @@ class State(NamedTuple):
     multipliers: Array  # (N, C)
     memory: tuple[Array, ...]  # of what makes the steps
     steps: int  # of physics, so far
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return all of it by name."""
+        rest = self._asdict()
+        memory = {f'memory{i}': part for i, part in enumerate(rest.pop('memory'))}
+        return {name: np.asarray(value) for name, value in {**rest, **memory}.items()}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'State':
+        """Return the state that they are of."""
+        memory = tuple(arrays[name] for name in sorted(arrays) if name.startswith('memory'))
+        z, multipliers = arrays['z'], arrays['multipliers']
+        return cls(int(arrays['iteration']), z, multipliers, memory, int(arrays['steps']))
 
 
 class Progress(NamedTuple):

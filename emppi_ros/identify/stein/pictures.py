@@ -61,11 +61,9 @@ def weights(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Fig
     figure, axes = _panels(1, len(thetas), (4.8, 3.2))
     _, upper = problem.limits
     for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
-        for weight, colour in ((0, _FIRST), (1, _SECOND)):
+        for weight, (colour, mark) in enumerate(((_FIRST, '+'), (_SECOND, 'x'))):
             x, y = theta[:, 2 * weight], theta[:, 2 * weight + 1]
-            axis.plot(
-                x, y, 'o', color=colour, alpha=0.4, markersize=5, label=f'weight {weight + 1}'
-            )
+            axis.plot(x, y, mark, color=colour, ms=9, label=f'weight {weight + 1}')
         axis.plot(
             truths[0, ::2], truths[0, 1::2], '*', color=_TRUTH, mfc='none', ms=17, label='truth'
         )

@@ -9,9 +9,9 @@ from scipy.optimize import least_squares
 import yaml
 
 from emppi_ros.cli import identification_csvgd, main
-from emppi_ros.identify import dataset, sysid
+from emppi_ros.identify import dataset, keeping, sysid
 from emppi_ros.identify.states import binding, simulation
-from emppi_ros.identify.stein import cases, csvgd, findings, keeping, recorded
+from emppi_ros.identify.stein import cases, csvgd, findings, recorded
 from emppi_ros.identify.stein.recorded import Cut
 from emppi_ros.tasks.task import load_task
 
@@ -133,6 +133,8 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
     capsys.readouterr()
     assert identify(here, '--out', str(parts), '--window', '0.6') == 2
     assert 'another window_s: 0.5, now 0.6: go on with what it had' in capsys.readouterr().err
+    assert identify(here, '--out', str(parts), '--seed', '1') == 2
+    assert 'another seed: 0, now 1' in capsys.readouterr().err
     swing(here, 'other.csv', 1.1)
     assert identify(here, '--out', str(parts), data=['other.csv']) == 2
     assert 'another data' in capsys.readouterr().err

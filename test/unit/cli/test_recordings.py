@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify import dataset
+from emppi_ros.identify import dataset, keeping
 from emppi_ros.identify.rigid import arm as arms
 from emppi_ros.identify.rigid import recorded as rigid
 from emppi_ros.identify.states import binding, recorded, residuals
@@ -115,6 +115,33 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     assert text['settings']['substep_s'] == 0.005 and len(text['weights']) == 12
     words = ['run', 'panda_push', '--prior', str(out), '--duration', '0.2', '--json']
     assert main(words) == 0
+
+
+def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch):
+    path, out = tmp_path / 'push.csv', tmp_path / 'known.yaml'
+    words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]
+    assert main([*words, '--json']) == 0
+    words = ['identify', '--method', 'filter', '--data', str(path), '--task', 'panda_push']
+    words += ['--threads', '1', '--step', '0.005', '--particles', '10', '--out', str(out)]
+    assert main(words) == 0
+    whole = out.read_text()
+    out.unlink()
+    write = keeping.write
+
+    def interrupted(*now):
+        write(*now)
+        if len(now[2]['powers']) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(keeping, 'write', interrupted)
+    assert main(words) == 130
+    monkeypatch.undo()
+    capsys.readouterr()
+    assert not out.exists() and keeping.beside(out).exists()
+    assert main([*words, '--seed', '1']) == 2
+    assert 'another seed: 0, now 1: go on with what it had' in capsys.readouterr().err
+    assert main(words) == 0
+    assert out.read_text() == whole and not keeping.beside(out).exists()
 
 
 @pytest.mark.parametrize(

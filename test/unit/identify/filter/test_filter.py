@@ -80,6 +80,25 @@ def test_a_linear_gaussian_posterior_is_the_known_one():
     assert np.all(np.diff(found.powers) > 0.0)
 
 
+def test_an_inference_goes_on_from_any_power_bit_for_bit():
+    def log_likelihood(theta):
+        return -0.5 * np.sum((theta / 0.05) ** 2, axis=1)
+
+    def infer(watch=lambda _: None, state=None, seed=0):
+        rng = np.random.default_rng(seed)
+        settings = Settings(particles=20, power=1.0)
+        return posterior.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng, watch, state)
+
+    states = []
+    whole = infer(states.append)
+    assert len(states) == len(whole.powers) - 1 > 3
+    for state in states:
+        kept = {name: np.asarray(part) for name, part in state._asdict().items()}
+        again = infer(state=posterior.State.of_arrays(kept), seed=7)  # the state's numbers count
+        for one, other in zip(again, whole, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
     def half(theta):
         return np.where(theta[:, 0] > 1.0, 0.0, -np.inf)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import ConfigError
-from emppi_ros.identify.stein.csvgd import State
 
-Array = npt.NDArray[np.float64]
+Arrays = dict[str, npt.NDArray[Any]]
+_KEY = 'key'
 
 
 def beside(out: Path) -> Path:
@@ -29,39 +29,31 @@ def digest(model: mujoco.MjModel) -> str:
     return hashlib.sha256(buffer.tobytes()).hexdigest()
 
 
-def write(path: Path, key: Mapping[str, Any], state: State, history: Array) -> None:
+def write(path: Path, key: Mapping[str, Any], state: Mapping[str, npt.ArrayLike]) -> None:
     """Write where an inference is, whole or not at all; ConfigError if that cannot be."""
     part = path.with_suffix('.part.npz')
-    memory = {f'memory{i}': row for i, row in enumerate(state.memory)}
-    rest = state._asdict()
-    del rest['memory']
     try:
-        np.savez(part, key=json.dumps(key, sort_keys=True), history=history, **rest, **memory)
+        np.savez(part, **{_KEY: json.dumps(key, sort_keys=True)}, **state)
         part.replace(path)
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
 
 
-def read(path: Path, key: Mapping[str, Any], anew: bool) -> tuple[State | None, Array]:
+def read(path: Path, key: Mapping[str, Any], anew: bool) -> Arrays | None:
     """
-    Return where an interrupted inference was, and its history; (None, (0,)) if there is none.
+    Return where an interrupted inference was; None if there is none.
 
     ConfigError if it had other settings or data, unless it may begin anew.
     """
-    none = None, np.empty(0)
     if not path.exists():
-        return none
+        return None
     try:
         with np.load(path, allow_pickle=False) as data:
-            known, history = json.loads(str(data['key'])), data['history']
-            names = sorted(n for n in data.files if n.startswith('memory'))
-            memory = tuple(data[name] for name in names)
-            state = State(
-                int(data['iteration']), data['z'], data['multipliers'], memory, int(data['steps'])
-            )
+            state = dict(data)
+            known = json.loads(str(state.pop(_KEY)))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         if anew:
-            return none
+            return None
         raise ConfigError(
             f'{path}: no interrupted inference can be read: {error}: remove it, or begin anew by '
             '--overwrite'
@@ -69,9 +61,9 @@ def read(path: Path, key: Mapping[str, Any], anew: bool) -> tuple[State | None, 
     now = json.loads(json.dumps(key))  # lists, as they were written
     other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
     if not other:
-        return state, history
+        return state
     if anew:
-        return none
+        return None
     name = other[0]
     raise ConfigError(
         f'{path}: an interrupted inference has another {name}: {_short(known.get(name))}, now '
