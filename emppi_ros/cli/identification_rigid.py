@@ -6,7 +6,6 @@ from typing import Any
 
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
-from emppi_ros.errors import ConfigError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.rigid import fitting, recorded, report, scene_file
@@ -33,11 +32,8 @@ def identify(
     options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
 ) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
     """Return what was found, and what makes it a prior."""
-    if len(recordings) > 1:
-        raise ConfigError('--data: given more than once: --method rigid-body takes one recording')
-    (recording,) = recordings
     with output.progress('rigid-body', _STAGES, 'stages') as advance:
-        arm = recorded.read(plant, recording)
+        arm = recorded.read(plant, *recordings)
         advance(1)
         found = fitting.find(plant, arm, options.links == 'known')
         advance(2)
@@ -55,14 +51,15 @@ def identify(
         wide = report.draw(found, options.spread, _MORE * particles.COUNT, options.seed)
         said = {
             'links': options.links,
-            'window_s': arm.derived.window_s,
+            'window_s': [motion.known.window_s for motion in arm.motions],
             'weight': found.everyday.weight,
             'spread': options.spread,
             'seed': options.seed,
         }
         unknowns = [plant.unknowns[i] for i in kept]
         drawn = report.within(plant, kept, wide)
-        return particles.to_prior('rigid-body', unknowns, drawn, recording.sources, said, told)
+        sources = tuple(source for recording in recordings for source in recording.sources)
+        return particles.to_prior('rigid-body', unknowns, drawn, sources, said, told)
 
     return summary, prior
 

@@ -116,11 +116,20 @@ def _newton(found: Array, information: Array, score: Array, weight: float, known
         step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
         # never leaves what is possible, and always descends (self-concordance: Nesterov)
-        found = found.copy()
-        found[free] += step / (1.0 + decrement)
+        moved = found.copy()
+        moved[free] += step / (1.0 + decrement)
+        if not _is_possible(moved):
+            break  # but for rounding, where data are so unlike any body that it lies on the border
+        found = moved
         if decrement < _ENOUGH:
             break
     return found
+
+
+def _is_possible(b: Array) -> bool:
+    rows = b.reshape(-1, COUNT)
+    least = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))[:, 0]
+    return bool(np.all(least > 0.0) and np.all(rows[:, 10] > 0.0))
 
 
 def _slope_at_nothing(like: Array) -> Array:

@@ -6,6 +6,7 @@ of samples with known weights, so that white noise of positions goes into each d
 the root of the sum of their squares. Torques go through the same window.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,29 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
         (2 * half + 1) * step,
         apart * step,
     )
+
+
+def join(parts: Sequence[Derived]) -> tuple[Recording, Noise, Array]:
+    """
+    Return the samples of R recordings, each with its own noise, and what else torques have.
+
+    That are (n, nv, 1 + R) signs of dry friction, which is the same in all, and an offset each.
+    """
+    counts = [len(part.recording.torque) for part in parts]
+    noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
+    signs = np.concatenate([part.signs for part in parts])
+    own = np.repeat(np.eye(len(parts)), counts, axis=0)
+    offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
+    return (
+        Recording(*_joined([part.recording for part in parts])),
+        Noise(*_joined(noises)),
+        np.concatenate([signs[:, :, None], offsets], axis=2),
+    )
+
+
+def _joined(pairs: Sequence[Recording] | Sequence[Noise]) -> tuple[Array, Array]:
+    states, torques = zip(*pairs, strict=True)
+    return np.concatenate(states, axis=1), np.concatenate(torques)
 
 
 def choose(position: Array, sd: Array, step: float) -> int:

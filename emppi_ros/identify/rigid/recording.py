@@ -21,10 +21,16 @@ class Recording(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Standard deviations."""
+    """Standard deviations, of all samples or of each."""
 
-    states: Array  # (3, nv)
-    torque: Array  # (nv,)
+    states: Array  # (3, nv) or (3, n, nv)
+    torque: Array  # (nv,) or (n, nv)
+
+    def of_each(self, n: int) -> 'Noise':
+        """Return those of each of n samples."""
+        nv = self.torque.shape[-1]
+        states = np.broadcast_to(self.states.reshape(3, -1, nv), (3, n, nv))
+        return Noise(states, np.broadcast_to(self.torque, (n, nv)))
 
 
 def deviation(series: Array) -> Array:

@@ -48,7 +48,9 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
     }
     names = scene.names(recorded.model, 'joint')
     left = np.sqrt(np.mean(found.estimate.left**2, axis=0))
-    return {
+    counts = [len(motion.known.recording.torque) for motion in recorded.motions]
+    factors = np.sqrt(np.average(found.factors**2, axis=0, weights=counts))
+    summary = {
         'parameters': rows,
         'bodies': {
             name: body._asdict()
@@ -56,14 +58,28 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
         },
         'friction': dict(zip(names, found.estimate.parameters[10::11].tolist(), strict=True)),
         'dry_friction': dict(zip(names, found.estimate.others[:, 0].tolist(), strict=True)),
-        'offset': dict(zip(names, found.estimate.others[:, 1].tolist(), strict=True)),
-        'samples': len(recorded.derived.recording.torque),
-        'window_s': recorded.derived.window_s,
-        'torque_lag_s': found.lag_s,
+        'recordings': {
+            motion.name: {
+                'samples': count,
+                'window_s': motion.known.window_s,
+                'torque_lag_s': lag,
+                'left_in_noise': float(np.sqrt(np.mean(own**2))),
+                'offset': dict(zip(names, offset.tolist(), strict=True)),
+            }
+            for motion, count, lag, own, offset in zip(
+                recorded.motions,
+                counts,
+                found.lags_s,
+                found.factors,
+                found.estimate.others[:, 1:].T,
+                strict=True,
+            )
+        },
         'turns': found.estimate.turns,
         'torque_left': dict(zip(names, left.tolist(), strict=True)),
-        'left_in_noise': dict(zip(names, found.factors.tolist(), strict=True)),
+        'left_in_noise': dict(zip(names, factors.tolist(), strict=True)),
     }
+    return summary | {'notes': found.note} if found.note else summary
 
 
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
