@@ -94,8 +94,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar='SHARE',
         type=float,
         help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
-        f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g}; '
-        'others: none)',
+        f'{identification_csvgd.HELD_OUT:g}; states, rigid-body: '
+        f'{identification_states.HELD_OUT:g}; filter: none)',
     )
     parser.add_argument(
         '--report',

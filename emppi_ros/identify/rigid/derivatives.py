@@ -6,7 +6,6 @@ of samples with known weights, so that white noise of positions goes into each d
 the root of the sum of their squares. Torques go through the same window.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class Derived(NamedTuple):
     step_s: float  # between samples
 
 
-def derive(position: Array, torque: Array, step: float) -> Derived:
+def derive(position: Array, torque: Array, step: float, half: int | None = None) -> Derived:
     """
     Return states and torques along a motion, without the ends that no window covers.
 
@@ -44,6 +43,8 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
         Evenly sampled.
     step : float
         Between samples, in s.
+    half : int
+        Of the window, in samples; else what `choose` says.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
 
     """
     sd, own = deviation(position), deviation(torque)
-    half = choose(position, sd, step)
+    half = half or choose(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
     apart = stride(half, len(position))
@@ -66,29 +67,6 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
         (2 * half + 1) * step,
         apart * step,
     )
-
-
-def join(parts: Sequence[Derived]) -> tuple[Recording, Noise, Array]:
-    """
-    Return the samples of R recordings, each with its own noise, and what else torques have.
-
-    That are (n, nv, 1 + R) signs of dry friction, which is the same in all, and an offset each.
-    """
-    counts = [len(part.recording.torque) for part in parts]
-    noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
-    signs = np.concatenate([part.signs for part in parts])
-    own = np.repeat(np.eye(len(parts)), counts, axis=0)
-    offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
-    return (
-        Recording(*_joined([part.recording for part in parts])),
-        Noise(*_joined(noises)),
-        np.concatenate([signs[:, :, None], offsets], axis=2),
-    )
-
-
-def _joined(pairs: Sequence[Recording] | Sequence[Noise]) -> tuple[Array, Array]:
-    states, torques = zip(*pairs, strict=True)
-    return np.concatenate(states, axis=1), np.concatenate(torques)
 
 
 def choose(position: Array, sd: Array, step: float) -> int:

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from emppi_ros.identify.rigid import checks, estimate, named
 from emppi_ros.identify.rigid.bodies import Everyday, Known
-from emppi_ros.identify.rigid.derivatives import Derived, join
+from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.estimate import Estimate
 from emppi_ros.identify.rigid.lag import lag
 from emppi_ros.identify.rigid.named import Named
 from emppi_ros.identify.rigid.recorded import Arm
+from emppi_ros.identify.rigid.samples import join
 from emppi_ros.identify.rigid.several import naming
 from emppi_ros.identify.states.plant import Plant
 

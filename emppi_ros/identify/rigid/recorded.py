@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset
-from emppi_ros.identify.rigid import arm, derivatives, welded
+from emppi_ros.identify.rigid import arm, samples, welded
 from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.drives import Drive, commanded
 from emppi_ros.identify.rigid.recording import Recording
@@ -29,6 +29,7 @@ class Motion(NamedTuple):
 
     name: str  # of its files
     known: Derived
+    later: Derived | None  # what was held out
 
 
 class Arm(NamedTuple):
@@ -39,9 +40,11 @@ class Arm(NamedTuple):
     motions: tuple[Motion, ...]
 
 
-def read(plant: Plant, *recordings: dataset.Recording) -> Arm:
+def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) -> Arm:
     """
     Return the arm whose joints were recorded, its motions and its torques.
+
+    Of each recording a share is `held_out`, its end.
 
     Torques are efforts, which are those at the links with gravity in them; where there are none,
     commands of motors, less what the model's rotors take. Forces from
@@ -58,7 +61,9 @@ def read(plant: Plant, *recordings: dataset.Recording) -> Arm:
             weightless.append(_is_weightless(plant.model, model, inputs))
             position, torque, step = _sample(recording, joints, inputs)
             rotors = np.array([used.rotor for used in inputs])
-            motions.append(Motion(name, _derive(position, torque, step, rotors)))
+            known, later = samples.split(position, torque, step, held_out)
+            held = None if later is None else _less(rotors, later)
+            motions.append(Motion(name, _less(rotors, known), held))
     if any(weightless):
         if not all(weightless):
             without, having = (names[weightless.index(is_one)] for is_one in (True, False))
@@ -89,11 +94,10 @@ def _joints(plant: Plant, name: str, recording: dataset.Recording) -> set[str]:
     return joints
 
 
-def _derive(position: Array, torque: Array, step: float, rotors: Array) -> Derived:
-    """Return states, and torques of links: less what rotors take."""
-    derived = derivatives.derive(position, torque, step)
-    states, links = derived.recording
-    return derived._replace(recording=Recording(states, links - rotors * states[2]))
+def _less(rotors: Array, derived: Derived) -> Derived:
+    """Return torques of links, in place of those with rotors (nv,) in them."""
+    states, torque = derived.recording
+    return derived._replace(recording=Recording(states, torque - rotors * states[2]))
 
 
 def file_of(plant: Plant) -> SceneFile:

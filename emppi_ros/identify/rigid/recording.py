@@ -10,6 +10,7 @@ from emppi_ros.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 _ORDER = 5  # of differences
+TELLING = 2 * _ORDER + 1  # samples, at least, to tell noise
 POSITION_SHARE = 0.1  # of positions' noise in that of velocities and accelerations
 
 
@@ -41,9 +42,9 @@ def deviation(series: Array) -> Array:
     and the noise, if it is white, times a known factor. IdentificationError if it never
     changes, or there are too few samples.
     """
-    if series.shape[-2] <= 2 * _ORDER:
+    if series.shape[-2] < TELLING:
         raise IdentificationError(
-            f'{series.shape[-2]} samples say nothing of their noise: expected {2 * _ORDER + 1}'
+            f'{series.shape[-2]} samples say nothing of their noise: expected {TELLING}'
         )
     rest = np.diff(series, _ORDER, axis=-2)
     return np.sqrt(np.mean(rest**2, axis=-2) / comb(2 * _ORDER, _ORDER))

@@ -343,9 +343,7 @@ def test_a_motion_that_shows_nothing_is_named(here, capsys):
     assert 'unexciting: this motion does not show inertia: record a motion that moves' in error
 
 
-def test_the_posterior_is_drawn_and_nothing_is_forecast(here, table, capsys):
+def test_the_posterior_is_drawn(here, table, capsys):
     assert identify(here, table, '--report', str(here / 'report'), '--json') == 0
     assert found(capsys)['report'] == str(here / 'report')
     assert [path.name for path in (here / 'report').iterdir()] == ['posterior.png']
-    assert identify(here, table, '--held-out', '0.2') == 2
-    assert '--held-out: --method rigid-body forecasts nothing' in capsys.readouterr().err

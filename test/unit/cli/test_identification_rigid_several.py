@@ -1,6 +1,7 @@
 """`emppi identify --method rigid-body` with several recordings: what each says adds up."""
 
 import json
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify.rigid import arm
+from emppi_ros.identify import dataset
+from emppi_ros.identify.rigid import arm, fitting, forecast, recorded, report
+from emppi_ros.identify.states import binding
 
 ARM = """
 <mujoco>
@@ -211,3 +214,52 @@ def test_recordings_that_do_not_agree_are_said(here, capsys):
     assert 'recordings do not agree' in note and 'was the same held in all' in note
     assert identify(here, run(here, 0, noise=0.05), run(here, 1, mass=3.0, noise=0.05)) == 2
     assert 'as in the other recordings' in capsys.readouterr().err
+
+
+def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
+    """Along its end, with noise of the motion; of another payload there nothing is known."""
+    tables, folder = (run(here, 0), run(here, 1)), here / 'report'
+    held = ['--held-out', '0.25']
+    assert identify(here, *tables, words=[*held, '--report', str(folder)]) == 0
+    result = found(capsys)
+    assert (folder / 'held_out.png').stat().st_size > 5_000
+    counts = [row['held_out'] for row in result['recordings'].values()]
+    assert 80 < sum(counts) == 2 * counts[0] < 0.4 * STEPS
+    for name, share in result['held_out_in_noise'].items():
+        # hundred samples tell an rms to 7 %: five of these
+        assert share == pytest.approx(1.0, abs=0.35)
+        assert result['held_out_error'][name] == pytest.approx(
+            result['torque_left'][name], rel=0.5
+        )
+    other = run(here, 1, mass=2.0)
+    end = STEPS - STEPS // 4
+    swapped = np.concatenate([tables[1][:end], other[end:]])
+    assert identify(here, tables[0], swapped, words=held) == 0
+    wrong = found(capsys)
+    for name, row in result['parameters'].items():  # as it was, but for rounding
+        assert wrong['parameters'][name]['value'] == pytest.approx(row['value'], rel=1e-6)
+    assert min(wrong['held_out_in_noise'].values()) > 2.0
+
+
+def test_noisy_forecasts_cover_what_was_measured(here):
+    plant = binding.load_model(here / 'arm.yaml')
+    recording = dataset.read([Path(save(here / 'a.csv', run(here, 3)))])
+    seen = recorded.read(plant, recording, held_out=0.5)
+    learned = fitting.find(plant, seen, links=True)
+    drawn = forecast.forecast(seen, learned, report.draw(learned, 1.0, 500, 0))
+    (future,) = forecast.futures(seen, drawn, 0)
+    low, high = np.quantile(future.forecast, [0.05, 0.95], axis=0)
+    inside = np.mean((low < future.seen) & (future.seen < high))
+    # of some 300 numbers, with a standard error of 2 %, and 500 draws of each: five of these
+    assert inside == pytest.approx(0.9, abs=0.1)
+    assert future.what[1] == ('elbow', 'N m')
+    assert 3.0 - 1e-6 < future.time[-1] + seen.motions[0].later.window_s / 2 + STEP * 14 < 3.1
+
+
+@pytest.mark.parametrize(
+    ('share', 'words'), [('0.01', 's are held out, less than the window'), ('0.97', '90 samples')]
+)
+def test_parts_that_are_too_short_are_named(share, words, here, capsys):
+    assert identify(here, run(here, 0), words=['--held-out', share]) == 2
+    error = capsys.readouterr().err
+    assert 'a.csv: ' in error and words in error

@@ -10,8 +10,9 @@ from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import consistency, excitation
 from emppi_ros.identify.regressor import parameters, regressor
 from emppi_ros.identify.rigid import arm, benchmark, bodies, estimate, methods
-from emppi_ros.identify.rigid.derivatives import Derived, join
+from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.recording import Noise, Recording, add_noise
+from emppi_ros.identify.rigid.samples import join
 
 WEAK = bodies.Everyday(weight=1e-6)
 
