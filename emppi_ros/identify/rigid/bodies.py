@@ -20,6 +20,7 @@ from emppi_ros.identify.consistency import COUNT, pseudo_inertia
 Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
 _STEPS = 300  # at most, of one weight
+_BORDER = 1e-14  # of a body's largest: rounding does not tell less from none
 _ENOUGH = 1e-5  # of the decrement: how far it is, in units of the prior's own scale
 
 
@@ -118,7 +119,7 @@ def _newton(found: Array, information: Array, score: Array, weight: float, known
         # never leaves what is possible, and always descends (self-concordance: Nesterov)
         moved = found.copy()
         moved[free] += step / (1.0 + decrement)
-        if not _is_possible(moved):
+        if not (np.isfinite(moved).all() and _is_possible(moved)):
             break  # but for rounding, where data are so unlike any body that it lies on the border
         found = moved
         if decrement < _ENOUGH:
@@ -128,8 +129,8 @@ def _newton(found: Array, information: Array, score: Array, weight: float, known
 
 def _is_possible(b: Array) -> bool:
     rows = b.reshape(-1, COUNT)
-    least = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))[:, 0]
-    return bool(np.all(least > 0.0) and np.all(rows[:, 10] > 0.0))
+    sizes = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))
+    return bool(np.all(sizes[:, 0] > _BORDER * sizes[:, -1]) and np.all(rows[:, 10] > 0.0))
 
 
 def _slope_at_nothing(like: Array) -> Array:

@@ -63,7 +63,7 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
         if not note:
             checks.possible(of, known, first)
     factors = []
-    for motion, (left, covariance) in zip(motions, split(first, parts), strict=True):
+    for motion, (left, covariance) in zip(motions, _split(first, parts), strict=True):
         with naming(motion.name):
             checks.left(model, motion.known.recording.torque, left, covariance, _ALIKE)
         square, variance = checks.squares(left, covariance)
@@ -76,7 +76,7 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
     return Found(of, known, last, np.array(factors), tuple(lags), everyday, note)
 
 
-def split(found: Estimate, parts: Sequence[Derived]) -> list[tuple[Array, Array]]:
+def _split(found: Estimate, parts: Sequence[Derived]) -> list[tuple[Array, Array]]:
     """Return what is left of the torques of each recording, and its covariances."""
     ends = np.cumsum([len(part.recording.torque) for part in parts])[:-1]
     return list(zip(np.split(found.left, ends), np.split(found.covariance, ends), strict=True))
