@@ -62,6 +62,8 @@ def identify(
     report.check(plant, known, result)
     draws = report.draw(plant, result, options.spread, options.seed)
     summary, futures = report.summarize(plant, result), list[Future]()
+    if notes := report.strays(plant, recording, result):
+        summary['notes'] = '; '.join(notes)
     if later.steps:
         reached = replace(known, qpos=result.found.qpos)
         drawn = forecast.forecast(plant, draws[:_FORECASTS], reached, later)

@@ -20,6 +20,8 @@ from emppi_ros.identify.signals import Signal, check
 
 Array = npt.NDArray[np.float64]
 _ORDER = 2  # of the filter
+_QUIET = 0.1  # of a noise's variance that smoothing must take out, for it to be read
+_LEAST = 1e-4  # noise, of the standard deviation of what was measured: data may have none
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,19 @@ def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
         return values.copy()
     b, a = scipy.signal.butter(_ORDER, cutoff_hz, fs=rate_hz)
     return scipy.signal.filtfilt(b, a, values, axis=0)
+
+
+def noise(signal: Signal, cutoff_hz: float) -> float | None:
+    """
+    Return the standard deviation that smoothing takes out, in proportion to white noise.
+
+    None where samples come too seldom to tell it from motion.
+    """
+    rate = 1.0 / signal.period
+    blip = np.zeros(len(signal.values))
+    blip[len(blip) // 2] = 1.0
+    share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
+    if share < _QUIET:
+        return None
+    taken = np.std(signal.values - smooth(signal.values, rate, cutoff_hz)) / np.sqrt(share)
+    return max(float(taken), _LEAST * float(np.std(signal.values)))

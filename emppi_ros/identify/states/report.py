@@ -10,7 +10,9 @@ import numpy.typing as npt
 from emppi_ros.belief.file import PriorFile, Source
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
-from emppi_ros.identify.states.estimate import Estimate
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.dataset import noise as noise_of
+from emppi_ros.identify.states.estimate import CUTOFF_HZ, Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
@@ -47,6 +49,28 @@ def check(plant: Plant, motion: Motion, result: Estimate) -> None:
                 f'away from a motion over {span[dof]:.3g} (rms): check units, signs and commands '
                 'of the recording, and what the model leaves out'
             )
+
+
+def strays(plant: Plant, recording: Recording, result: Estimate) -> list[str]:
+    """
+    Return in words which joints' states stay further from what was measured than its noise.
+
+    What smoothing takes out is more than the noise, so that this is never too strict.
+    """
+    told = []
+    for dof, joint in enumerate(plant.model.dof_jntid):
+        signal = recording.signals.get(('position', scene.names(plant.model, 'joint')[joint]))
+        noise = None if signal is None else noise_of(signal, CUTOFF_HZ)
+        apart = result.uncertainty.observation_sd[dof]
+        if noise is not None and apart > noise:
+            told.append(f'{signal.of} by {apart:.2g}, where noise is {noise:.2g} at most')
+    if not told:
+        return []
+    return [
+        f'states stay away from what was measured: {", ".join(told)} (rms): forces are not as '
+        'sure as was supposed, and standard deviations too small: record faster and take a '
+        'shorter --step, or a smaller --state-weight'
+    ]
 
 
 def _accelerating(plant: Plant, result: Estimate) -> Array:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
 from emppi_ros.identify.dataset import Recording, smooth
+from emppi_ros.identify.dataset import noise as noise_of
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import recorded
 from emppi_ros.identify.states.estimate import CUTOFF_HZ
@@ -20,8 +21,6 @@ from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
 KINDS = ('position', 'velocity')  # in the order of a state
-_LEAST = 1e-4  # noise, of the standard deviation of what was measured: data may have none
-_QUIET = 0.1  # of a noise's variance that smoothing must take out, for it to be read
 
 
 @dataclass(frozen=True)
@@ -143,15 +142,10 @@ def read_noise(
 
 
 def _noise(signal: Signal) -> float:
-    """Return the standard deviation that smoothing takes out, in proportion to white noise."""
-    rate = 1.0 / signal.period
-    blip = np.zeros(len(signal.values))
-    blip[len(blip) // 2] = 1.0
-    share = float(np.sum((blip - smooth(blip, rate, CUTOFF_HZ)) ** 2))
-    if share < _QUIET:
+    found = noise_of(signal, CUTOFF_HZ)
+    if found is None:
         raise IdentificationError(
-            f'{signal.where}: {rate:.3g} samples a second do not tell noise from motion: '
-            f'give it: --noise {signal.kind}/{signal.of}=SD'
+            f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
+            f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
         )
-    taken = np.std(signal.values - smooth(signal.values, rate, CUTOFF_HZ)) / np.sqrt(share)
-    return max(float(taken), _LEAST * float(np.std(signal.values)))
+    return found

@@ -37,13 +37,18 @@ def test_what_was_simulated_is_found(task, tmp_path, capsys):
     rates = {key: round(1.0 / signal.period) for key, signal in signals.items()}
     assert rates['position', 'hinge'] == 1000 and rates['command', 'slider'] == 250
     assert signals['velocity', 'slider'].unit == 'm/s'
-    words = ['identify', '--data', str(path), '--task', task, '--step', '0.001', '--json']
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)['parameters']
-    for name, row in found.items():
+    words = ['identify', '--data', str(path), '--task', task, '--json', '--step']
+    assert main([*words, '0.001']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 'notes' not in found
+    for name, row in found['parameters'].items():
         assert row['knowledge'] == 'found'
         # linearised: five standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
+    # the states of steps that are too long stray from what was measured, which is said
+    assert main([*words, '0.01']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 'slider by 0.0' in found['notes'] and 'a shorter --step' in found['notes']
 
 
 def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
