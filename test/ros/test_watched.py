@@ -34,6 +34,7 @@ def test_turns_that_differ_say_how_little_they_say():
     assert watched.summarize(found)['nobody']['p50_more_error'] == 0.0
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
     monkeypatch.setattr(watched, '_SETTLE_S', 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 from faultlab import trials
 from faultlab.graph import Graph
 
-COUNT = int(os.environ.get('EMPPI_FAULTS', '42'))  # that the tests inject
+COUNT = int(os.environ.get('EMPPI_FAULTS', '30'))  # that the tests inject
 # where the arm stops by itself before the fault, or the machine stands still: counted, tried again
 _TRIES = 4
 
