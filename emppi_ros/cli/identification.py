@@ -59,7 +59,8 @@ def add_commands(commands: Any) -> None:
         action='append',
         required=True,
         help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
-        'record` made; several files share one clock; again: another recording',
+        'record` made; several files share one clock; again: another recording '
+        '(of all methods but states)',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')
@@ -93,8 +94,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar='SHARE',
         type=float,
         help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
-        f'{identification_csvgd.HELD_OUT:g}; states: {identification_states.HELD_OUT:g}; '
-        'others: none)',
+        f'{identification_csvgd.HELD_OUT:g}; states, rigid-body: '
+        f'{identification_states.HELD_OUT:g}; filter: none)',
     )
     parser.add_argument(
         '--report',

@@ -6,14 +6,13 @@ from typing import Any
 
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
-from emppi_ros.errors import ConfigError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.rigid import fitting, recorded, report, scene_file
+from emppi_ros.identify.rigid import fitting, forecast, recorded, report, scene_file
 from emppi_ros.identify.rigid.scene_file import Body
 from emppi_ros.identify.states.plant import Plant
 
-HELD_OUT = None  # it forecasts nothing
+HELD_OUT = 0.0  # unless a share is asked for
 _MORE = 4  # times as many draws as are written: some are beyond bounds
 _STAGES = 3  # of the bar
 
@@ -33,21 +32,22 @@ def identify(
     options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
 ) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
     """Return what was found, and what makes it a prior."""
-    if len(recordings) > 1:
-        raise ConfigError('--data: given more than once: --method rigid-body takes one recording')
-    (recording,) = recordings
     with output.progress('rigid-body', _STAGES, 'stages') as advance:
-        arm = recorded.read(plant, recording)
+        arm = recorded.read(plant, *recordings, held_out=options.held_out)
         advance(1)
         found = fitting.find(plant, arm, options.links == 'known')
         advance(2)
-        theta = report.draw(found, 1.0, particles.COUNT, options.seed)
+        drawn = report.draw(found, 1.0, particles.COUNT, options.seed)
+        forecasts = forecast.forecast(arm, found, drawn)
         advance(_STAGES)
+    theta = drawn.values(found)
     summary = report.summarize(plant, arm, found, theta)
     report.check(plant, summary, theta)
+    summary |= forecast.summarize(arm, forecasts)
     told = dict(summary)
     if options.report is not None:
-        summary |= identification_report.write(options.report, plant, theta)
+        futures = forecast.futures(arm, forecasts, options.seed)
+        summary |= identification_report.write(options.report, plant, theta, None, futures)
 
     def prior() -> PriorFile:
         rows = summary['parameters'].values()
@@ -55,14 +55,16 @@ def identify(
         wide = report.draw(found, options.spread, _MORE * particles.COUNT, options.seed)
         said = {
             'links': options.links,
-            'window_s': arm.derived.window_s,
+            'window_s': [motion.known.window_s for motion in arm.motions],
             'weight': found.everyday.weight,
             'spread': options.spread,
             'seed': options.seed,
+            'held_out': options.held_out,
         }
         unknowns = [plant.unknowns[i] for i in kept]
-        drawn = report.within(plant, kept, wide)
-        return particles.to_prior('rigid-body', unknowns, drawn, recording.sources, said, told)
+        inside = report.within(plant, kept, wide.values(found))
+        sources = tuple(source for recording in recordings for source in recording.sources)
+        return particles.to_prior('rigid-body', unknowns, inside, sources, said, told)
 
     return summary, prior
 

@@ -64,8 +64,9 @@ def identify(
     summary, futures = report.summarize(plant, result), list[Future]()
     if later.steps:
         reached = replace(known, qpos=result.found.qpos)
-        future = Future(later.qpos, forecast.forecast(plant, draws[:_FORECASTS], reached, later))
-        summary['held_out_error'] = pictures.error(plant.model, future)
+        drawn = forecast.forecast(plant, draws[:_FORECASTS], reached, later)
+        future = Future.of_motion(plant.model, later.qpos, drawn)
+        summary['held_out_error'] = pictures.error(future)
         futures.append(future)
     told = dict(summary)
     if options.report is not None:

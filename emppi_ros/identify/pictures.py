@@ -30,8 +30,19 @@ class Way(NamedTuple):
 class Future(NamedTuple):
     """What was held out of a recording, and what particles forecast of it."""
 
-    seen: Array  # (T, nq)
-    forecast: Array  # (N, T, nq)
+    time: Array  # (T,) s, since what was learned from
+    what: Sequence[tuple[str, str]]  # of Q numbers: names and units
+    seen: Array  # (T, Q)
+    forecast: Array  # (N, T, Q)
+
+    @classmethod
+    def of_motion(cls, model: mujoco.MjModel, seen: Array, forecast: Array) -> 'Future':
+        """Return that of configurations (T, nq) and (N, T, nq), one after each time step."""
+        shown = _coordinates(model)
+        index = [i for i, _, _ in shown]
+        time = model.opt.timestep * np.arange(1, len(seen) + 1)
+        what = [(name, unit) for _, name, unit in shown]
+        return cls(time, what, seen[:, index], forecast[:, :, index])
 
 
 def write_all(
@@ -42,7 +53,7 @@ def write_all(
     if way is not None:
         drawn['convergence.png'] = convergence(way)
     if futures and all(len(future.seen) for future in futures):
-        drawn['held_out.png'] = held_out(plant.model, futures)
+        drawn['held_out.png'] = held_out(futures)
     for name, figure in drawn.items():
         save(figure, folder / name)
     return [folder / name for name in drawn]
@@ -102,22 +113,21 @@ def convergence(way: Way) -> Figure:
     return figure
 
 
-def held_out(model: mujoco.MjModel, futures: Sequence[Future]) -> Figure:
+def held_out(futures: Sequence[Future]) -> Figure:
     """Draw what is forecast of each recording, and how far that is off."""
-    shown = _coordinates(model)
+    shown = futures[0].what
     figure = blank(max(4.2 * len(futures), 5.5), 3.4 * len(shown) + 0.4)
     shape = {'sharex': 'col', 'height_ratios': [2, 1] * len(shown)}
     axes = figure.subplots(2 * len(shown), len(futures), squeeze=False, **shape)
     for column, future in enumerate(futures):
-        time = model.opt.timestep * np.arange(1, len(future.seen) + 1)
-        for row, (index, name, unit) in enumerate(shown):
+        for row, (name, unit) in enumerate(shown):
             above, below = axes[2 * row : 2 * row + 2, column]
-            seen, forecast = future.seen[:, index], future.forecast[:, :, index]
+            seen, forecast = future.seen[:, row], future.forecast[:, :, row]
             middle = np.median(forecast, axis=0)
-            _bands(above, time, forecast)
-            above.plot(time, seen, '.', color=_SEEN, ms=3, label='measured')
-            _bands(below, time, forecast - middle)
-            below.plot(time, seen - middle, '.', color=_SEEN, ms=3)
+            _bands(above, future.time, forecast)
+            above.plot(future.time, seen, '.', color=_SEEN, ms=3, label='measured')
+            _bands(below, future.time, forecast - middle)
+            below.plot(future.time, seen - middle, '.', color=_SEEN, ms=3)
             above.set_ylabel(f'{name} [{unit}]')
             below.set_ylabel(f'less median [{unit}]', fontsize=8)
         axes[-1, column].set_xlabel('time held out [s]')
@@ -125,12 +135,10 @@ def held_out(model: mujoco.MjModel, futures: Sequence[Future]) -> Figure:
     return figure
 
 
-def error(model: mujoco.MjModel, future: Future) -> dict[str, float]:
+def error(future: Future) -> dict[str, float]:
     """Return how far the median forecast is off, rms, for each that is drawn, in its unit."""
-    off = np.median(future.forecast, axis=0) - future.seen
-    return {
-        name: float(np.sqrt(np.mean(off[:, index] ** 2))) for index, name, _ in _coordinates(model)
-    }
+    off = np.sqrt(np.mean((np.median(future.forecast, axis=0) - future.seen) ** 2, axis=0))
+    return {name: float(rms) for (name, _), rms in zip(future.what, off, strict=True)}
 
 
 def _coordinates(model: mujoco.MjModel) -> list[tuple[int, str, str]]:

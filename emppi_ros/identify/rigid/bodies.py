@@ -20,6 +20,7 @@ from emppi_ros.identify.consistency import COUNT, pseudo_inertia
 Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
 _STEPS = 300  # at most, of one weight
+_BORDER = 1e-14  # of a body's largest: rounding does not tell less from none
 _ENOUGH = 1e-5  # of the decrement: how far it is, in units of the prior's own scale
 
 
@@ -116,11 +117,20 @@ def _newton(found: Array, information: Array, score: Array, weight: float, known
         step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
         # never leaves what is possible, and always descends (self-concordance: Nesterov)
-        found = found.copy()
-        found[free] += step / (1.0 + decrement)
+        moved = found.copy()
+        moved[free] += step / (1.0 + decrement)
+        if not (np.isfinite(moved).all() and _is_possible(moved)):
+            break  # but for rounding, where data are so unlike any body that it lies on the border
+        found = moved
         if decrement < _ENOUGH:
             break
     return found
+
+
+def _is_possible(b: Array) -> bool:
+    rows = b.reshape(-1, COUNT)
+    sizes = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))
+    return bool(np.all(sizes[:, 0] > _BORDER * sizes[:, -1]) and np.all(rows[:, 10] > 0.0))
 
 
 def _slope_at_nothing(like: Array) -> Array:

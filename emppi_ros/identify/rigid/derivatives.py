@@ -33,7 +33,7 @@ class Derived(NamedTuple):
     step_s: float  # between samples
 
 
-def derive(position: Array, torque: Array, step: float) -> Derived:
+def derive(position: Array, torque: Array, step: float, half: int | None = None) -> Derived:
     """
     Return states and torques along a motion, without the ends that no window covers.
 
@@ -43,6 +43,8 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
         Evenly sampled.
     step : float
         Between samples, in s.
+    half : int
+        Of the window, in samples; else what `choose` says.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def derive(position: Array, torque: Array, step: float) -> Derived:
 
     """
     sd, own = deviation(position), deviation(torque)
-    half = choose(position, sd, step)
+    half = half or choose(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
     apart = stride(half, len(position))

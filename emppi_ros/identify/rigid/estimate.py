@@ -71,7 +71,7 @@ def fit(
     extra: Array | None = None,
 ) -> Estimate:
     """
-    Return the bodies that explain a recording.
+    Return the bodies that explain a recording, or several that were joined.
 
     Parameters
     ----------
@@ -101,8 +101,9 @@ def fit(
         )
     if not np.all(noise.torque > 0.0):
         raise IdentificationError('torques without noise: expected some, for it weighs them')
-    own = np.tile(np.diag(noise.torque**2), (len(recording.torque), 1, 1))
-    variance = noise.states.ravel() ** 2
+    noise = noise.of_each(len(recording.torque))
+    own = noise.torque[:, :, None] ** 2 * np.eye(model.nv)
+    variance = _flat(noise.states) ** 2
     normal = normal_equations(model, recording.states, recording.torque, own, extra)
     found = bodies.fit(normal.information, normal.score, everyday, known)
     seen, states = _flat(recording.states), recording.states
@@ -110,7 +111,7 @@ def fit(
     while turns < _TURNS and change > _STILL:
         turns += 1
         slopes = arm.slopes(arm.with_parameters(model, found), states)
-        gain = variance[:, None] * np.swapaxes(slopes, 1, 2)
+        gain = variance[:, :, None] * np.swapaxes(slopes, 1, 2)
         covariance = slopes @ gain + own
         target = recording.torque - _times(slopes, seen - _flat(states))
         normal = normal_equations(model, states, target, covariance, extra)

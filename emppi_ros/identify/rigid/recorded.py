@@ -1,4 +1,4 @@
-"""From a recorded run to the motion of an arm, and the torques that its links needed."""
+"""From recorded runs to motions of an arm, and the torques that its links needed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset
-from emppi_ros.identify.rigid import arm, derivatives, welded
+from emppi_ros.identify.rigid import arm, samples, welded
 from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.drives import Drive, commanded
+from emppi_ros.identify.rigid.recording import Recording
+from emppi_ros.identify.rigid.several import check_same, names_of, naming
 from emppi_ros.identify.rigid.welded import Part
 from emppi_ros.identify.signals import common_clock, hold
 from emppi_ros.identify.states import matching
@@ -22,45 +24,80 @@ from emppi_ros.paths import SceneFile
 Array = npt.NDArray[np.float64]
 
 
+class Motion(NamedTuple):
+    """One recording."""
+
+    name: str  # of its files
+    known: Derived
+    later: Derived | None  # what was held out
+
+
 class Arm(NamedTuple):
     """What was recorded, of what."""
 
     model: mujoco.MjModel  # one body a joint
     parts: Sequence[Part]
-    derived: Derived
+    motions: tuple[Motion, ...]
 
 
-def read(plant: Plant, recording: dataset.Recording) -> Arm:
+def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) -> Arm:
     """
-    Return the arm whose joints were recorded, its motion and its torques.
+    Return the arm whose joints were recorded, its motions and its torques.
+
+    Of each recording a share is `held_out`, its end.
 
     Torques are efforts, which are those at the links with gravity in them; where there are none,
     commands of motors, less what the model's rotors take. Forces from
     elsewhere are added. IdentificationError if something is missing, or does not fit.
     """
-    file = file_of(plant)
-    for signal in recording.signals.values():
-        if signal.kind == 'command':
-            matching.find_actuator(plant.model, signal)
-        elif signal.kind != 'pose':
-            matching.check_unit(signal, plant.model)
-    joints = {of for kind, of in recording.signals if kind in ('position', 'effort', 'torque')}
-    joints |= commanded(plant.model, recording)
-    if not joints:
-        raise IdentificationError(
-            "no joint's position and torque was recorded: record position and effort of every "
-            'joint of an arm'
-        )
-    model, loose = (arm.load(file.path, file.root, joints, fuse) for fuse in (True, False))
-    names = scene.names(model, 'joint')
-    inputs = [Drive.of(plant.model, recording, name) for name in names]
-    _check_gravity(plant.model, model, inputs)
-    position, torque, step = _sample(recording, names, inputs)
-    derived = derivatives.derive(position, torque, step)
-    states, links = derived.recording
-    for j, used in enumerate(inputs):
-        links[:, j] -= used.rotor * states[2, :, j]
-    return Arm(model, welded.parts(loose), derived)
+    file, names = file_of(plant), names_of(recordings)
+    moving = [_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
+    check_same(names, moving)
+    model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
+    joints, motions, weightless = scene.names(model, 'joint'), list[Motion](), list[bool]()
+    for name, recording in zip(names, recordings, strict=True):
+        with naming(name):
+            inputs = [Drive.of(plant.model, recording, joint) for joint in joints]
+            weightless.append(_is_weightless(plant.model, model, inputs))
+            position, torque, step = _sample(recording, joints, inputs)
+            rotors = np.array([used.rotor for used in inputs])
+            known, later = samples.split(position, torque, step, held_out)
+            held = None if later is None else _less(rotors, later)
+            motions.append(Motion(name, _less(rotors, known), held))
+    if any(weightless):
+        if not all(weightless):
+            without, having = (names[weightless.index(is_one)] for is_one in (True, False))
+            raise IdentificationError(
+                f'torques of {having} have gravity in them, and of {without} not, for they are '
+                'commands beside it (gravcomp): record all alike'
+            )
+        model.opt.gravity[:] = 0.0
+    return Arm(model, welded.parts(loose), tuple(motions))
+
+
+def _joints(plant: Plant, name: str, recording: dataset.Recording) -> set[str]:
+    """Return the joints whose motion or torques were recorded."""
+    with naming(name):
+        for signal in recording.signals.values():
+            if signal.kind == 'command':
+                matching.find_actuator(plant.model, signal)
+            elif signal.kind != 'pose':
+                matching.check_unit(signal, plant.model)
+        kinds = 'position', 'effort', 'torque'
+        joints = {of for kind, of in recording.signals if kind in kinds}
+        joints |= commanded(plant.model, recording)
+        if not joints:
+            raise IdentificationError(
+                "no joint's position and torque was recorded: record position and effort of "
+                'every joint of an arm'
+            )
+    return joints
+
+
+def _less(rotors: Array, derived: Derived) -> Derived:
+    """Return torques of links, in place of those with rotors (nv,) in them."""
+    states, torque = derived.recording
+    return derived._replace(recording=Recording(states, torque - rotors * states[2]))
 
 
 def file_of(plant: Plant) -> SceneFile:
@@ -70,20 +107,20 @@ def file_of(plant: Plant) -> SceneFile:
     return plant.scene
 
 
-def _check_gravity(whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequence[Drive]) -> None:
-    """Take gravity off the arm if commands are torques beside it (gravcomp); all or nothing."""
+def _is_weightless(whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequence[Drive]) -> bool:
+    """Return whether commands are torques beside gravity (gravcomp); all or nothing."""
     joints = [scene.find(whole, 'joint', name) for name in scene.names(model, 'joint')]
     roots = whole.body_rootid[whole.jnt_bodyid[joints]]
     moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
     share = whole.body_gravcomp[moving]
     if not share.any() or not any(used.held for used in inputs):
-        return
+        return False
     if not (np.all(share == 1.0) and all(used.held for used in inputs)):
         raise IdentificationError(
             "the model holds the weight of some of its bodies (gravcomp), and not all joints' "
             'torques are commands: record effort of every joint, with gravity in it'
         )
-    model.opt.gravity[:] = 0.0
+    return True
 
 
 def _sample(

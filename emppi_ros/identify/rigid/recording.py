@@ -10,6 +10,7 @@ from emppi_ros.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 _ORDER = 5  # of differences
+TELLING = 2 * _ORDER + 1  # samples, at least, to tell noise
 POSITION_SHARE = 0.1  # of positions' noise in that of velocities and accelerations
 
 
@@ -21,10 +22,16 @@ class Recording(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Standard deviations."""
+    """Standard deviations, of all samples or of each."""
 
-    states: Array  # (3, nv)
-    torque: Array  # (nv,)
+    states: Array  # (3, nv) or (3, n, nv)
+    torque: Array  # (nv,) or (n, nv)
+
+    def of_each(self, n: int) -> 'Noise':
+        """Return those of each of n samples."""
+        nv = self.torque.shape[-1]
+        states = np.broadcast_to(self.states.reshape(3, -1, nv), (3, n, nv))
+        return Noise(states, np.broadcast_to(self.torque, (n, nv)))
 
 
 def deviation(series: Array) -> Array:
@@ -35,9 +42,9 @@ def deviation(series: Array) -> Array:
     and the noise, if it is white, times a known factor. IdentificationError if it never
     changes, or there are too few samples.
     """
-    if series.shape[-2] <= 2 * _ORDER:
+    if series.shape[-2] < TELLING:
         raise IdentificationError(
-            f'{series.shape[-2]} samples say nothing of their noise: expected {2 * _ORDER + 1}'
+            f'{series.shape[-2]} samples say nothing of their noise: expected {TELLING}'
         )
     rest = np.diff(series, _ORDER, axis=-2)
     return np.sqrt(np.mean(rest**2, axis=-2) / comb(2 * _ORDER, _ORDER))

@@ -1,6 +1,6 @@
 """What was found of an arm's bodies, in words and as a prior's file; and whether it fits."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,24 @@ _ADVICE = (
 )
 
 
-def draw(found: Found, spread: float, count: int, seed: int) -> Array:
-    """Return parameters (count, P) of bodies that can be, as likely as they are."""
+class Drawn(NamedTuple):
+    """What may as well be true."""
+
+    bodies: Array  # (N, 11 B)
+    others: Array  # (N, nv, e) what else torques have
+
+    def values(self, found: Found) -> Array:
+        """Return the parameters (N, P)."""
+        return named.values(found.named, found.known, self.bodies, self.others[:, :, 0])
+
+
+def draw(found: Found, spread: float, count: int, seed: int) -> Drawn:
+    """Return bodies that can be, as likely as they are."""
     information = found.estimate.normal.information / spread**2
     score = found.estimate.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = posterior.draw(information, score, found.everyday, found.known, count, rng)
-    others = found.estimate.normal.others.draw(drawn, spread, rng)
-    return named.values(found.named, found.known, drawn, others[:, :, 0])
+    return Drawn(drawn, found.estimate.normal.others.draw(drawn, spread, rng))
 
 
 def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[str, Any]:
@@ -48,7 +58,9 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
     }
     names = scene.names(recorded.model, 'joint')
     left = np.sqrt(np.mean(found.estimate.left**2, axis=0))
-    return {
+    counts = [len(motion.known.recording.torque) for motion in recorded.motions]
+    factors = np.sqrt(np.average(found.factors**2, axis=0, weights=counts))
+    summary = {
         'parameters': rows,
         'bodies': {
             name: body._asdict()
@@ -56,14 +68,29 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
         },
         'friction': dict(zip(names, found.estimate.parameters[10::11].tolist(), strict=True)),
         'dry_friction': dict(zip(names, found.estimate.others[:, 0].tolist(), strict=True)),
-        'offset': dict(zip(names, found.estimate.others[:, 1].tolist(), strict=True)),
-        'samples': len(recorded.derived.recording.torque),
-        'window_s': recorded.derived.window_s,
-        'torque_lag_s': found.lag_s,
+        'recordings': {
+            motion.name: {
+                'samples': count,
+                'held_out': len(motion.later.recording.torque) if motion.later else 0,
+                'window_s': motion.known.window_s,
+                'torque_lag_s': lag,
+                'left_in_noise': float(np.sqrt(np.mean(own**2))),
+                'offset': dict(zip(names, offset.tolist(), strict=True)),
+            }
+            for motion, count, lag, own, offset in zip(
+                recorded.motions,
+                counts,
+                found.lags_s,
+                found.factors,
+                found.estimate.others[:, 1:].T,
+                strict=True,
+            )
+        },
         'turns': found.estimate.turns,
         'torque_left': dict(zip(names, left.tolist(), strict=True)),
-        'left_in_noise': dict(zip(names, found.factors.tolist(), strict=True)),
+        'left_in_noise': dict(zip(names, factors.tolist(), strict=True)),
     }
+    return summary | {'notes': found.note} if found.note else summary
 
 
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:

@@ -147,9 +147,9 @@ def spread(one: Findings, theta: Array) -> Findings:
 
 def futures(learned: Learned, forecasts: Sequence[Array]) -> list[Future]:
     """Return what was held out of each recording, and forecasts of it, to be drawn."""
-    size = learned.problem.model.nq
+    model = learned.problem.model
     return [
-        Future(seen[:, :size], one[..., :size])
+        Future.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
         for one, (seen, _) in zip(forecasts, learned.later, strict=True)
     ]
 

@@ -91,28 +91,47 @@ def test_a_course_is_its_own_derivative(rng):
     np.testing.assert_allclose(between, states[1:, 1:-1], atol=0.02)
 
 
-def test_what_is_held_is_found_in_it(written, tmp_path, capsys):
-    task = tmp_path / 'fast.yaml'
+def done(folder, motion, seed):
+    """Return a task with fast sensors, and a recording of a robot that does a motion."""
+    task = folder / 'fast.yaml'
     quick = 'simulation:\n  joint_state_rate_hz: 1000.0'
     task.write_text(task_text('fr3_follow').replace('simulation:', quick, 1))
     loaded = load_task(str(task))
-    robot = SimulatedRobot(loaded, np.array([TRUTH[p.name] for p in loaded.parameters]), 0)
+    robot = SimulatedRobot(loaded, np.array([TRUTH[p.name] for p in loaded.parameters]), seed)
     trace = Trace(robot.truth)
-    for place, speed in zip(*_columns(written[0])[1:], strict=True):
+    for place, speed in zip(*_columns(motion)[1:], strict=True):
         trace.readings.append(robot.read_joints())
         command = speed + 10.0 * (place - robot.commanded_position)
         trace.commands.append((robot.time, command))
         robot.command(command)
         robot.step()
-    data = tmp_path / 'run.csv'
-    generator.write(data, loaded, trace, 0)
-    words = ['identify', '--method', 'rigid-body', '--data', str(data), '--task', str(task)]
-    assert main([*words, '--json']) == 0
-    rows = json.loads(capsys.readouterr().out)['parameters']
+    data = folder / f'run{seed}.csv'
+    generator.write(data, loaded, trace, seed)
+    return str(task), str(data)
+
+
+def identified(capsys, task, *data):
+    words = ['identify', '--method', 'rigid-body', '--task', task, '--json']
+    assert main([*words, *(word for path in data for word in ('--data', path))]) == 0
+    rows = json.loads(capsys.readouterr().out.splitlines()[-1])['parameters']
     for name, row in rows.items():
         # one in a million is five standard deviations off
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
         assert row['knowledge'] == 'found'
+    return rows
+
+
+def test_what_is_held_is_found_in_it_and_better_in_two(written, tmp_path, capsys):
+    task, first = done(tmp_path, written[0], 0)
+    motion = tmp_path / 'other.csv'
+    words = ['excite', 'fr3_follow', '--out', str(motion), '--trials', '1', '--rate', '1000']
+    assert main([*words, '--seed', '1', '--period', '5']) == 0
+    second = done(tmp_path, motion, 1)[1]
+    one, other, both = (
+        identified(capsys, task, *data) for data in ((first,), (second,), (first, second))
+    )
+    for name, row in both.items():
+        assert row['sd'] < min(one[name]['sd'], other[name]['sd'])
 
 
 def test_what_cannot_be_is_said(written, capsys, tmp_path):

@@ -180,6 +180,12 @@ parameters:
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
 
 
+def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):
+    words = ['--method', 'filter', '--held-out', '0.2']
+    assert identify(write(tmp_path, table), *words) == 2
+    assert '--held-out: --method filter forecasts nothing: leave it out' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('option', ['--state-weight', '--spread', '--step'])
 def test_settings_are_positive(option, table, tmp_path, capsys):
     assert identify(write(tmp_path, table), option, '-1') == 2

@@ -39,6 +39,17 @@ def test_whatever_the_data_say_bodies_are_possible(rng):
             assert np.linalg.eigvalsh(consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
 
 
+@pytest.mark.parametrize('scale', [1e6, 1e9, 1e12])
+def test_data_of_nothing_that_can_be_end_inside_too(scale, rng):
+    """With so little noise that the best body is as near the border as rounding goes."""
+    for _ in range(10):
+        information = scale * _information(rng, 2, 60)
+        unit = 10.0 ** rng.uniform(-2.0, 1.0, 22)
+        information *= np.outer(unit, unit)
+        found = bodies.fit(information, information @ rng.standard_normal(22))
+        assert np.isfinite(found).all() and methods.possible(found).all()
+
+
 def test_a_weak_prior_is_a_projection(rng):
     """The same convex problem by two solvers: Newton inside, and squares of roots."""
     wanted, information = rng.standard_normal(11), _information(rng, 1, 30)

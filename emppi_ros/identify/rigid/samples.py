@@ -1,0 +1,65 @@
+"""Samples of recordings: the end of each held out, and what is left joined."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.rigid.derivatives import Derived, choose, derive
+from emppi_ros.identify.rigid.recording import TELLING, Noise, Recording, deviation
+from emppi_ros.identify.signals import FEWEST
+
+Array = npt.NDArray[np.float64]
+
+
+def split(
+    position: Array, torque: Array, step: float, held_out: float
+) -> tuple[Derived, Derived | None]:
+    """
+    Return what is learned from of positions and torques (n, nv), and what is held out, their end.
+
+    Neither knows of the other, but for the window. IdentificationError if one is too short.
+    """
+    end = len(position) - int(held_out * len(position))
+    if end == len(position):
+        return derive(position, torque, step), None
+    if end < FEWEST:
+        raise IdentificationError(
+            f'{end} samples are not held out, expected {FEWEST}: hold out less, or record longer'
+        )
+    half = choose(position[:end], deviation(position[:end]), step)
+    fewest = max(2 * half + 1, TELLING)
+    if len(position) - end < fewest:
+        raise IdentificationError(
+            f'{(len(position) - end) * step:.3g} s are held out, less than the window of '
+            f'{fewest * step:.3g} s that accelerations need: hold out more, or nothing'
+        )
+    known, later = slice(end), slice(end, None)
+    return (
+        derive(position[known], torque[known], step, half),
+        derive(position[later], torque[later], step, half),
+    )
+
+
+def join(parts: Sequence[Derived]) -> tuple[Recording, Noise, Array]:
+    """
+    Return the samples of R recordings, each with its own noise, and what else torques have.
+
+    That are (n, nv, 1 + R) signs of dry friction, which is the same in all, and an offset each.
+    """
+    counts = [len(part.recording.torque) for part in parts]
+    noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
+    signs = np.concatenate([part.signs for part in parts])
+    own = np.repeat(np.eye(len(parts)), counts, axis=0)
+    offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
+    return (
+        Recording(*_joined([part.recording for part in parts])),
+        Noise(*_joined(noises)),
+        np.concatenate([signs[:, :, None], offsets], axis=2),
+    )
+
+
+def _joined(pairs: Sequence[Recording] | Sequence[Noise]) -> tuple[Array, Array]:
+    states, torques = zip(*pairs, strict=True)
+    return np.concatenate(states, axis=1), np.concatenate(torques)

@@ -1,0 +1,36 @@
+"""Several recordings of one arm: what they are called, and whether they are of the same joints."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.dataset import Recording
+
+
+def names_of(recordings: Sequence[Recording]) -> list[str]:
+    """Return what recordings are called: as their files, or else by number."""
+    found = [', '.join(source.name for source in one.sources) for one in recordings]
+    return [
+        f'{name} (recording {i})' if found.count(name) > 1 else name
+        for i, name in enumerate(found, 1)
+    ]
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let errors name the recording that they are about."""
+    try:
+        yield
+    except IdentificationError as error:
+        text = str(error)
+        raise IdentificationError(text if name in text else f'{name}: {text}') from None
+
+
+def check_same(names: Sequence[str], moving: Sequence[set[str]]) -> None:
+    """Raise unless all recordings are of the same joints."""
+    for name, joints in zip(names, moving, strict=True):
+        if other := joints ^ moving[0]:
+            raise IdentificationError(
+                f'{name}: not of the same joints as {names[0]}: in one of them alone: '
+                f'{", ".join(sorted(other))}: record the same joints in all'
+            )
