@@ -10,6 +10,7 @@ from emppi_ros.cli import (
     identify_stein,
     output,
 )
+from emppi_ros.errors import ConfigError
 from emppi_ros.identify import benchmark
 
 _OTHERS = {
@@ -18,6 +19,8 @@ _OTHERS = {
     'states': identify_states,
     'stein': identify_stein,
 }
+_CASES = {'rigid-body': identify_rigid.CASES, 'stein': identify_stein.CASES}
+_TRIALS = 10
 
 
 def add_command(kinds: Any) -> None:
@@ -37,7 +40,15 @@ def add_command(kinds: Any) -> None:
         'posteriors by Stein variational inference, or what an identified prior is worth '
         '(regression)',
     )
-    parser.add_argument('--trials', type=output.count, default=10, help='data sets each (10)')
+    parser.add_argument(
+        '--case',
+        choices=[case for cases in _CASES.values() for case in cases],
+        help='of rigid-body: the bodies of a Panda, or the payload that an FR3 holds (panda); of '
+        'stein: two link lengths, the eleven parameters of a pendulum, or two weights (lengths)',
+    )
+    parser.add_argument(
+        '--trials', type=output.count, help='data sets each (10), or motions with a payload (2)'
+    )
     parser.add_argument('--rows', type=output.count, default=1000, help='of training data (1000)')
     parser.add_argument(
         '--covariance',
@@ -60,7 +71,9 @@ def add_command(kinds: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
+    """Measure and print; ConfigError if the case is not one of the method's."""
+    options.case = _case(options.method, options.case)
+    options.trials = options.trials or identify_rigid.TRIALS.get(options.case, _TRIALS)
     if options.method != 'regression':
         _OTHERS[options.method].run(options)
         return
@@ -84,3 +97,12 @@ def run(options: argparse.Namespace) -> None:
             f' against {panel["best_baseline"]}:',
             *(f'{name} {-below:+.0f} %' for name, below in panel['below_best_percent'].items()),
         )
+
+
+def _case(method: str, case: str | None) -> str:
+    """Return a case of a method, the usual one if none is given."""
+    cases = _CASES.get(method, ('',))
+    if case is not None and case not in cases:
+        expected = ' or '.join(cases) or 'none'
+        raise ConfigError(f'--case: found {case}, expected {expected} for --method {method}')
+    return case or cases[0]

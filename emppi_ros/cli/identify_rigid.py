@@ -1,9 +1,14 @@
 """`emppi bench identify --method rigid-body`: what is measured, as tables."""
 
 import argparse
+from typing import Any
 
 from emppi_ros.cli import output
-from emppi_ros.identify.rigid import benchmark
+from emppi_ros.identify.rigid import benchmark, payload
+from emppi_ros.identify.rigid.benchmark import Setup
+
+CASES = 'panda', 'payload'  # the first is the usual one
+TRIALS = {'payload': payload.MOTIONS}  # as many as usual, of the others
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    setup = benchmark.Setup(options.excitation, options.trials, options.seed)
-    with output.progress('bodies', len(benchmark.LEVELS) * setup.trials, 'trials') as bar:
+    of_payload = options.case == 'payload'
+    setup = Setup(options.excitation, options.trials, options.seed)
+    each = len(payload.VARIANTS) * len(payload.LEVELS) if of_payload else len(benchmark.LEVELS)
+    with output.progress('bodies', each * setup.trials, 'trials') as bar:
         done = 0
 
         def advance() -> None:
@@ -28,10 +35,34 @@ def run(options: argparse.Namespace) -> None:
             done += 1
             bar(done)
 
-        rows = benchmark.measure(setup, advance)
+        rows = list((payload if of_payload else benchmark).measure(setup, advance))
     if options.json:
-        print(output.to_json({**setup._asdict(), 'levels': rows}))
-        return
+        kind = {'truth': payload.TRUTH, 'rows': rows} if of_payload else {'levels': rows}
+        print(output.to_json({'case': options.case, **setup._asdict(), **kind}))
+    elif of_payload:
+        _show_payload(rows)
+    else:
+        _show_panda(rows)
+
+
+def _show_payload(rows: list[dict[str, Any]]) -> None:
+    print(f'the truth is {payload.TRUTH["mass"]} kg; errors are of mass, centre and friction, rms')
+    print(
+        f'{"":22} {"rad":>6} {"N m":>4} {"seed":>4} {"mass":>8}    {"sd [kg]":7} {"error/sd":>8} '
+        f'{"lag [ms]":>8} {"cpu [s]":>7}'
+    )
+    for row in rows:
+        found = row.get('error') or (
+            f'{row["mass"]:8.4f} +- {row["mass_sd"]:7.4f} {row["off_in_sd"]:8.2f} '
+            f'{1e3 * row["torque_lag_s"]:8.2f} {row["cpu_s"]:7.1f}'
+        )
+        print(
+            f'{row["variant"]:22} {row["noise_rad"]:6.0e} {row["noise_nm"]:4} {row["seed"]:4} '
+            f'{found}'
+        )
+
+
+def _show_panda(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         print(f'noise {100.0 * row["noise"]:.0f} %')
         print(

@@ -9,16 +9,12 @@ from emppi_ros.cli import output
 from emppi_ros.identify.stein import benchmark, heldout
 from emppi_ros.identify.stein.experiments import Effort
 
+CASES = tuple(benchmark.ALL)  # the first is the usual one
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this method knows."""
     group = parser.add_argument_group('stein')
-    group.add_argument(
-        '--case',
-        choices=tuple(benchmark.ALL),
-        default='lengths',
-        help='two link lengths, the eleven parameters of a pendulum, or two weights (lengths)',
-    )
     group.add_argument('--particles', type=output.count, default=100, help='particles (100)')
     group.add_argument('--iterations', type=output.count, default=500, help='iterations (500)')
     group.add_argument('--threads', type=output.whole, default=1, help='0: every core (1)')

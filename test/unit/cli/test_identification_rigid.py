@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify.rigid import arm, scene_file
+from emppi_ros.identify.rigid import arm, payload, scene_file
 from emppi_ros.paths import ASSETS
 
 ARM = """
@@ -77,25 +77,13 @@ def run(xml, seed, noise=(1e-4, 0.1), speed=1.0):
     """Return time, positions and torques of drives, of an arm with the true payload."""
     model = true(xml).compile()
     model.opt.timestep = STEP / 4
-    data, scratch = mujoco.MjData(model), mujoco.MjData(model)
-    rng = np.random.default_rng(seed)
-    phase = rng.uniform(0.0, 2.0 * np.pi, 3)
-    rows = np.empty((STEPS, 2, 3))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
-    for k in range(4 * STEPS):
-        turn = speed * RATES * data.time + phase
-        place, rate = 0.8 * np.sin(turn), 0.8 * speed * RATES * np.cos(turn)
-        if k == 0:
-            data.qpos[:], data.qvel[:] = place, rate
-        scratch.qpos[:], scratch.qvel[:] = data.qpos, data.qvel
-        wish = -0.8 * (speed * RATES) ** 2 * np.sin(turn)
-        scratch.qacc[:] = wish + 100.0 * (place - data.qpos) + 20.0 * (rate - data.qvel)
-        mujoco.mj_inverse(model, scratch)
-        data.qfrc_applied[:] = scratch.qfrc_inverse
-        if k % 4 == 0:
-            rows[k // 4] = data.qpos, data.qfrc_applied
-        mujoco.mj_step(model, data)
-    rows += np.array(noise)[:, None] * rng.standard_normal(rows.shape)
+    rng = np.random.default_rng(seed)
+    rates, phase = speed * RATES, rng.uniform(0.0, 2.0 * np.pi, 3)
+    turn = np.outer(model.opt.timestep * np.arange(4 * STEPS), rates) + phase
+    wanted = [np.sin(turn), rates * np.cos(turn), -(rates**2) * np.sin(turn)]
+    rows = np.swapaxes(payload.simulate(model, 0.8 * np.array(wanted))[:, ::4], 0, 1)
+    rows = rows + np.array(noise)[:, None] * rng.standard_normal(rows.shape)
     return np.column_stack([STEP * np.arange(STEPS), rows[:, 0], rows[:, 1]])
 
 
