@@ -1,6 +1,7 @@
 """Draws of bodies: from distributions that are known, and never of bodies that cannot be."""
 
 import numpy as np
+import pytest
 
 from emppi_ros.identify.rigid import bodies, methods, posterior
 from emppi_ros.identify.rigid.bodies import Everyday
@@ -51,3 +52,14 @@ def test_draws_are_possible_and_keep_what_is_known(rng):
     assert np.all(found[:, free].std(axis=0) > 0.0)
     for row in found[::50]:
         assert methods.possible(row - known.fixed).all()
+
+
+def test_what_is_known_spreads_as_it_should_beside_bodies_that_are_not(rng):
+    count, sd = 5, 0.001
+    information = np.zeros((11 * count, 11 * count))
+    information[10, 10] = sd**-2.0  # the first joint's friction, and nothing else
+    score = np.zeros(len(information))
+    score[10] = 0.1 * sd**-2.0
+    found = _draw(information, score, Everyday(weight=0.1), rng)
+    # it hangs together with nothing; draws are not all independent: twice five times 1.6 %
+    assert found[:, 10].std() == pytest.approx(sd, rel=0.16)
