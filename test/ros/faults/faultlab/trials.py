@@ -26,6 +26,7 @@ AFTER_S = 0.1  # and then, with plans or states coming again
 SAID_S = 1.0  # for the last word, where the machine is busy
 ROUNDING = 1e-9
 _PATIENCE_S = 3.0  # for a bridge that was just stopped
+_TRIES = 3  # of a fault, where the arm was stopped before
 _ROOM = 0.25  # rad from the middle: farther away it goes back
 _GENTLE = 0.05  # rad/s^2 beyond what the plans ask for is braking
 # rad/s against its own direction: a joint that comes to rest between two points, T = 1 to 1.25 ms
@@ -102,6 +103,15 @@ def run(graph, fault, rng):
     except AssertionError as error:  # of the laboratory, or a stop before the fault
         result.unprovoked = str(error)
         return result
+
+
+def run_surely(graph, fault, rng):
+    """Run once, or again where something stopped the arm before, such as a machine at rest."""
+    for _ in range(_TRIES):
+        result = run(graph, fault, rng)
+        if not result.unprovoked:
+            break
+    return result
 
 
 def _run(graph, fault, rng, result):
