@@ -38,19 +38,26 @@ def compute_all(
     work: Callable[..., Result], items: Sequence[Item], scheduler: str
 ) -> Iterator[Result]:
     """Yield results from the workers of a cluster; ClusterError if it goes away."""
-    with connected(scheduler) as client:
-        try:
-            yield from watched(
-                lambda: pool.compute_on(client, work, items), lambda: trouble(client)
-            )
-        except ClusterError as error:
-            raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
-        except (OSError, CancelledError) as error:
-            reason = trouble(client)
-            if reason is None and not type(error).__module__.startswith('distributed'):
-                raise  # a cell's own
-            said = (str(error) or type(error).__name__).splitlines()[0]
-            raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
+    with connected(scheduler) as client, blamed(client, scheduler):
+        yield from watched(lambda: pool.compute_on(client, work, items), lambda: trouble(client))
+
+
+@contextmanager
+def blamed(client: Client, scheduler: str) -> Iterator[None]:
+    """Turn what goes wrong with a cluster into a ClusterError; what it computes has its own."""
+    try:
+        yield
+    except ClusterError as error:
+        raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
+    except Exception as error:
+        own = type(error).__module__.startswith('distributed')
+        if not own and not isinstance(error, OSError | CancelledError):
+            raise
+        reason = trouble(client)
+        if reason is None and not own:
+            raise  # a cell's own
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
 
 
 @contextmanager

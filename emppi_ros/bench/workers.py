@@ -1,6 +1,7 @@
 """Who computes: this process, all cores of this machine, or a cluster that exists already."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 import importlib
 import os
 from typing import Any, TypeVar
@@ -55,6 +56,14 @@ def spread(
         return
     pool = _needs('bench', 'emppi_ros.bench.pool')
     yield from pool.compute_all(work, items, jobs)
+
+
+def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return the context of `blocks.shared`, or of None without a cluster: compute here."""
+    if scheduler is None:
+        return nullcontext()
+    blocks = _needs('cluster', 'emppi_ros.bench.blocks')
+    return blocks.shared(scheduler, recipe)
 
 
 def check(jobs: int | None, scheduler: str | None) -> None:

@@ -29,7 +29,7 @@ METHODS = {
     'sysid': identification_sysid,
     'filter': identification_filter,
 }
-RESUMED = 'csvgd', 'filter'  # these keep where they are beside --out
+LONG = 'csvgd', 'filter'  # these keep where they are beside --out, and may use a cluster
 
 
 def add_commands(commands: Any) -> None:
@@ -109,6 +109,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
+    output.add_scheduler(parser, f' ({", ".join(LONG)})')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
 
 
@@ -117,6 +118,11 @@ def run(options: argparse.Namespace) -> None:
     usual = METHODS[options.method].HELD_OUT  # None: it forecasts nothing
     if options.held_out and usual is None:
         raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
+    if options.scheduler and options.method not in LONG:
+        raise ConfigError(
+            f'--scheduler: --method {options.method} takes seconds, and is computed here: leave '
+            f'it out, or take {" or ".join(LONG)}'
+        )
     if options.held_out is None:
         options.held_out = usual or 0.0
     _check(options)
@@ -129,7 +135,7 @@ def run(options: argparse.Namespace) -> None:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
-        if options.method in RESUMED:
+        if options.method in LONG:
             keeping.beside(options.out).unlink(missing_ok=True)  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:

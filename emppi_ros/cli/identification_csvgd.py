@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.file import PriorFile
+from emppi_ros.bench import workers
 from emppi_ros.cli import identification_report, output
 from emppi_ros.identify import keeping, particles, pictures
 from emppi_ros.identify.dataset import Recording
@@ -18,6 +19,7 @@ from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein import csvgd, findings, recorded
 from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings, State
 from emppi_ros.identify.stein.recorded import Cut, Learned
+from emppi_ros.identify.stein.simulation import Recipe
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for
@@ -118,7 +120,11 @@ def _infer(
             medians.append(float(np.median(now.evaluation.log_p)))
             advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-        posterior = csvgd.infer(learned.problem, settings, options.threads, watch, state)
+        recipe = Recipe(learned.problem, settings.windows, settings.likelihood)
+        with workers.shared(recipe, options.scheduler) as share:
+            posterior = csvgd.infer(
+                learned.problem, settings, options.threads, watch, state, share
+            )
         medians.append(float(np.median(posterior.log_p)))
         advance(settings.iterations, f'log likelihood {medians[-1]:.4g}')
     return posterior, np.array(medians)

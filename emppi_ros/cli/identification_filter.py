@@ -55,7 +55,14 @@ def identify(
             advance(float(now.powers[-1]), _objective(now.log_likelihood))
 
         found = estimate.estimate(
-            task, recordings, settings, options.seed, watch, state, options.threads
+            task,
+            recordings,
+            settings,
+            options.seed,
+            watch,
+            state,
+            options.threads,
+            options.scheduler,
         )
         advance(settings.power, _objective(found.posterior.log_likelihood))
 

@@ -120,10 +120,16 @@ def add_workers(parser: Any) -> None:
         type=count,
         help='processes on this machine (one per core); with several, each has a single thread',
     )
+    add_scheduler(parser)
+
+
+def add_scheduler(parser: Any, of: str = '') -> None:
+    """Add a cluster that computes, for `bench.workers`; `of` what, unless of everything."""
     parser.add_argument(
         '--scheduler',
         metavar='ADDRESS',
-        help='compute on the workers of a Dask cluster that you trust, such as tcp://host:8786',
+        help='compute on the workers of a Dask cluster that you trust, such as tcp://host:8786'
+        + of,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.stein import csvgd, target
 from emppi_ros.identify.stein.csvgd import Posterior
@@ -67,6 +68,8 @@ class _Residuals:
             return
         shooter, self._at = self.shooter, point.tobytes()
         windows = shooter.simulate(point[None])
+        if windows.diverged.any():
+            raise IdentificationError('the model diverges: limits or time step are too large')
         noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
         off = (windows.states[0] - shooter.seen()[0])[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)

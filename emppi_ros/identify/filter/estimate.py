@@ -6,18 +6,21 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.belief.file import PriorFile, Source
+from emppi_ros.bench import workers
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import posterior, recorded
-from emppi_ros.identify.filter.evidence import Evidence
+from emppi_ros.identify.filter.evidence import Evidence, Recipe
 from emppi_ros.identify.filter.posterior import Posterior, Settings, State
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Unknown
 from emppi_ros.tasks.task import Task
 
+Array = npt.NDArray[np.float64]
 _EXCESSIVE = 2.0  # mean square of innovations, as the belief's diagnostics have it
 _DRAWS = 10_000
 
@@ -46,19 +49,32 @@ def estimate(
     watch: Callable[[State], None] = lambda _: None,
     state: State | None = None,
     threads: int = 0,
+    scheduler: str | None = None,
 ) -> Found:
     """
     Return the posterior of one system's recordings; `watch` and `state` as for `infer`.
 
-    IdentificationError if they are not of this task, if nothing shows, or if no particle predicts
-    what was measured.
+    `scheduler` is the address of a Dask cluster whose workers predict instead, which changes no
+    bit. IdentificationError if they are not of this task, if nothing shows, or if no particle
+    predicts what was measured.
     """
     seen = [recorded.build(task, recording) for recording in recordings]
     evidence = Evidence(task, seen, settings.particles, threads)
     rng = np.random.default_rng(seed)
-    found = posterior.infer(
-        task.parameters, task.priors, evidence.log_likelihood, settings, rng, watch, state
-    )
+    with workers.shared(Recipe(task, seen), scheduler) as share:
+
+        def log_likelihood(theta: Array) -> Array:
+            return np.concatenate(share('log_likelihood', theta))
+
+        found = posterior.infer(
+            task.parameters,
+            task.priors,
+            log_likelihood if share else evidence.log_likelihood,
+            settings,
+            rng,
+            watch,
+            state,
+        )
     innovations = evidence.innovations(found.theta)
     for quantity, size in innovations.items():
         if size > _EXCESSIVE:

@@ -8,6 +8,7 @@ filter per particle whose gain is the task's `object_gain`. Contact is only ever
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,18 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What any particle is weighed by."""
+
+    task: Task
+    seen: Sequence[Seen]
+
+    def make(self, particles: int, threads: int) -> 'Evidence':
+        """Return what weighs so many."""
+        return Evidence(self.task, self.seen, particles, threads)
 
 
 class Evidence:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from emppi_ros.identify.stein.adam import Adam
-from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.newton import Newton
 from emppi_ros.identify.stein.problem import LIMIT, Problem
 from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import Evaluation, Likelihood, evaluate
+from emppi_ros.identify.stein.simulation import Recipe, Share, Simulation
+from emppi_ros.identify.stein.target import Evaluation, Likelihood
 
 Array = npt.NDArray[np.float64]
 
@@ -109,25 +109,25 @@ def infer(
     threads: int = 0,
     watch: Callable[[Progress], None] = lambda _: None,
     state: State | None = None,
+    share: Share | None = None,
 ) -> Posterior:
     """
     Return particles of the posterior.
 
     `watch` is told of every iteration. From one of the states that it was told of the inference
-    goes on as if it had not stopped, bit for bit.
+    goes on as if it had not stopped, bit for bit. `share` has them simulated elsewhere by the
+    recipe of this problem and these settings, which changes no bit either.
     """
-    shooter = Shooter(problem, settings.particles, settings.windows, threads)
-
-    def density(z: Array) -> Evaluation:
-        return evaluate(shooter, z, settings.likelihood)
-
+    recipe = Recipe(problem, settings.windows, settings.likelihood)
+    simulation = Simulation(recipe, settings.particles, threads, share)
+    shooter, density = simulation.shooter, simulation.density
     z = initial(shooter) if state is None else state.z.copy()
     now = density(z)
     multipliers = np.zeros_like(now.defects) if state is None else state.multipliers.copy()
     mover: Adam | Newton = Newton(density, len(z))
     if settings.step == 'adam':
         mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
-    settler = Settler(density, Joiner(shooter, threads), settings.seed)
+    settler = Settler(density, simulation.meet, shooter, settings.seed)
     last = settings.iterations
     climb = last - round(settings.settling * last)
     draw = (climb + last) // 2

@@ -5,6 +5,8 @@ All other starts follow from these by simulation, and derivatives by theirs from
 normals (the implicit function theorem): no derivative is simulated for it.
 """
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,19 +18,30 @@ Array = npt.NDArray[np.float64]
 
 
 class Joiner:
-    """Makes windows meet; `free` (D,) says which coordinates of a particle are left to choose."""
+    """Makes windows meet."""
 
     def __init__(self, shooter: Shooter, threads: int = 0) -> None:
-        """Make one model for each particle, and in it a rollout for each recording."""
-        problem, recordings = shooter.problem, len(shooter.firsts)
-        self.shooter = shooter
+        """Plan one model for each particle, and in it a rollout for each recording."""
+        self.shooter, self._threads = shooter, threads
         self._lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
-        self._ensemble = Ensemble(
-            problem.model, problem.parameters, shooter.particles, recordings, threads
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        problem, recordings = self.shooter.problem, len(self.shooter.firsts)
+        return Ensemble(
+            problem.model, problem.parameters, self.shooter.particles, recordings, self._threads
         )
-        self.free = np.ones(shooter.size, dtype=bool)
-        for window in shooter.joined:
-            self.free[place(shooter, window)] = False
+
+    @property
+    def _turns(self) -> int:
+        """How many windows are simulated one after another."""
+        return int(np.max(self._lasts - self.shooter.firsts))
+
+    @property
+    def cost(self) -> int:
+        """How many physics steps it takes to let all meet once."""
+        shooter = self.shooter
+        return self._turns * shooter.particles * len(shooter.firsts) * shooter.controls.shape[1]
 
     def join(self, z: Array) -> Array:
         """Return particles (N, D) whose windows begin where those before them end."""
@@ -40,26 +53,35 @@ class Joiner:
         start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
         if not shooter.first:
             start = shooter.starts(z)[:, firsts] * scale
-        for count in range(int(np.max(self._lasts - firsts))):
+        shooter.steps += self.cost
+        for count in range(self._turns):
             # a recording that is over repeats its last window, of which nothing is kept
             now = shooter.controls[np.minimum(firsts + count, self._lasts)]
             controls = np.broadcast_to(now, (len(z), *now.shape))
             state = State(*np.split(start, 2, axis=-1))
             fields = self._ensemble.rollout(state, controls, ('qpos', 'qvel')).fields
-            shooter.steps += len(z) * now.shape[0] * now.shape[1]
             start = np.concatenate([fields['qpos'][:, :, -1], fields['qvel'][:, :, -1]], axis=-1)
             for row in np.flatnonzero(firsts + count < self._lasts):
                 z[:, place(shooter, firsts[row] + count + 1)] = start[:, row] / scale
         return z
 
-    def eliminate(self, now: Evaluation) -> tuple[Array, Array]:
-        """Return score (N, U) and curvature (N, U, U) by what is free, of windows that meet."""
-        normals = now.normals[:, self.shooter.unknown :]
-        tangent = np.zeros((*now.score.shape, int(self.free.sum())))
-        tangent[:, self.free] = np.eye(tangent.shape[2])
-        if normals.size:
-            there = np.isfinite(now.log_p)[:, None, None]  # others have no derivatives
-            own = np.where(there, normals[:, :, ~self.free], np.eye(normals.shape[1]))
-            tangent[:, ~self.free] = -np.linalg.solve(own, normals[:, :, self.free])
-        across = tangent.swapaxes(1, 2)
-        return (across @ now.score[..., None])[..., 0], across @ now.curvature @ tangent
+
+def free(shooter: Shooter) -> npt.NDArray[np.bool_]:
+    """Return which coordinates (D,) of a particle are left to choose where windows meet."""
+    found = np.ones(shooter.size, dtype=bool)
+    for window in shooter.joined:
+        found[place(shooter, window)] = False
+    return found
+
+
+def eliminate(shooter: Shooter, now: Evaluation) -> tuple[Array, Array]:
+    """Return score (N, U) and curvature (N, U, U) by what is free, of windows that meet."""
+    normals, chosen = now.normals[:, shooter.unknown :], free(shooter)
+    tangent = np.zeros((*now.score.shape, int(chosen.sum())))
+    tangent[:, chosen] = np.eye(tangent.shape[2])
+    if normals.size:
+        there = np.isfinite(now.log_p)[:, None, None]  # others have no derivatives
+        own = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
+        tangent[:, ~chosen] = -np.linalg.solve(own, normals[:, :, chosen])
+    across = tangent.swapaxes(1, 2)
+    return (across @ now.score[..., None])[..., 0], across @ now.curvature @ tangent

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.stein import draws
+from emppi_ros.identify.stein import draws, joining
 from emppi_ros.identify.stein.damping import Damped
 from emppi_ros.identify.stein.draws import Point
-from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.problem import LIMIT
+from emppi_ros.identify.stein.shooting import Shooter
 from emppi_ros.identify.stein.target import Evaluation, choose
 
 Array = npt.NDArray[np.float64]
@@ -31,15 +31,18 @@ DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # of draws, in turns: the first suffice
 class Settler(Damped):
     """Climbs, then draws; its state is how much each particle's climb is damped."""
 
-    def __init__(self, density: Callable[[Array], Evaluation], joiner: Joiner, seed: int) -> None:
+    def __init__(
+        self, density: Callable[[Array], Evaluation], meet: Callable[[Array], Array],
+        shooter: Shooter, seed: int,
+    ) -> None:  # fmt: skip
         """Begin with the damping of one, the curvature of the prior."""
-        super().__init__(joiner.shooter.particles)
-        self._density, self._joiner, self._seed = density, joiner, seed
-        self._unknown = joiner.shooter.unknown
+        super().__init__(shooter.particles)
+        self._density, self._meet, self._shooter, self._seed = density, meet, shooter, seed
+        self._unknown, self._free = shooter.unknown, joining.free(shooter)
 
     def begin(self, z: Array) -> tuple[Array, Evaluation]:
         """Return particles (N, D) within limits and with windows that meet, and the density."""
-        return self._at(z, stretch(z[:, self._joiner.free], self._unknown))
+        return self._at(z, stretch(z[:, self._free], self._unknown))
 
     def climb(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
         """Return particles after a step of Levenberg and Marquardt each, where it leads up."""
@@ -103,11 +106,11 @@ class Settler(Damped):
         return choose(accepted, (moved, new), (z, now))
 
     def _point(self, z: Array, now: Evaluation) -> Point:
-        w = stretch(z[:, self._joiner.free], self._unknown)
+        w = stretch(z[:, self._free], self._unknown)
         rise = np.tanh(0.5 * w[:, : self._unknown])
         slope = np.ones_like(w)
         slope[:, : self._unknown] = 0.5 * LIMIT * (1.0 - rise**2)
-        score, curvature = self._joiner.eliminate(now)
+        score, curvature = joining.eliminate(self._shooter, now)
         score = score * slope
         score[:, : self._unknown] -= rise
         curvature = curvature * slope[:, :, None] * slope[:, None]
@@ -118,8 +121,8 @@ class Settler(Damped):
     def _at(self, z: Array, w: Array) -> tuple[Array, Evaluation]:
         moved, free = z.copy(), w.copy()
         free[:, : self._unknown] = LIMIT * np.tanh(0.5 * w[:, : self._unknown])
-        moved[:, self._joiner.free] = free
-        moved = self._joiner.join(moved)
+        moved[:, self._free] = free
+        moved = self._meet(moved)
         return moved, self._density(moved)
 
 

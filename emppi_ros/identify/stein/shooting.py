@@ -8,6 +8,7 @@ with one perturbed component of the starts of all windows at once, which is one 
 windows do not touch one another.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Shooter:
         threads: int = 0,
         slopes: bool = True,
     ) -> None:
-        """Make the ensemble: N (1 + P + S) models, W rollouts each; one window has no starts."""
+        """Plan N (1 + P + S) models, W rollouts each; one window has no starts."""
         steps = len(problem.controls)
         if windows < 1 or steps % windows:
             raise IdentificationError(f'{steps} steps do not make {windows} windows of one length')
@@ -62,8 +63,18 @@ class Shooter:
         self.controls = problem.controls.reshape(
             windows, length, -1 if problem.controls.size else 0
         )
-        models = particles * self.variants
-        self.ensemble = Ensemble(problem.model, problem.parameters, models, windows, threads)
+        self._threads = threads
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """All models, made when first simulated: a cluster may do that instead."""
+        models, problem = self.particles * self.variants, self.problem
+        return Ensemble(problem.model, problem.parameters, models, self.windows, self._threads)
+
+    @property
+    def cost(self) -> int:
+        """How many physics steps it takes to simulate all once."""
+        return self.particles * self.variants * self.windows * self.controls.shape[1]
 
     def seen(self) -> Array:
         """Return what was measured in units of the states' spread, (R, W, h, S)."""
@@ -77,15 +88,13 @@ class Shooter:
         length = self.controls.shape[1]
         controls = np.broadcast_to(self.controls, (self.ensemble.models, *self.controls.shape))
         records = self.ensemble.rollout(start, controls, ('qpos', 'qvel'))
-        self.steps += self.ensemble.models * self.windows * length
+        self.steps += self.cost
         states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
         states /= self._scale
         states = states.reshape(self.particles, self.variants, self.windows, length, self.states)
         diverged = records.diverged.reshape(self.particles, -1).any(axis=1)
         diverged |= ~np.isfinite(states).all(axis=(1, 2, 3, 4))
         states[diverged] = 0.0
-        if np.all(diverged):
-            raise IdentificationError('all particles diverge: limits or time step are too large')
         slopes = states[:, 1:] - states[:, :1]
         slopes /= steps[:, :, None, None, None]
         return Windows(states[:, 0], slopes, diverged)

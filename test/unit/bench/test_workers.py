@@ -1,14 +1,8 @@
 """This process, several, or a cluster: the same rows; and a cluster that goes away is an error."""
 
-import contextlib
 import dataclasses
 import importlib
 import itertools
-import json
-import os
-from pathlib import Path
-import subprocess
-import sys
 import time
 
 import pytest
@@ -23,58 +17,6 @@ CLOCK = {'plan_ms': None, 'plan_p99_ms': None, 'compute_s': 0.0}
 def _bits(rows):
     """Return rows without what the clock says, by their keys."""
     return {row.key: repr(dataclasses.replace(row, **CLOCK)) for row in rows}
-
-
-class Cluster:
-    """A scheduler and workers of its own, each a process on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / 'scheduler.json'
-        self._processes = {'scheduler': self._start('scheduler', '--port', '0')}
-        self.add_worker()
-        self.address = ''
-
-    def wait(self) -> None:
-        """Wait until the scheduler has written where it is, all of it."""
-        while not self.address:
-            assert self._processes['scheduler'].poll() is None
-            time.sleep(0.05)
-            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-                self.address = json.loads(self._file.read_text())['address']
-
-    def _start(self, kind: str, *arguments: str) -> subprocess.Popen:
-        command = [
-            sys.executable, '-m', f'distributed.cli.dask_{kind}', '--host', '127.0.0.1',
-            '--scheduler-file', str(self._file), '--no-dashboard', *arguments,
-        ]  # fmt: skip
-        environment = {**os.environ, 'OMP_NUM_THREADS': '1'}
-        return subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    def add_worker(self) -> None:
-        self._processes['worker'] = self._start(
-            'worker', '--nthreads', '2', '--no-nanny', '--local-directory', str(self._file.parent)
-        )
-
-    def kill(self, *kinds: str) -> None:
-        for kind in kinds:
-            self._processes[kind].kill()
-            self._processes[kind].wait()
-
-    def stop(self) -> None:
-        self.kill(*self._processes)
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    pytest.importorskip('distributed', reason='Dask is not installed (extra `cluster`)')
-    started = Cluster(tmp_path)
-    try:
-        started.wait()
-        yield started
-    finally:
-        started.stop()
 
 
 def test_several_processes_give_the_rows_of_one(small_cells):

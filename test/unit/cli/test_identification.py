@@ -1,5 +1,6 @@
 """`emppi identify` as a user meets it: a prior that runs, and errors that say what to do."""
 
+import importlib
 import json
 
 import numpy as np
@@ -184,6 +185,15 @@ def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):
     words = ['--method', 'filter', '--held-out', '0.2']
     assert identify(write(tmp_path, table), *words) == 2
     assert '--held-out: --method filter forecasts nothing: leave it out' in capsys.readouterr().err
+
+
+def test_a_cluster_is_for_what_takes_long(table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.import_module('emppi_ros.bench.cluster'), 'CONNECT_S', 0.5)
+    address, data = 'tcp://127.0.0.1:1', write(tmp_path, table)
+    assert identify(data, '--scheduler', address) == 2
+    assert '--scheduler: --method states takes seconds' in capsys.readouterr().err
+    assert identify(data, '--method', 'csvgd', '--scheduler', address) == 2
+    assert f'--scheduler {address}: no scheduler answers there' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('option', ['--state-weight', '--spread', '--step'])

@@ -117,13 +117,13 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
     assert identify(here, '--out', str(whole)) == 0
     infer = csvgd.infer
 
-    def interrupted(problem, settings, threads, watch, state):
+    def interrupted(problem, settings, threads, watch, state, share):
         def until(now):
             watch(now)
             if now.iteration == 11:
                 raise KeyboardInterrupt
 
-        return infer(problem, settings, threads, until, state)
+        return infer(problem, settings, threads, until, state, share)
 
     monkeypatch.setattr(identification_csvgd.csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130

@@ -147,6 +147,15 @@ def test_a_recorded_push_tells_friction(push):
     assert max(found.innovations.values()) < 1.0  # the task expects more noise than there is
 
 
+def test_a_cluster_changes_no_bit(push, cluster):
+    task, recording, _ = push
+    short = Settings(particles=5, moves=1, power=0.01)  # on two threads: blocks of 3 and 2
+    here = estimate.estimate(task, [recording], short, 0, threads=1)
+    there = estimate.estimate(task, [recording], short, 0, threads=1, scheduler=cluster.address)
+    for one, other in zip(there.posterior, here.posterior, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def without(recording, key):
     signals = {k: s for k, s in recording.signals.items() if k != key}
     return Recording(signals, ())

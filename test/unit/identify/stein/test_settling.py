@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from emppi_ros.identify.stein import csvgd, draws
 from emppi_ros.identify.stein.draws import Point
-from emppi_ros.identify.stein.joining import Joiner
+from emppi_ros.identify.stein.joining import Joiner, eliminate, free
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
@@ -63,15 +63,11 @@ def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
         none = np.zeros((count, 0))
         return Evaluation(each.max(axis=1), (nearest - z) / sd**2, curvature, none, none)
 
-    joiner = SimpleNamespace(
-        shooter=SimpleNamespace(particles=count, unknown=1),
-        free=np.ones(1, dtype=bool),
-        join=lambda z: z,
-        eliminate=lambda now: (now.score, now.curvature),
-    )
+    plan = SimpleNamespace(particles=count, unknown=1, size=1, joined=[])
     z = np.repeat(modes, count // 2)[:, None]
     z += sd * np.random.default_rng(0).standard_normal(z.shape)
-    z, _ = Settler(density, joiner, seed=0).jump(*Settler(density, joiner, seed=0).begin(z))
+    settler = Settler(density, lambda z: z, plan, seed=0)
+    z, _ = settler.jump(*settler.begin(z))
     # of equal parts a jump takes three eighths of what is left to right; a share of 300
     # particles is known to 0.024: four times that
     expected = 0.2 + 0.3 * (3.0 / 8.0) ** 3
@@ -85,7 +81,7 @@ def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
     joined, alone = evaluate(parts, z), evaluate(whole, z[:, :2])
     np.testing.assert_allclose(joined.defects, 0.0, atol=1e-13)
     np.testing.assert_allclose(joined.log_p, alone.log_p, rtol=1e-9)
-    score, curvature = joiner.eliminate(joined)
+    score, curvature = eliminate(parts, joined)
     # forward differences, with a step of 1e-6, in one or in two places
     np.testing.assert_allclose(score, alone.score, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(curvature, alone.curvature, rtol=1e-4, atol=1e-3)
@@ -107,17 +103,17 @@ def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing
         swing, noise=0.02 * swing.noise, start=swing.start[None], begins=(0,)
     )
     shooter = Shooter(exact, 3, 3, threads=1)
-    joiner = Joiner(shooter, threads=1)
-    settler = Settler(lambda z: evaluate(shooter, z), joiner, seed=0)
+    chosen, meet = free(shooter), Joiner(shooter, threads=1).join
+    settler = Settler(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
     z, now = settler.begin(csvgd.initial(shooter))
     for _ in range(25):
         z, now = settler.climb(z, now)
-    information = joiner.eliminate(now)[1][0]
-    best, normal = z[0, joiner.free].copy(), []
+    information = eliminate(shooter, now)[1][0]
+    best, normal = z[0, chosen].copy(), []
     root = np.linalg.cholesky(information)
     for turn in range(300):
         z, now = settler.draw(z, now, turn)
-        normal.append((z[:, joiner.free] - best) @ root)
+        normal.append((z[:, chosen] - best) @ root)
     assert np.all(np.abs(z[:, :2]) < LIMIT)
     covariance = np.cov(np.concatenate(normal[6:]).T)
     # of 880 draws a variance is known to 5 %; those of a chain hang together: five times that

@@ -11,6 +11,7 @@ from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.stein import csvgd
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.shooting import Shooter
+from emppi_ros.identify.stein.simulation import Recipe, Simulation
 from emppi_ros.identify.stein.target import evaluate, log_likelihood
 from emppi_ros.model.parameters import Parameter
 
@@ -153,4 +154,4 @@ def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
     assert not now.score[1].any() and np.all(np.isfinite(now.normals))
     z[:, -1] = np.nan
     with pytest.raises(IdentificationError, match='all particles diverge'):
-        evaluate(shooter, z)
+        Simulation(Recipe(swing, 3, 'sum'), 3, threads=1).density(z)
