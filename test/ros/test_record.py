@@ -60,7 +60,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
         # each node finds the recorder by itself, and later where an announcement is lost: 3 s
         harness.spin_until(lambda: count('joint_states') > heard_by or recorder.poll(), 60.0)
         began = len(plans)
-        harness.spin_until(lambda: len(plans) > began + 100, 60.0)
+        harness.spin_until(lambda: len(plans) > began + 70, 60.0)
     finally:
         recorder.send_signal(signal.SIGINT)
         said, errors = recorder.communicate(timeout=20.0)

@@ -37,8 +37,8 @@ def test_turns_that_differ_say_how_little_they_say():
 @pytest.mark.alone
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
-    monkeypatch.setattr(watched, '_SETTLE_S', 1.0)
-    words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '2', '--json']
+    monkeypatch.setattr(watched, '_SETTLE_S', 0.5)
+    words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '1.5', '--json']
     failed = main(['bench', 'watched', *words])
     said = capsys.readouterr()
     assert not failed, said.err

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.alone
 
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {
-    'plan_timeout_s': 1.0,
-    'plan_lost_s': 1.5,
-    'rest_within_s': 3.0,
+    'plan_timeout_s': 0.6,
+    'plan_lost_s': 0.9,
+    'rest_within_s': 2.0,
     'state_timeout_s': 2.0,
     'jump_rad': 1.0,
 }

@@ -121,7 +121,7 @@ def test_an_fr3_that_is_left_alone_stays_below_the_velocity_it_is_allowed_where_
     for cycle in range(250):
         last, command = command, shaping.shape(FR3, command, target, position, 0.004)
         position = position + 0.002 * (command.value + last.value)
-        if cycle % 10:
+        if cycle % 25:
             continue
         state = State(position, command.value, command.acceleration)
         _, q, v, _ = _sampled(tail.build(FR3, state, LEAD, HOLD), state)

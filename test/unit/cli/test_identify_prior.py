@@ -24,12 +24,12 @@ ALONE = ('--jobs', '1')  # here, where what a test replaced is seen
 def test_a_first_run_says_more_than_the_tasks_prior(name):
     rate = {'simulation': {'joint_state_rate_hz': 1.0 / benefit.STEP_S}}
     task = parse_task(changed(task_text(name), rate), name)
-    trace = ClosedLoop(task, 3).run(2.0)
+    trace = ClosedLoop(task, 3).run(1.5)
     text = file.to_text(benefit.learn(task, trace, 3), 'learned')
     learned = binding.parse(text, task.parameters, task.priors, 'learned', name)
     drawn = learned.sample(500, np.random.default_rng(0))
     before = task.prior.sample(500, np.random.default_rng(0))
-    # by how much: two seconds of motion leave less than a tenth of the spread
+    # by how much: one and a half seconds of motion leave less than a tenth of the spread
     assert np.all(drawn.std(axis=0) < 0.1 * before.std(axis=0))
     # and the prior that it gives has the truth within five of its standard deviations
     assert np.all(np.abs(drawn.mean(axis=0) - trace.truth) < 5.0 * drawn.std(axis=0))
@@ -37,9 +37,9 @@ def test_a_first_run_says_more_than_the_tasks_prior(name):
 
 @pytest.fixture
 def short(monkeypatch):
-    """Let runs last for 1.5 s, whether they succeed or not."""
+    """Let runs last for 1.3 s, whether they succeed or not."""
     monkeypatch.setattr(
-        benefit, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.5})
+        benefit, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.3})
     )
 
 
@@ -60,7 +60,7 @@ def test_both_priors_meet_the_same_systems(short, capsys):
 def test_seeds_and_processes_change_no_run(tmp_path, capsys):
     pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
     path = tmp_path / 'short.yaml'
-    path.write_text(changed(task_text(NAME), {'duration_s': 1.0}))
+    path.write_text(changed(task_text(NAME), {'duration_s': 0.6}))
     command = ['bench', 'identify', '--method', 'prior', '--tasks', str(path), '--models', '1']
 
     def told(*arguments):

@@ -3,7 +3,7 @@
 import copy
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import mujoco
 import numpy as np
@@ -70,7 +70,7 @@ EVERY = [
 ]
 
 
-@settings(max_examples=150)  # of 3540; all of them take a minute, and passed when this was written
+# 60 of 3540; all of them take a minute, and passed when this was written
 @given(st.sampled_from(EVERY), st.sampled_from(CHANGES))
 def test_a_mutated_yaml_loads_or_is_an_error_that_names_the_key(where, change):
     kind, name, place = where

@@ -2,6 +2,8 @@
 
 import time
 
+LONG_S, LONG = 0.2, 10_000_000  # how often a string of so many bytes is published
+
 
 def burn():
     """Want the processor, for ever."""
@@ -10,7 +12,7 @@ def burn():
 
 
 def flood(domain, over):
-    """Publish nonsense until it is over: plans, 10 MB strings, and types nobody asked for."""
+    """Publish nonsense until it is over: plans, strings of 10 MB, and types nobody asked for."""
     import rclpy
     from rclpy.node import Node
     from std_msgs.msg import String
@@ -25,15 +27,14 @@ def flood(domain, over):
     tasks = node.create_publisher(String, 'emppi/task', qos.LATCHED)
     wrong = node.create_publisher(String, 'joint_states', 10)
     bad = JointTrajectory(joint_names=['x'] * 7, points=[JointTrajectoryPoint()] * 3)
-    long = String(data='x' * 10_000_000)
-    count = 0
+    long, last = String(data='x' * LONG), 0.0
     while not over.is_set():
         for _ in range(100):
             plans.publish(bad)
             wrong.publish(String(data='?'))
-            count += 1
-        if count % 4000 == 0:
+        if time.monotonic() - last > LONG_S:
+            last = time.monotonic()
             tasks.publish(long)
-        time.sleep(0.01)  # ten thousand a second
+        time.sleep(0.01)  # up to ten thousand a second
     node.destroy_node()
     context.try_shutdown()
