@@ -49,7 +49,7 @@ setup(
         'pillow',  # text in pictures; matplotlib has it, too
         'pyyaml',
         'ruckig',  # jerk-limited motion
-        'scipy',
+        'scipy>=1.9',  # whose parts are loaded when first named
         'tqdm',
     ],
     extras_require={

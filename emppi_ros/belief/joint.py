@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import wasserstein_distance
+import scipy
 
 from emppi_ros.belief import prior, resampling
 from emppi_ros.belief.particles import Belief, uniform
@@ -102,7 +102,7 @@ class JointPrior:
         scale, shares = self._many.std(axis=0), np.exp(belief.log_weights)
         found = np.array(
             [
-                wasserstein_distance(before, now, None, shares)
+                scipy.stats.wasserstein_distance(before, now, None, shares)
                 for before, now in zip(self._quantiles.T, belief.theta.T, strict=True)
             ]
         )

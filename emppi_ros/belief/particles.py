@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 
 from emppi_ros import weights
 from emppi_ros.belief import resampling
@@ -101,7 +101,9 @@ def temper(belief: Belief, log_likelihood: Array, least: float) -> Array:
 
     if excess(1.0) >= 0.0:
         return log_likelihood
-    return raised(brentq(excess, 0.0, 1.0, xtol=1e-3)) if excess(0.0) > 0.0 else raised(0.0)
+    if excess(0.0) <= 0.0:
+        return raised(0.0)
+    return raised(scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-3))
 
 
 def update(config: ResamplingConfig, belief: Belief, log_likelihood: Array) -> Belief:

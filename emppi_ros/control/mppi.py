@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import savgol_filter
+import scipy
 
 from emppi_ros import weights
 from emppi_ros.config import between, fraction, key, one_of, positive
@@ -194,7 +194,8 @@ def weigh(temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
 @functools.cache  # it is linear: fitted once, not at each update
 def smoother(horizon: int, window: int) -> Array:
     """Return the matrix (H, H) that smooths a plan: cubic, by Savitzky and Golay (1964)."""
-    matrix: Array = savgol_filter(np.eye(horizon), window, 3, axis=0)
+    # a part of scipy is loaded when first named: this one in a third of a second, by planners only
+    matrix: Array = scipy.signal.savgol_filter(np.eye(horizon), window, 3, axis=0)
     matrix.flags.writeable = False
     return matrix
 

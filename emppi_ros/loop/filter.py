@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from emppi_ros import weights
 from emppi_ros.belief import blocks, likelihood, particles
@@ -35,6 +36,7 @@ class Filter:
 
     def __init__(self, task: Task, rng: np.random.Generator) -> None:
         """Draw the particles from the prior."""
+        _ = scipy.optimize, scipy.stats  # are loaded when first named: not within an update
         self._task, self._rng, self._config = task, rng, task.belief
         threads = task.planner.threads
         self._prediction = Prediction(task, self._config.particles, threads)

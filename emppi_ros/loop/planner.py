@@ -12,7 +12,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.plan import Plan
 from emppi_ros.control import interpolation, mppi
-from emppi_ros.control.mppi import Costs, PlanInfo
+from emppi_ros.control.mppi import Costs, PlanInfo, smoother
 from emppi_ros.loop import watching
 from emppi_ros.loop.staging import Staging
 from emppi_ros.loop.watching import Candidates, Place
@@ -73,11 +73,13 @@ class Planner:
         self.ensemble.hold(self.stage.grasp)  # which a planner that was restored did not yet
 
     def warm_up(self) -> None:
-        """Roll out once for nothing: the first cycle is then as quick as the others."""
+        """Roll out and fit once for nothing: the first cycle is then as quick as the others."""
         config = self.settings
         steps = config.horizon * config.substeps + 1
         controls = np.zeros((config.models, config.rollouts, steps, self.task.model.nu))
         self.ensemble.rollout(self.task.start(), controls, self.stage.cost.record)
+        if config.filter_window:
+            smoother(config.horizon, config.filter_window)
 
     def cycle(
         self,

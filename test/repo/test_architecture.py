@@ -90,6 +90,15 @@ def test_folders_import_one_another_without_circles() -> None:
         pytest.fail(f'a circle of imports: {" -> ".join(error.args[1])}')
 
 
+@pytest.mark.parametrize('name', ['bridge', 'simulator', 'planner', 'belief'])
+def test_a_node_that_starts_waits_for_no_more_than_it_needs(name: str) -> None:
+    pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+    slow = ['scipy.signal', 'scipy.optimize', 'scipy.stats', 'matplotlib', 'imageio']
+    code = f'import emppi_ros.nodes.{name}, sys; print([n for n in {slow} if n in sys.modules])'
+    said = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)
+    assert said.stdout == '[]\n'
+
+
 def test_the_core_and_the_command_load_no_ros() -> None:
     modules = [
         '.'.join(path.relative_to(ROOT).with_suffix('').parts)
