@@ -5,18 +5,16 @@ What is done step after step cannot be handed out whole, as cells are. So what c
 as models in their physics batch, is made once by each thread of a worker, and used at each step.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 import threading
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.bench import cluster
+from emppi_ros.bench.workers import Array, Share
 
-Array = npt.NDArray[np.float64]
-Share = Callable[[str, Array], list[Any]]  # a method's name, and rows -> what blocks come to
 _thread = threading.local()
 
 

@@ -6,6 +6,9 @@ import importlib
 import os
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from emppi_ros.bench.cells import Cell
 from emppi_ros.bench.compute import compute
 from emppi_ros.bench.rows import Row
@@ -13,6 +16,8 @@ from emppi_ros.errors import ConfigError
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
+Array = npt.NDArray[np.float64]
+Share = Callable[[str, Array], list[Any]]  # a method's name, and rows -> what blocks come to
 
 
 def compute_all(
@@ -58,12 +63,13 @@ def spread(
     yield from pool.compute_all(work, items, jobs)
 
 
-def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Any]:
+def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Share | None]:
     """Return the context of `blocks.shared`, or of None without a cluster: compute here."""
     if scheduler is None:
         return nullcontext()
     blocks = _needs('cluster', 'emppi_ros.bench.blocks')
-    return blocks.shared(scheduler, recipe)
+    context: AbstractContextManager[Share] = blocks.shared(scheduler, recipe)
+    return context
 
 
 def check(jobs: int | None, scheduler: str | None) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
+from emppi_ros.bench.workers import Share
 from emppi_ros.identify.stein.adam import Adam
 from emppi_ros.identify.stein.newton import Newton
 from emppi_ros.identify.stein.problem import LIMIT, Problem
 from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.simulation import Recipe, Share, Simulation
+from emppi_ros.identify.stein.simulation import Recipe, Simulation
 from emppi_ros.identify.stein.target import Evaluation, Likelihood
 
 Array = npt.NDArray[np.float64]

@@ -4,13 +4,12 @@ What is simulated of particles: their density, and windows that meet; here, or e
 Each particle is simulated by itself, so that many can be in blocks on the workers of a cluster.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bench.workers import Share
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.problem import Problem
@@ -18,7 +17,6 @@ from emppi_ros.identify.stein.shooting import Shooter
 from emppi_ros.identify.stein.target import Evaluation, Likelihood, evaluate
 
 Array = npt.NDArray[np.float64]
-Share = Callable[[str, Array], list[Any]]  # as `bench.blocks` shares rows out
 
 
 @dataclass(frozen=True)
