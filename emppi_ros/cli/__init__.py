@@ -8,30 +8,33 @@ began a swap that did not end, 130 after Ctrl-C.
 
 import argparse
 from collections.abc import Sequence
+import importlib
 import os
 import sys
 
 from emppi_ros import __version__
-from emppi_ros.cli import (
-    bench,
-    demo,
-    excite,
-    identification,
-    markers,
-    record,
-    replay,
-    run,
-    task,
-    tasks,
-    view,
-)
 from emppi_ros.errors import EmppiError
 
 WRONG, INTERRUPTED = 2, 130
+# each module with its commands. Only that of the command which is given is loaded: an operator who
+# gives another task does not wait for what benchmarks need
+MODULES = {
+    'tasks': ('tasks', 'check'),
+    'run': ('run',),
+    'view': ('view',),
+    'demo': ('demo',),
+    'task': ('task',),
+    'record': ('record',),
+    'replay': ('replay', 'report'),
+    'markers': ('markers',),
+    'excite': ('excite',),
+    'identification': ('identify',),
+    'bench': ('bench',),
+}
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def make_parser(command: str = '') -> argparse.ArgumentParser:
+    """Return the parser of a command, or else of all."""
     parser = argparse.ArgumentParser(
         prog='emppi',
         description='Ensemble model predictive path integral control with an online belief.',
@@ -39,18 +42,16 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='version', version=f'emppi {__version__}')
     commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
-    groups = (
-        tasks, run, view, demo, task, record, replay, markers, excite, identification, bench,
-    )  # fmt: skip
-    for group in groups:
-        group.add_commands(commands)
+    named = [module for module, names in MODULES.items() if command in names]
+    for module in named or MODULES:
+        importlib.import_module(f'emppi_ros.cli.{module}').add_commands(commands)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; errors are a line on stderr."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = make_parser().parse_args(words)
+    options = make_parser(words[0] if words else '').parse_args(words)
     options.words = words  # as they were given, for reports
     try:
         status = options.execute(options) or 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import scipy.signal
+import scipy
 
 from emppi_ros.belief.file import Source, digest
 from emppi_ros.errors import IdentificationError

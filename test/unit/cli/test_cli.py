@@ -1,12 +1,16 @@
 """What the command prints, where, and with which exit status."""
 
+import argparse
 import json
 import math
 from pathlib import Path
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from emppi_ros import cli
 from emppi_ros.cli import main, output
 from emppi_ros.paths import find_config
 
@@ -15,6 +19,30 @@ RUN = ['run', 'cartpole_swingup', '--duration', '0.4', '--json']
 
 def last_json(captured: str) -> dict:
     return json.loads(captured.splitlines()[-1])
+
+
+def _commands(parser: argparse.ArgumentParser) -> list[str]:
+    (commands,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return list(commands.choices)
+
+
+def test_each_module_has_the_commands_for_which_it_is_loaded() -> None:
+    assert _commands(cli.make_parser()) == [
+        name for names in cli.MODULES.values() for name in names
+    ]
+    for names in cli.MODULES.values():
+        for name in names:
+            assert _commands(cli.make_parser(name)) == list(names)
+
+
+def test_a_command_waits_for_no_other() -> None:
+    slow = ['matplotlib', 'scipy.signal', 'scipy.stats', 'emppi_ros.identify', 'emppi_ros.bench']
+    code = (
+        'import sys; from emppi_ros.cli import make_parser; make_parser("task"); '
+        f'print([name for name in {slow} if name in sys.modules])'
+    )
+    said = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)
+    assert said.stdout == '[]\n'
 
 
 def test_tasks_lists_every_task(capsys: pytest.CaptureFixture) -> None:
