@@ -60,8 +60,7 @@ def add_commands(commands: Any) -> None:
         action='append',
         required=True,
         help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
-        'record` made; several files share one clock; again: another recording '
-        '(of all methods but states)',
+        'record` made; several files share one clock; again: another recording',
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument('--task', help='the name of a task, or a YAML file')

@@ -9,12 +9,11 @@ import numpy as np
 
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_report, output
-from emppi_ros.errors import ConfigError
 from emppi_ros.identify import pictures
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.pictures import Future, Way
-from emppi_ros.identify.states import forecast, recorded, report
-from emppi_ros.identify.states.estimate import estimate
+from emppi_ros.identify.several import names_of, naming
+from emppi_ros.identify.states import checks, fitting, forecast, recorded, report
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Iterate, Settings
 
@@ -44,35 +43,37 @@ def identify(
     options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
 ) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
     """Return what was found, and what makes it a prior."""
-    if len(recordings) > 1:
-        raise ConfigError('--data: given more than once: --method states takes one recording')
-    (recording,) = recordings
-    settings = Settings(state_weight=options.state_weight)
-    motion = recorded.resample(recording, plant.model, plant.bodies)
-    known, later = forecast.split(motion, options.held_out)
-    most, costs = 2 * settings.iterations, []
+    settings, names = Settings(state_weight=options.state_weight), names_of(recordings)
+    parts = []
+    for name, recording in zip(names, recordings, strict=True):
+        with naming(name):
+            motion = recorded.resample(recording, plant.model, plant.bodies)
+            parts.append(forecast.split(motion, options.held_out))
+    searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
+    most, costs = 2 * settings.iterations * searches, list[float]()
     with output.progress('states', most, 'iterations') as advance:
 
         def progress(iterate: Iterate) -> None:
             costs.append(iterate.mean_cost)
-            advance(iterate.iterations, f'mean cost {costs[-1]:.4g}')
+            advance(len(costs), f'mean cost {costs[-1]:.4g}')
 
-        result = estimate(plant, known, settings, progress)
+        learned = [before for before, _ in parts]
+        motion, result, notes = fitting.find(plant, learned, names, settings, progress)
         advance(most)
-    report.check(plant, known, result)
     draws = report.draw(plant, result, options.spread, options.seed)
-    summary, futures = report.summarize(plant, result), list[Future]()
-    if notes := report.strays(plant, recording, result):
+    summary = report.summarize(plant, result)
+    if notes := [*notes, *checks.strays(plant, names, recordings, result)]:
         summary['notes'] = '; '.join(notes)
-    if later.steps:
-        reached = replace(known, qpos=result.found.qpos)
+    futures = list[Future]()
+    for (before, later), rows in zip(parts, motion.parts, strict=True):
+        reached = replace(before, qpos=result.found.qpos[rows])
         drawn = forecast.forecast(plant, draws[:_FORECASTS], reached, later)
-        future = Future.of_motion(plant.model, later.qpos, drawn)
-        summary['held_out_error'] = pictures.error(future)
-        futures.append(future)
+        futures.append(Future.of_motion(plant.model, later.qpos, drawn))
+    if all(later.steps for _, later in parts):
+        summary['held_out_error'] = pictures.error(futures)
     told = dict(summary)
     if options.report is not None:
-        way = Way('mean cost', np.array(costs))
+        way = Way('mean cost', np.array(costs[-result.found.iterations :]))
         summary |= identification_report.write(options.report, plant, draws, way, futures)
 
     def prior() -> PriorFile:
@@ -83,6 +84,7 @@ def identify(
             'seed': options.seed,
             'held_out': options.held_out,
         }
-        return report.to_prior(plant, result, draws, recording.sources, said, told)
+        sources = tuple(source for recording in recordings for source in recording.sources)
+        return report.to_prior(plant, result, draws, sources, said, told)
 
     return summary, prior

@@ -24,8 +24,7 @@ from emppi_ros.identify import generator
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import estimate as filtered
 from emppi_ros.identify.filter.posterior import Settings as FilterSettings
-from emppi_ros.identify.states import binding, recorded, report
-from emppi_ros.identify.states.estimate import estimate
+from emppi_ros.identify.states import binding, fitting, recorded, report
 from emppi_ros.identify.states.solver import Settings
 from emppi_ros.loop.closed_loop import ClosedLoop
 from emppi_ros.loop.trace import Trace
@@ -94,8 +93,7 @@ def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
         return filtered.to_prior(task, plant.unknowns, found, (), many, seed)
     plant.model.opt.timestep = STEP_S
     motion = recorded.resample(recording, plant.model, plant.bodies)
-    result = estimate(plant, motion, settings)
-    report.check(plant, motion, result)
+    result = fitting.find(plant, [motion], [''], settings).result
     draws = report.draw(plant, result, report.SPREAD, seed)
     return report.to_prior(plant, result, draws, (), {}, {})
 

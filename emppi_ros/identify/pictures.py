@@ -135,10 +135,11 @@ def held_out(futures: Sequence[Future]) -> Figure:
     return figure
 
 
-def error(future: Future) -> dict[str, float]:
-    """Return how far the median forecast is off, rms, for each that is drawn, in its unit."""
-    off = np.sqrt(np.mean((np.median(future.forecast, axis=0) - future.seen) ** 2, axis=0))
-    return {name: float(rms) for (name, _), rms in zip(future.what, off, strict=True)}
+def error(futures: Sequence[Future]) -> dict[str, float]:
+    """Return how far median forecasts are off, rms, for each that is drawn, in its unit."""
+    off = [np.median(future.forecast, axis=0) - future.seen for future in futures]
+    rms = np.sqrt(np.mean(np.concatenate(off) ** 2, axis=0))
+    return {name: float(value) for (name, _), value in zip(futures[0].what, rms, strict=True)}
 
 
 def _coordinates(model: mujoco.MjModel) -> list[tuple[int, str, str]]:

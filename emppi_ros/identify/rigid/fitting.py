@@ -15,7 +15,7 @@ from emppi_ros.identify.rigid.lag import lag
 from emppi_ros.identify.rigid.named import Named
 from emppi_ros.identify.rigid.recorded import Arm
 from emppi_ros.identify.rigid.samples import join
-from emppi_ros.identify.rigid.several import naming
+from emppi_ros.identify.several import naming
 from emppi_ros.identify.states.plant import Plant
 
 Array = npt.NDArray[np.float64]

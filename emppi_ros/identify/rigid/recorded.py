@@ -13,8 +13,8 @@ from emppi_ros.identify.rigid import arm, samples, welded
 from emppi_ros.identify.rigid.derivatives import Derived
 from emppi_ros.identify.rigid.drives import Drive, commanded
 from emppi_ros.identify.rigid.recording import Recording
-from emppi_ros.identify.rigid.several import check_same, names_of, naming
 from emppi_ros.identify.rigid.welded import Part
+from emppi_ros.identify.several import check_same, names_of, naming
 from emppi_ros.identify.signals import common_clock, hold
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.plant import Plant

@@ -58,7 +58,8 @@ def estimate(
 def begin(plant: Plant, motion: Motion) -> Array:
     """Return where the states start (N, nq): observations without noise that would be jerks."""
     model = plant.model
-    qpos = smooth(motion.qpos, 1.0 / model.opt.timestep, CUTOFF_HZ)
+    rate = 1.0 / model.opt.timestep
+    qpos = np.concatenate([smooth(motion.qpos[part], rate, CUTOFF_HZ) for part in motion.parts])
     for row in qpos if model.nq != model.nv else ():
         mujoco.mj_normalizeQuat(model, row)
     return qpos

@@ -4,6 +4,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.signals import FEWEST
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
 
@@ -11,8 +13,17 @@ Array = npt.NDArray[np.float64]
 
 
 def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
-    """Return what is learned from, and the share that is held out, its end."""
+    """
+    Return what is learned from, and the share that is held out, its end.
+
+    IdentificationError if that leaves too little.
+    """
     count = motion.steps - int(share * motion.steps)
+    if count < FEWEST:
+        raise IdentificationError(
+            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected {FEWEST}: '
+            'hold out less, or record for longer'
+        )
     parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
     return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
 

@@ -1,6 +1,8 @@
 """An observed motion on the model's time steps, and differences of configurations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+import itertools
 
 import mujoco
 import numpy as np
@@ -14,18 +16,33 @@ class Motion:
     """
     Observed configurations of a model, one for each of N time steps, and what drove it.
 
-    Where `weights` is 0 nothing was observed, and `qpos` only is where the search starts.
+    Where `weights` is 0 nothing was observed, and `qpos` only is where the search starts. Several
+    recordings may stand one after the other: no dynamics lead from one to the next.
     """
 
     qpos: Array  # (N, nq), filtered or not
     weights: Array  # (N, nv) of squared errors, 1 for an observed degree of freedom
     ctrl: Array  # (N, nu), each applied until the next
     applied: Array  # (N, nv) generalised forces from elsewhere, N or N m
+    begins: tuple[int, ...] = (0,)  # of each recording, its first step
 
     @property
     def steps(self) -> int:
         """How many configurations there are, N."""
         return len(self.qpos)
+
+    @property
+    def parts(self) -> list[slice]:
+        """The steps of each recording."""
+        return [slice(*ends) for ends in itertools.pairwise([*self.begins, self.steps])]
+
+
+def join(motions: Sequence[Motion]) -> Motion:
+    """Return motions, each of one recording, one after the other."""
+    begins = np.cumsum([0, *(motion.steps for motion in motions)])[:-1]
+    fields = ('qpos', 'weights', 'ctrl', 'applied')
+    rows = [np.concatenate([getattr(motion, field) for motion in motions]) for field in fields]
+    return Motion(*rows, tuple(begins.tolist()))
 
 
 def difference(model: mujoco.MjModel, start: Array, end: Array) -> Array:

@@ -93,9 +93,12 @@ def explained(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
     Return of which degrees of freedom the model knows all forces, at each step (N - 2, nv).
 
     It does not at an end stop, whose push a model has softer or harder than it is, and which no
-    step of time resolves for whatever is carried: what is seen there counts, but no forces.
+    step of time resolves for whatever is carried: what is seen there counts, but no forces. And
+    none lead from one recording to the next.
     """
     result = np.ones((motion.steps - 2, model.nv), dtype=bool)
+    for begin in motion.begins[1:]:
+        result[begin - 2 : begin] = False
     for joint in np.flatnonzero(model.jnt_limited):
         if not scene.is_scalar(model, joint):
             continue

@@ -1,5 +1,6 @@
 """Linearised covariance of parameters, and the directions that the data do not show."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ class Uncertainty(NamedTuple):
 
     covariance: Array  # (P, P), in their units
     directions: Array  # (d, P) unit vectors in unknowns' scales, along which nothing was learned
-    observation_sd: Array  # (nv,), NaN where nothing was observed
-    impulse_sd: Array  # (nv,) N s or N m s
+    observation_sd: Array  # (R, nv) of each recording, NaN where nothing was observed
+    impulse_sd: Array  # (R, nv) N s or N m s
     affected: npt.NDArray[np.bool_]  # (nv,) whether any parameter has an effect on its forces
 
     @property
@@ -35,30 +36,27 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
     """
     Return what least squares leave open (section 3.7).
 
-    The noise of each joint's observations and impulses is read from their residuals. It goes
-    through the parameters' Jacobian without what states can explain (eq. 3.27, 3.28). Where that
-    has no rank, each unknown's scale is taken for the standard deviation that it had before.
+    The noise of each joint's observations and impulses is read from their residuals, recording by
+    recording. It goes through the parameters' Jacobian without what states can explain (eq. 3.27,
+    3.28). Where that has no rank, each unknown's scale is taken for the standard deviation that it
+    had before.
     """
     jacobian = linearize(plant, motion, weight, found.theta, found.qpos)
     observed, impulses = _project(plant, jacobian, found)
+    steps = [slice(part.start, part.stop - 2) for part in motion.parts]  # that end in the part
     seen = motion.weights > 0.0
-    count = np.maximum(seen.sum(axis=0), 1)
-    observation = np.sqrt(np.sum(found.residuals.observed**2, axis=0) / count)
-    balanced = np.maximum(explained(plant.model, motion).sum(axis=0), 1)
-    impulse = np.sqrt(np.sum(found.residuals.impulses**2, axis=0) / balanced)
+    observation = _rms(found.residuals.observed, seen, motion.parts)
+    impulse = _rms(found.residuals.impulses, explained(plant.model, motion), steps)
     p = len(found.theta)
     rows = np.concatenate([observed.reshape(-1, p), impulses.reshape(-1, p)])
-    noise = np.concatenate(
-        [
-            np.broadcast_to(observation, motion.weights.shape).ravel(),
-            np.broadcast_to(impulse, found.residuals.impulses.shape).ravel(),
-        ]
-    )
-    scaled = _covariance(rows, noise)
+    noise = [
+        _each_row(observation, motion.parts, len(observed)),
+        _each_row(impulse, steps, len(impulses)),
+    ]
+    scaled = _covariance(rows, np.concatenate(noise).ravel())
     sizes, vectors = np.linalg.eigh(scaled)
-    weights = np.where(seen, motion.weights, 0.0).sum(axis=0) / count
-    with np.errstate(divide='ignore', invalid='ignore'):
-        observation = np.where(seen.any(axis=0), observation / np.sqrt(weights), np.nan)
+    with np.errstate(invalid='ignore'):  # 0 / 0 where nothing was observed
+        observation = observation / _rms(np.sqrt(motion.weights), seen, motion.parts)
     return Uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
         vectors.T[sizes > _OPEN],
@@ -66,6 +64,21 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
         impulse / np.sqrt(weight),
         np.any(jacobian.unknowns != 0.0, axis=(0, 2)),
     )
+
+
+def _rms(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+    """Return root mean squares (R, nv) of what counts of values (n, nv) in each part."""
+    squares = [np.sum(values[part] ** 2, axis=0) for part in parts]
+    counts = [np.maximum(counted[part].sum(axis=0), 1) for part in parts]
+    return np.sqrt(np.array(squares) / counts)
+
+
+def _each_row(of_parts: Array, parts: Sequence[slice], count: int) -> Array:
+    """Return rows (count, nv), alike in each part; 0 in none."""
+    rows = np.zeros((count, of_parts.shape[1]))
+    for part, row in zip(parts, of_parts, strict=True):
+        rows[part] = row
+    return rows
 
 
 def _covariance(rows: Array, noise: Array) -> Array:

@@ -26,16 +26,20 @@ def drive(data):
     return [push - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
 
 
-@pytest.fixture(scope='module')
-def table():
+def swing(seed=0, start=(0.0, np.pi), mass=TRUTH['pole_mass']):
     """Return what a cart with a pole did in 6 s, as sensors show it."""
     plant = binding.of_task(load_task('cartpole_swingup'))
-    theta = np.array(list(TRUTH.values()))
-    qpos, ctrl = simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
-    noise = np.random.default_rng(0).standard_normal(qpos.shape)
+    theta = np.array([mass, TRUTH['pole_inertia']])
+    qpos, ctrl = simulation.simulate(plant, theta, list(start), 600, drive)
+    noise = np.random.default_rng(seed).standard_normal(qpos.shape)
     time = 0.01 * np.arange(600)
     velocity = np.gradient(qpos[:, 1], time)
     return np.column_stack([time, qpos + 3e-4 * noise, velocity, ctrl])
+
+
+@pytest.fixture(scope='module')
+def table():
+    return swing()
 
 
 def write(folder, table, columns=COLUMNS, name='run.csv'):
@@ -179,6 +183,61 @@ parameters:
     assert found['parameters']['cart_inertia']['knowledge'] == 'unexcited'
     assert found['unexcited_directions'] == ['+1.00 cart_inertia']
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
+
+
+def test_several_recordings_tell_more(table, tmp_path, capsys):
+    first = write(tmp_path, table)
+    second = write(tmp_path, swing(1, (0.3, 2.0)), name='second.csv')
+    assert identify(first, '--json') == 0
+    one = json.loads(capsys.readouterr().out)
+    words = '--report', str(tmp_path / 'report'), '--out', str(tmp_path / 'prior.yaml'), '--json'
+    assert identify(first, '--data', second, '--held-out', '0.1', *words) == 0
+    two = json.loads(capsys.readouterr().out)
+    assert two['steps'] == 1080 and 'notes' not in two
+    assert set(two['held_out_error']) == {'slider', 'hinge'}
+    for name, row in two['parameters'].items():
+        # as above; both tell about as much, the second in less of it than is held out
+        assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
+        assert row['sd'] < 0.9 * one['parameters'][name]['sd']
+    prior = yaml.safe_load((tmp_path / 'prior.yaml').read_text())
+    assert [source['name'] for source in prior['sources']] == ['run.csv', 'second.csv']
+
+
+def test_a_recording_in_two_says_what_the_whole_says(table, tmp_path, capsys):
+    assert identify(write(tmp_path, table), '--json') == 0
+    whole = json.loads(capsys.readouterr().out)['parameters']
+    halves = [write(tmp_path, part, name=f'{i}.csv') for i, part in enumerate(np.split(table, 2))]
+    assert identify(halves[0], '--data', halves[1], '--json') == 0
+    for name, row in json.loads(capsys.readouterr().out)['parameters'].items():
+        # the second half may begin anywhere: four numbers more are unknown
+        assert row['value'] == pytest.approx(whole[name]['value'], abs=whole[name]['sd'])
+        assert row['sd'] == pytest.approx(whole[name]['sd'], rel=0.2)
+
+
+def test_the_recording_that_is_wrong_is_named(table, tmp_path, capsys):
+    good = write(tmp_path, table)
+    bad = write(tmp_path, scaled(swing(1), 4, -1.0), name='bad.csv')
+    assert identify(good, '--data', bad) == 2
+    assert "error: bad.csv: joint 'slider': the model does not match" in capsys.readouterr().err
+    assert (
+        identify(
+            good, '--data', write(tmp_path, swing(1)[:150], name='short.csv'), '--held-out', '0.5'
+        )
+        == 2
+    )
+    assert 'error: short.csv: 50.000% held out of 150 steps' in capsys.readouterr().err
+
+
+def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):
+    first = write(tmp_path, table)
+    heavier = write(tmp_path, swing(1, mass=0.33), name='heavier.csv')
+    assert identify(first, '--data', heavier, '--json') == 0
+    notes = json.loads(capsys.readouterr().out)['notes']
+    assert 'do not agree: pole_mass is 0.31' in notes and 'in run.csv, 0.33' in notes
+    other = write(tmp_path, swing(1, mass=0.9), name='other.csv')
+    assert identify(first, '--data', other) == 2
+    error = capsys.readouterr().err
+    assert 'not all together: joint' in error and 'in run.csv, 0.9' in error
 
 
 def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):

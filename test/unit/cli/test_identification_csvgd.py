@@ -171,9 +171,6 @@ def test_several_recordings_of_one_system_tell_more(here, capsys):
     for name, row in two['parameters'].items():
         assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * 1.3 * row['sd'])
         assert row['sd'] < one[name]['sd']
-    data = ['--data', str(here / 'run.csv'), '--data', str(here / 'second.csv')]
-    assert main(['identify', '--model', str(here / 'pendulum.yaml'), *data]) == 2
-    assert '--method states takes one recording' in capsys.readouterr().err
 
 
 FREE = '<body name="ball" pos="2 0 1"><freejoint name="loose"/><geom size="0.1"/></body>'

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.states import binding, forecast, simulation
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.tasks.task import load_task
@@ -12,18 +13,18 @@ from emppi_ros.tasks.task import load_task
 
 @pytest.fixture(scope='module')
 def swing():
-    """Return a cart-pole, parameters, and its motion over 100 steps, driven in two ways."""
+    """Return a cart-pole, parameters, and its motion over 150 steps, driven in two ways."""
     plant, theta = binding.of_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
     qpos, ctrl = simulation.simulate(
-        plant, theta, [0.0, np.pi], 100, lambda data: [5.0 * np.sin(4.0 * data.time)]
+        plant, theta, [0.0, np.pi], 150, lambda data: [5.0 * np.sin(4.0 * data.time)]
     )
     return plant, theta, Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos))
 
 
 def test_with_true_parameters_it_is_what_came(swing):
     plant, theta, motion = swing
-    known, later = forecast.split(motion, 0.3)
-    assert (known.steps, later.steps) == (70, 30)
+    known, later = forecast.split(motion, 0.2)
+    assert (known.steps, later.steps) == (120, 30)
     found = forecast.forecast(plant, np.array([theta, 1.5 * theta]), known, later)
     assert found.shape == (2, 30, 2)
     # the last velocity is a difference: rounding over the time step, which grows by the step
@@ -38,12 +39,17 @@ def test_forces_from_elsewhere_drive_it_like_the_actuator(swing):
         ctrl=np.zeros_like(motion.ctrl),
         applied=np.column_stack([motion.ctrl[:, 0], np.zeros(len(motion.ctrl))]),
     )
-    found = forecast.forecast(plant, theta[None], *forecast.split(pushed, 0.3))
-    np.testing.assert_allclose(found[0], motion.qpos[70:], atol=1e-9)
+    found = forecast.forecast(plant, theta[None], *forecast.split(pushed, 0.2))
+    np.testing.assert_allclose(found[0], motion.qpos[120:], atol=1e-9)
+
+
+def test_too_little_that_is_left_is_named(swing):
+    with pytest.raises(IdentificationError, match='99.000% held out of 150 steps leaves 2, exp'):
+        forecast.split(swing[2], 0.99)
 
 
 def test_nothing_held_out_is_nothing_forecast(swing):
     plant, theta, motion = swing
     known, later = forecast.split(motion, 0.0)
-    assert (known.steps, later.steps) == (100, 0)
+    assert (known.steps, later.steps) == (150, 0)
     assert forecast.forecast(plant, theta[None], known, later).shape == (1, 0, 2)

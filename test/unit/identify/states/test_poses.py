@@ -7,7 +7,7 @@ import pytest
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset, tables
 from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import recorded, report
+from emppi_ros.identify.states import checks, recorded
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.identify.states.solver import Settings
@@ -69,7 +69,7 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
         mujoco.mju_mulQuat(row[3:], row[3:].copy(), turn)
     motion = recorded.resample(record(tmp_path, seen, 0.02), plant.model)
     result = estimate(plant, motion, Settings())
-    report.check(plant, motion, result)
+    checks.moves(plant, motion, result)
     sd = result.uncertainty.sd[0]
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations

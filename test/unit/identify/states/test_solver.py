@@ -6,6 +6,7 @@ import mujoco
 import mujoco.minimize
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.optimize
 
 from emppi_ros.errors import IdentificationError
@@ -18,7 +19,7 @@ from emppi_ros.identify.states import (
     uncertainty,
 )
 from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.motion import Motion, displace
+from emppi_ros.identify.states.motion import Motion, displace, join
 from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.identify.states.solver import Settings
 
@@ -218,3 +219,37 @@ def test_what_is_not_finite_is_named():
     broken[3] = np.nan
     with pytest.raises(IdentificationError, match='not finite: check its units'):
         solver.solve(plant, dataclasses.replace(motion, qpos=broken), Settings())
+
+
+def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
+    parts, weight = [drive(40), drive(25)], 5.0
+    plant, motion = cart(), join(parts)
+    assert motion.begins == (0, 40) and motion.parts == [slice(0, 40), slice(40, 65)]
+    matrices, lacks = [], []
+    for part in parts:
+        matrix, base, x = matrix_of(plant, part, weight)
+        matrices.append(matrix)
+        lacks.append(base)
+    states = scipy.linalg.block_diag(*(matrix[:, :-1] for matrix in matrices))
+    matrix = np.column_stack([states, np.concatenate([matrix[:, -1] for matrix in matrices])])
+    expected = np.linalg.lstsq(matrix, -np.concatenate(lacks))[0]
+    found = solver.solve(plant, motion, Settings(weight, 30, 1e-14, 1e-10))
+    # as above: derivatives, and where damping stops
+    assert found.theta[0] == pytest.approx(x[-1] + expected[-1], rel=1e-5)
+    np.testing.assert_allclose(found.qpos, motion.qpos + expected[:-1, None], atol=1e-5)
+
+
+def test_each_recording_has_noise_of_its_own():
+    plant, parts, weight = cart(), [drive(200), drive(150, noise=0.05)], 5.0
+    motion = join(parts)
+    found = solver.solve(plant, motion, Settings(weight))
+    known = uncertainty.estimate(plant, motion, weight, found)
+    for i, (part, rows) in enumerate(zip(parts, motion.parts, strict=True)):
+        qpos = found.qpos[rows]
+        left = residuals.evaluate(plant, part, weight, found.theta, qpos)
+        alone = uncertainty.estimate(
+            plant, part, weight, found._replace(qpos=qpos, residuals=left)
+        )
+        # the same sums: rounding
+        np.testing.assert_allclose(known.observation_sd[i], alone.observation_sd[0], rtol=1e-9)
+        np.testing.assert_allclose(known.impulse_sd[i], alone.impulse_sd[0], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Several recordings of one arm: what they are called, and whether they are of the same joints."""
+"""Several recordings: what they are called, and whether they are of the same joints."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
