@@ -16,7 +16,7 @@ from emppi_ros.cli import (
     output,
 )
 from emppi_ros.errors import ConfigError
-from emppi_ros.identify import dataset, keeping
+from emppi_ros.identify import dataset, keeping, several
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf
@@ -126,6 +126,7 @@ def run(options: argparse.Namespace) -> None:
         options.held_out = usual or 0.0
     _check(options)
     recordings = [dataset.read(paths) for paths in options.data]
+    several.check_different(recordings)
     plant = _plant(options)
     summary, prior = METHODS[options.method].identify(options, plant, recordings)
     text = _mjcf(plant, summary) if options.mjcf is not None else ''

@@ -1,4 +1,4 @@
-"""Several recordings: what they are called, and whether they are of the same joints."""
+"""Several recordings: what they are called, and whether they go together."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +24,19 @@ def naming(name: str) -> Iterator[None]:
     except IdentificationError as error:
         text = str(error)
         raise IdentificationError(text if name in text else f'{name}: {text}') from None
+
+
+def check_different(recordings: Sequence[Recording]) -> None:
+    """Raise if a file is in two recordings: what it says would count twice."""
+    first = dict[str, str]()
+    for recording in recordings:
+        for source in recording.sources:
+            if source.sha256 in first:
+                raise IdentificationError(
+                    f'{source.name} is {first[source.sha256]} again, byte by byte: what it says '
+                    'would count twice: give each recording once'
+                )
+        first |= {source.sha256: source.name for source in recording.sources}
 
 
 def check_same(names: Sequence[str], moving: Sequence[set[str]]) -> None:

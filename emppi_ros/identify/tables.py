@@ -4,7 +4,7 @@ Tables of columns with a header, as CSV or Parquet: to signals, and back.
 An empty cell (a null) is no sample, so that every column has the clock of the rows it fills.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import csv
 import importlib
 import importlib.util
@@ -28,10 +28,7 @@ _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
     columns = _parquet(path) if path.suffix == '.parquet' else _csv(path)
-    if _CLOCK not in columns:
-        raise IdentificationError(
-            f'{path}: no column {_CLOCK!r}; found {", ".join(map(repr, columns))}'
-        )
+    _check_clock(path, columns)
     time = columns.pop(_CLOCK)
     if not columns:
         raise IdentificationError(f'{path}: no column but {_CLOCK}')
@@ -132,6 +129,14 @@ def _pose(path: Path, body: str, time: Array, parts: Mapping[str, Array]) -> Sig
     return Signal('pose', body, UNITS['pose'][0], time[there], values[there], where)
 
 
+def _check_clock(path: Path, names: Collection[str]) -> None:
+    if _CLOCK not in names:
+        hint = ': are columns separated by commas?' if len(names) == 1 else ''
+        raise IdentificationError(
+            f'{path}: no column {_CLOCK!r}; found {", ".join(map(repr, names))}{hint}'
+        )
+
+
 def _csv(path: Path) -> dict[str, Array]:
     """Return the columns of a CSV file; what is empty is NaN, and nothing else is."""
     try:
@@ -145,6 +150,7 @@ def _csv(path: Path) -> dict[str, Array]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise IdentificationError(f'{path}: column {twice!r} is there twice')
+    _check_clock(path, names)  # before numbers: it may not be such a table at all
     table = np.empty((len(rows) - 1, len(names)))
     for line, row in enumerate(rows[1:], start=2):
         if len(row) != len(names):

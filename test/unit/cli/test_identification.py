@@ -228,6 +228,12 @@ def test_the_recording_that_is_wrong_is_named(table, tmp_path, capsys):
     assert 'error: short.csv: 50.000% held out of 150 steps' in capsys.readouterr().err
 
 
+def test_a_recording_counts_once(table, tmp_path, capsys):
+    first, again = (write(tmp_path, table, name=name) for name in ('run.csv', 'again.csv'))
+    assert identify(first, '--data', again) == 2
+    assert 'again.csv is run.csv again, byte by byte: what it' in capsys.readouterr().err
+
+
 def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):
     first = write(tmp_path, table)
     heavier = write(tmp_path, swing(1, mass=0.33), name='heavier.csv')

@@ -91,6 +91,7 @@ def test_wrong_rows_are_named(tmp_path, lines, words):
         ('time_s,angle/hinge [rad],command/motor [N m]', 'kinds: position, velocity, torque'),
         ('time_s,position/hinge [deg],command/motor [N m]', "found 'deg', expected rad or m"),
         ('time_s,position/hinge [rad],position/hinge [rad]', 'is there twice'),
+        ('time_s;position/hinge [rad];command/motor [N m]', 'are columns separated by commas'),
     ],
 )
 def test_wrong_columns_are_named(tmp_path, header, words):
