@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +32,7 @@ def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
         for i, unknown in enumerate(plant.unknowns)
     }
     names = [unknown.name for unknown in plant.unknowns]
-    joints = scene.names(plant.model, 'joint')
-    of = [joints[joint] for joint in plant.model.dof_jntid]
+    of = _dofs(plant.model)
     return {
         'parameters': parameters,
         # in the parameters' scales
@@ -44,6 +44,19 @@ def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
         'observation_sd': dict(zip(of, _rms(known.observation_sd), strict=True)),
         'impulse_sd': dict(zip(of, _rms(known.impulse_sd), strict=True)),
     }
+
+
+def _dofs(model: mujoco.MjModel) -> list[str]:
+    """Return names of degrees of freedom: joints', with an axis where one has several."""
+    found = []
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if scene.is_scalar(model, joint):
+            found.append(name)
+            continue
+        turns = [f'{name} about {axis}' for axis in 'xyz']
+        free = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE.value
+        found += [*(f'{name} {axis}' for axis in 'xyz'), *turns] if free else turns
+    return found
 
 
 def _rms(of_recordings: Array) -> list[float]:

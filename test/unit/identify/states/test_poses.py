@@ -7,7 +7,7 @@ import pytest
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset, tables
 from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import checks, recorded
+from emppi_ros.identify.states import checks, recorded, report
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.identify.states.solver import Settings
@@ -75,6 +75,10 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
     # states are nearer to the truth than what was seen of it
     assert np.std(result.found.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
+    noise = report.summarize(plant, result)['observation_sd']
+    for axis in 'xyz':  # what was given; 150 samples know it to 6 %
+        assert noise[f'flying {axis}'] == pytest.approx(0.002, rel=0.25)
+        assert noise[f'flying about {axis}'] == pytest.approx(0.01, rel=0.25)
 
 
 @pytest.mark.parametrize(
