@@ -62,6 +62,9 @@ def add_command(kinds: Any) -> None:
         default=1.0,
         help="factor by which inputs' noise differs at most (1)",
     )
+    parser.add_argument(
+        '--scaled', action='store_true', help='give regressions inputs of variance 1 each'
+    )
     parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     identify_prior.add_options(parser)
@@ -79,7 +82,9 @@ def run(options: argparse.Namespace) -> None:
         return
     others = benchmark.baselines()
     methods = {**benchmark.ours(), **others}
-    panels = list(benchmark.setups(options.rows, options.covariance, options.unlike))
+    panels = list(
+        benchmark.setups(options.rows, options.covariance, options.unlike, options.scaled)
+    )
     found = []
     with output.progress('regressions', len(panels), 'panels') as advance:
         for i, setup in enumerate(panels):

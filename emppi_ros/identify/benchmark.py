@@ -34,12 +34,18 @@ def ours() -> Mapping[str, Regression]:
     }
 
 
-def setups(rows: int, covariance: str, unlike: float) -> Iterator[Setup]:
+def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[Setup]:
     """Yield the eight panels of Fig. 2: four mixtures of inputs by two levels of noise."""
     for snr in SNRS:
         for redundant, irrelevant in MIXTURES:
             yield Setup(
-                redundant, irrelevant, snr, rows=rows, covariance=covariance, unlike=unlike
+                redundant,
+                irrelevant,
+                snr,
+                rows=rows,
+                covariance=covariance,
+                unlike=unlike,
+                scaled=scaled,
             )
 
 
@@ -51,8 +57,9 @@ def measure(
     for trial in range(trials):
         panel = int(setup.input_snr), setup.redundant, setup.irrelevant
         data = synthetic.generate(setup, np.random.default_rng([seed, trial, *panel]))
+        units = data.x.std(axis=0) if setup.scaled else np.ones(data.x.shape[1])
         for name, method in methods.items():
-            errors[name].append(synthetic.error(method(data.x, data.y), data))
+            errors[name].append(synthetic.error(method(data.x / units, data.y) / units, data))
     return {name: np.array(values) for name, values in errors.items()}
 
 

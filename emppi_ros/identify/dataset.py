@@ -16,7 +16,7 @@ import scipy
 from emppi_ros.belief.file import Source, digest
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import bags, tables
-from emppi_ros.identify.signals import Signal, check
+from emppi_ros.identify.signals import Signal, check, unwrapped
 
 Array = npt.NDArray[np.float64]
 _ORDER = 2  # of the filter
@@ -56,9 +56,12 @@ def read(paths: Sequence[Path]) -> Recording:
             other = signals[signal.kind, signal.of].where
             raise IdentificationError(f'{signal.where}: is in {other} already')
         try:
-            signals[signal.kind, signal.of] = check(signal)
+            checked = check(signal)
         except IdentificationError as error:
             raise IdentificationError('; '.join([str(error), *notes])) from None
+        whole = signals[signal.kind, signal.of] = unwrapped(checked)
+        if whole is not checked:
+            notes = [*notes, f'{signal.where}: jumps by a turn were taken out']
     return Recording(signals, tuple(digest(path) for path in files), tuple(notes))
 
 

@@ -21,6 +21,7 @@ UNITS = {
 FEWEST = 100  # samples: less says little about any parameter
 _SLOWEST, _FASTEST = 5.0, 50_000.0  # Hz
 _GAP = 5.0  # of the usual period
+_TURN = 1.0  # rad: by which a jump may differ from a turn, for joints move meanwhile
 _LENGTH = 0.01  # by which a quaternion's length may differ from 1: of printed digits
 
 
@@ -69,6 +70,17 @@ def check(signal: Signal) -> Signal:
     """Return a signal whose clock is good, quaternions of length 1 and without jumps of sign."""
     _check_clock(signal)
     return _unit(signal) if signal.kind == 'pose' else signal
+
+
+def unwrapped(signal: Signal) -> Signal:
+    """Return a joint's positions without an encoder's jumps by a turn; others as they are."""
+    if signal.kind != 'position' or signal.unit == 'm':
+        return signal
+    jumps = np.abs(np.diff(signal.values))
+    jumps = jumps[jumps > np.pi]
+    if not len(jumps) or np.any(np.abs(jumps - 2.0 * np.pi) > _TURN):
+        return signal  # what jumps otherwise is no angle in radians, and is told later
+    return signal._replace(values=np.unwrap(signal.values))
 
 
 def _check_clock(signal: Signal) -> None:

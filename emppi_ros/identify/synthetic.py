@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import between, one_of, positive
+from emppi_ros.config import between, key, one_of, positive
 
 Array = npt.NDArray[np.float64]
 RELEVANT = 10
@@ -33,6 +33,7 @@ class Setup:
         doc="of the relevant inputs: A A', A normal; or with eigenvalues from 1 to 2 only",
     )
     unlike: float = positive(1.0, doc="factor by which inputs' noise differs at most, either way")
+    scaled: bool = key(False, doc='whether methods are given inputs of variance 1 each')
 
 
 class Data(NamedTuple):

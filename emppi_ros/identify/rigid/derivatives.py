@@ -33,7 +33,13 @@ class Derived(NamedTuple):
     step_s: float  # between samples
 
 
-def derive(position: Array, torque: Array, step: float, half: int | None = None) -> Derived:
+def derive(
+    position: Array,
+    torque: Array,
+    step: float,
+    half: int | None = None,
+    white: tuple[Array, Array] | None = None,
+) -> Derived:
     """
     Return states and torques along a motion, without the ends that no window covers.
 
@@ -45,6 +51,9 @@ def derive(position: Array, torque: Array, step: float, half: int | None = None)
         Between samples, in s.
     half : int
         Of the window, in samples; else what `choose` says.
+    white : two (nv,) arrays
+        Standard deviations of positions and torques; else what these show, if nothing was
+        interpolated.
 
     Raises
     ------
@@ -52,7 +61,7 @@ def derive(position: Array, torque: Array, step: float, half: int | None = None)
         If there are too few samples.
 
     """
-    sd, own = deviation(position), deviation(torque)
+    sd, own = white or (deviation(position), deviation(torque))
     half = half or choose(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))

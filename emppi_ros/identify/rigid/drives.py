@@ -1,15 +1,20 @@
 """What of a recording are the torques of a joint: efforts, or a motor's commands."""
 
+import math
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.rigid.recording import deviation_at
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import matching
 from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
 
 
 class Drive(NamedTuple):
@@ -18,6 +23,20 @@ class Drive(NamedTuple):
     held: tuple[tuple[Signal, float], ...]  # commands, and what they are times to be torques
     measured: tuple[Signal, ...]
     rotor: float
+
+    def torque(self, time: Array, step: float) -> Array:
+        """Return it at times (n,), of commands the mean over a step about each."""
+        total = np.zeros(len(time))
+        for signal in self.measured:
+            total += np.interp(time, signal.time, signal.values)
+        for signal, gain in self.held:
+            total += gain * _mean(signal, time, step)
+        return total
+
+    def deviation(self, time: Array) -> float:
+        """Return the standard deviation of its noise while `time` (n,) lasts."""
+        shares = [*((signal, 1.0) for signal in self.measured), *self.held]
+        return math.hypot(*(gain * noise_while(signal, time) for signal, gain in shares))
 
     @classmethod
     def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'Drive':
@@ -55,6 +74,24 @@ class Drive(NamedTuple):
         dof = model.jnt_dofadr[joint]
         held = tuple((motors[a], float(gains[a])) for a in driving)
         return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
+
+
+def noise_while(signal: Signal, time: Array) -> float:
+    """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
+    here = (signal.time >= time[0]) & (signal.time <= time[-1])
+    return deviation_at(signal.time[here], signal.values[here])
+
+
+def _mean(signal: Signal, time: Array, step: float) -> Array:
+    """Return what is in force in the mean from half a step before each time to half after."""
+    start = signal.time[0]
+    knots = np.array([-step, *(signal.time - start), signal.time[-1] - start + step])
+    values = np.array([signal.values[0], *signal.values])
+    impulse = np.concatenate([[0.0], np.cumsum(values * np.diff(knots))])
+    before, after = (
+        np.interp(time - start + half, knots, impulse) for half in (-0.5 * step, 0.5 * step)
+    )
+    return (after - before) / step
 
 
 def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:

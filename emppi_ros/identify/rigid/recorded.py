@@ -11,11 +11,12 @@ from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset
 from emppi_ros.identify.rigid import arm, samples, welded
 from emppi_ros.identify.rigid.derivatives import Derived
-from emppi_ros.identify.rigid.drives import Drive, commanded
+from emppi_ros.identify.rigid.drives import Drive, commanded, noise_while
 from emppi_ros.identify.rigid.recording import Recording
+from emppi_ros.identify.rigid.samples import Samples
 from emppi_ros.identify.rigid.welded import Part
 from emppi_ros.identify.several import check_same, names_of, naming
-from emppi_ros.identify.signals import common_clock, hold
+from emppi_ros.identify.signals import common_clock
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
@@ -47,8 +48,8 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
     Of each recording a share is `held_out`, its end.
 
     Torques are efforts, which are those at the links with gravity in them; where there are none,
-    commands of motors, less what the model's rotors take. Forces from
-    elsewhere are added. IdentificationError if something is missing, or does not fit.
+    commands of motors, less what the model's rotors take. Forces from elsewhere, and those of the
+    model's springs, are added. IdentificationError if something is missing, or does not fit.
     """
     file, names = file_of(plant), names_of(recordings)
     moving = [_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
@@ -59,11 +60,10 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
         with naming(name):
             inputs = [Drive.of(plant.model, recording, joint) for joint in joints]
             weightless.append(_is_weightless(plant.model, model, inputs))
-            position, torque, step = _sample(recording, joints, inputs)
+            known, later = _sample(recording, joints, inputs, held_out)
             rotors = np.array([used.rotor for used in inputs])
-            known, later = samples.split(position, torque, step, held_out)
-            held = None if later is None else _less(rotors, later)
-            motions.append(Motion(name, _less(rotors, known), held))
+            held = None if later is None else _less(model, rotors, later)
+            motions.append(Motion(name, _less(model, rotors, known), held))
     if any(weightless):
         if not all(weightless):
             without, having = (names[weightless.index(is_one)] for is_one in (True, False))
@@ -72,6 +72,10 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
                 'commands beside it (gravcomp): record all alike'
             )
         model.opt.gravity[:] = 0.0
+    for springs in (model.jnt_stiffness, model.tendon_stiffness):
+        springs[:] = 0.0  # what these exert is in the torques now
+    for springs in (model.jnt_stiffnesspoly, model.tendon_stiffnesspoly):
+        springs[:] = 0.0
     return Arm(model, welded.parts(loose), tuple(motions))
 
 
@@ -94,10 +98,16 @@ def _joints(plant: Plant, name: str, recording: dataset.Recording) -> set[str]:
     return joints
 
 
-def _less(rotors: Array, derived: Derived) -> Derived:
-    """Return torques of links, in place of those with rotors (nv,) in them."""
+def _less(model: mujoco.MjModel, rotors: Array, derived: Derived) -> Derived:
+    """Return torques of links, in place of those without springs and with rotors (nv,)."""
     states, torque = derived.recording
-    return derived._replace(recording=Recording(states, torque - rotors * states[2]))
+    data, springs = mujoco.MjData(model), np.empty_like(torque)
+    for data.qpos[:], row in zip(states[0], springs, strict=True):
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_passive(model, data)
+        row[:] = data.qfrc_spring
+    links = torque - rotors * states[2] + springs
+    return derived._replace(recording=Recording(states, links))
 
 
 def file_of(plant: Plant) -> SceneFile:
@@ -124,21 +134,28 @@ def _is_weightless(whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequenc
 
 
 def _sample(
-    recording: dataset.Recording, names: Sequence[str], inputs: Sequence[Drive]
-) -> tuple[Array, Array, float]:
-    """Return positions, torques (n, nv), and the step between samples, that of the slowest."""
+    recording: dataset.Recording, names: Sequence[str], inputs: Sequence[Drive], held_out: float
+) -> tuple[Derived, Derived | None]:
+    """Return what is learned from, and what is held out, as often as the slowest signal comes."""
     positions = [recording.signals['position', name] for name in names]
     forces = [[*used.measured, *(signal for signal, _ in used.held)] for used in inputs]
     every = [*positions, *(signal for of in forces for signal in of)]
     for position in positions:
         matching.check_motion(recording, position)
+    for of in forces:
+        if all(np.ptp(signal.values) == 0.0 for signal in of):
+            raise IdentificationError(f'{of[0].where}: never changes: does the driver measure it?')
     step = max(signal.period for signal in every)
     time = common_clock(every, step, 'samples')
-    torque = np.zeros((len(time), len(names)))
-    for j, used in enumerate(inputs):
-        for signal in used.measured:
-            torque[:, j] += np.interp(time, signal.time, signal.values)
-        for signal, gain in used.held:
-            torque[:, j] += gain * hold(signal, time)
-    position = np.stack([np.interp(time, s.time, s.values) for s in positions], axis=1)
-    return position, torque, step
+
+    def sample(rows: slice) -> Samples:
+        when = time[rows]
+        columns = [np.interp(when, signal.time, signal.values) for signal in positions]
+        torque = [used.torque(when, step) for used in inputs]
+        sd = [noise_while(signal, when) for signal in positions]
+        own = [used.deviation(when) for used in inputs]
+        return Samples(
+            np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
+        )
+
+    return samples.split(sample, len(time), step, held_out)

@@ -50,6 +50,20 @@ def deviation(series: Array) -> Array:
     return np.sqrt(np.mean(rest**2, axis=-2) / comb(2 * _ORDER, _ORDER))
 
 
+def deviation_at(time: Array, values: Array) -> float:
+    """
+    Return that of values (n,) at times (n,) that need not be even, of which n are enough.
+
+    Divided differences leave as little of a motion as differences do at even times.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
+    places = (windows - windows[:, :1]) / np.median(np.diff(time))
+    apart = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
+    weights = 1.0 / np.prod(apart, axis=2)
+    rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
+    return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
+
+
 def noise_of(recording: Recording) -> Noise:
     """Return the noise that a recording shows."""
     return Noise(deviation(recording.states), deviation(recording.torque))

@@ -1,44 +1,54 @@
 """Samples of recordings: the end of each held out, and what is left joined."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.rigid.derivatives import Derived, choose, derive
-from emppi_ros.identify.rigid.recording import TELLING, Noise, Recording, deviation
+from emppi_ros.identify.rigid.recording import TELLING, Noise, Recording
 from emppi_ros.identify.signals import FEWEST
 
 Array = npt.NDArray[np.float64]
 
 
+class Samples(NamedTuple):
+    """What was measured at even times, and the noise that sensors show on clocks of their own."""
+
+    position: Array  # (n, nv)
+    torque: Array  # (n, nv)
+    white: tuple[Array, Array]  # (nv,) and (nv,), standard deviations: to interpolate hides some
+
+
 def split(
-    position: Array, torque: Array, step: float, held_out: float
+    sample: Callable[[slice], Samples], count: int, step: float, held_out: float
 ) -> tuple[Derived, Derived | None]:
     """
-    Return what is learned from of positions and torques (n, nv), and what is held out, their end.
+    Return what is learned from of `count` samples, and what is held out, their end.
 
     Neither knows of the other, but for the window. IdentificationError if one is too short.
     """
-    end = len(position) - int(held_out * len(position))
-    if end == len(position):
-        return derive(position, torque, step), None
+    end = count - int(held_out * count)
     if end < FEWEST:
         raise IdentificationError(
             f'{end} samples are not held out, expected {FEWEST}: hold out less, or record longer'
         )
-    half = choose(position[:end], deviation(position[:end]), step)
+    known = sample(slice(end))
+    half = choose(known.position, known.white[0], step)
+    if end == count:
+        return derive(known.position, known.torque, step, half, known.white), None
     fewest = max(2 * half + 1, TELLING)
-    if len(position) - end < fewest:
+    if count - end < fewest:
         raise IdentificationError(
-            f'{(len(position) - end) * step:.3g} s are held out, less than the window of '
+            f'{(count - end) * step:.3g} s are held out, less than the window of '
             f'{fewest * step:.3g} s that accelerations need: hold out more, or nothing'
         )
-    known, later = slice(end), slice(end, None)
+    later = sample(slice(end, None))
     return (
-        derive(position[known], torque[known], step, half),
-        derive(position[later], torque[later], step, half),
+        derive(known.position, known.torque, step, half, known.white),
+        derive(later.position, later.torque, step, half, later.white),
     )
 
 

@@ -228,6 +228,19 @@ def test_the_recording_that_is_wrong_is_named(table, tmp_path, capsys):
     assert 'error: short.csv: 50.000% held out of 150 steps' in capsys.readouterr().err
 
 
+def test_turns_of_an_encoder_are_taken_out(table, tmp_path, capsys):
+    assert identify(write(tmp_path, table), '--json') == 0
+    whole = json.loads(capsys.readouterr().out)['parameters']
+    wrapped = table.copy()
+    wrapped[:, 2] = np.mod(table[:, 2] + np.pi, 2.0 * np.pi) - np.pi
+    assert np.ptp(wrapped[:, 2]) > 6.0  # it does wrap
+    assert identify(write(tmp_path, wrapped, name='wrapped.csv'), '--json') == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 'position/hinge [rad]: jumps by a turn were taken out' in found['notes']
+    for name, row in found['parameters'].items():
+        assert row['value'] == pytest.approx(whole[name]['value'], rel=1e-6)  # rounding
+
+
 def test_a_recording_counts_once(table, tmp_path, capsys):
     first, again = (write(tmp_path, table, name=name) for name in ('run.csv', 'again.csv'))
     assert identify(first, '--data', again) == 2

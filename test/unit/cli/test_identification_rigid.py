@@ -73,16 +73,21 @@ def true(xml):
     return spec
 
 
-def run(xml, seed, noise=(1e-4, 0.1), speed=1.0):
-    """Return time, positions and torques of drives, of an arm with the true payload."""
+def done(xml, rng, speed=1.0):
+    """Return positions and torques of drives (2, 4 STEPS, 3), of an arm with the true payload."""
     model = true(xml).compile()
     model.opt.timestep = STEP / 4
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
-    rng = np.random.default_rng(seed)
     rates, phase = speed * RATES, rng.uniform(0.0, 2.0 * np.pi, 3)
     turn = np.outer(model.opt.timestep * np.arange(4 * STEPS), rates) + phase
     wanted = [np.sin(turn), rates * np.cos(turn), -(rates**2) * np.sin(turn)]
-    rows = np.swapaxes(payload.simulate(model, 0.8 * np.array(wanted))[:, ::4], 0, 1)
+    return payload.simulate(model, 0.8 * np.array(wanted))
+
+
+def run(xml, seed, noise=(1e-4, 0.1), speed=1.0):
+    """Return time, positions and torques, as sensors show them."""
+    rng = np.random.default_rng(seed)
+    rows = np.swapaxes(done(xml, rng, speed)[:, ::4], 0, 1)
     rows = rows + np.array(noise)[:, None] * rng.standard_normal(rows.shape)
     return np.column_stack([STEP * np.arange(STEPS), rows[:, 0], rows[:, 1]])
 
@@ -305,6 +310,51 @@ def test_clocks_must_overlap(here, table, capsys):
     assert main([*command, '--data', first, second]) == 2
     error = capsys.readouterr().err
     assert 'unsynchronised' in error and 'begins at 5.9 s' in error and 'on one clock' in error
+
+
+CLOCKS = {
+    'half a sample apart': lambda time, rng: time + 0.5 * STEP,
+    'jitter': lambda time, rng: time + 0.05 * STEP * rng.standard_normal(len(time)),
+    'another rate': lambda time, rng: 1.0005 * time,
+}
+
+
+@pytest.mark.parametrize('name', CLOCKS)
+def test_clocks_may_differ(name, here, capsys):
+    """Noise is that of the samples, not what interpolation leaves of it."""
+    rng = np.random.default_rng(0)
+    fine, (position, torque) = STEP / 4 * np.arange(4 * STEPS), done(text(), rng)
+    time = STEP * np.arange(1, STEPS - 20)
+    moments = CLOCKS[name](time, rng)
+    seen = np.stack([np.interp(moments, fine, column) for column in position.T], axis=1)
+    torque = torque[4 : 4 * (STEPS - 20) : 4]
+    for file, columns, measured, when in (
+        ('a.csv', 'position/{} [rad]', 1e-4 * rng.standard_normal(seen.shape) + seen, moments),
+        ('b.csv', 'effort/{} [N m]', 0.1 * rng.standard_normal(torque.shape) + torque, time),
+    ):
+        header = ','.join(['time_s', *map(columns.format, JOINTS)])
+        rows = np.column_stack([when, measured])
+        np.savetxt(here / file, rows, delimiter=',', header=header, comments='')
+    command = ['identify', '--method', 'rigid-body', '--model', str(here / 'arm.yaml'), '--json']
+    assert main([*command, '--data', str(here / 'a.csv'), str(here / 'b.csv')]) == 0
+    result = found(capsys)
+    fits(result)
+    assert result['parameters']['mass']['sd'] < 0.02 * TRUTH['mass']
+
+
+def test_springs_of_the_scene_are_known(here, capsys):
+    xml = text().replace('name="elbow"', 'name="elbow" stiffness="4" springref="30"')
+    (here / 'arm.xml').write_text(xml)
+    assert identify(here, run(xml, 3), '--json') == 0
+    fits(found(capsys))
+
+
+def test_a_torque_that_nobody_measured_is_named(here, table, capsys):
+    table = table.copy()
+    table[:, 5] = 0.0
+    assert identify(here, table) == 2
+    error = capsys.readouterr().err
+    assert 'effort/elbow [N m]: never changes: does the driver measure it?' in error
 
 
 def test_weight_that_is_half_held_is_an_error(here, table, capsys):

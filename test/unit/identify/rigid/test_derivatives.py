@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.errors import IdentificationError
-from emppi_ros.identify.rigid import derivatives
+from emppi_ros.identify.rigid import derivatives, recording
+from emppi_ros.identify.rigid.drives import Drive
+from emppi_ros.identify.signals import Signal, hold
 
 STEP = 0.001
 
@@ -58,3 +60,28 @@ def test_what_is_less_noisy_gets_a_shorter_window(rng):
 def test_too_few_samples_are_an_error():
     with pytest.raises(IdentificationError, match='8 samples say nothing'):
         derivatives.derive(np.zeros((8, 1)), np.zeros((8, 1)), STEP)
+
+
+def test_noise_at_uneven_times_is_that_at_even_ones():
+    rng, time = np.random.default_rng(4), STEP * np.arange(4000)
+    uneven = time + 0.1 * STEP * rng.standard_normal(len(time))
+    noise = 0.3 * rng.standard_normal(len(time))
+    even = recording.deviation_at(time, np.sin(2.0 * time) + noise)
+    # the same sums
+    assert even == pytest.approx(recording.deviation((np.sin(2.0 * time) + noise)[:, None])[0])
+    # 4000 samples know it to 1.1 %, and fifth differences of them to 2: five of these
+    assert recording.deviation_at(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(
+        0.3, rel=0.1
+    )
+
+
+def test_a_command_counts_while_it_is_in_force():
+    rng = np.random.default_rng(5)
+    held = Signal('command', 'motor', 'N m', 0.01 * np.arange(50), rng.standard_normal(50), '')
+    drive = Drive(((held, 2.0),), (), 0.0)
+    time, step = np.linspace(0.02, 0.45, 30), 0.013
+    found = drive.torque(time, step)
+    fine = time[:, None] + step * (np.linspace(-0.5, 0.5, 2001)[:-1] + 0.25e-3)
+    expected = 2.0 * hold(held, fine.ravel()).reshape(fine.shape).mean(axis=1)
+    # of 2000 points some are on the other side of a change
+    np.testing.assert_allclose(found, expected, atol=0.01)
