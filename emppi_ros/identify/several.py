@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+import re
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
@@ -22,8 +23,10 @@ def naming(name: str) -> Iterator[None]:
     try:
         yield
     except IdentificationError as error:
-        text = str(error)
-        raise IdentificationError(text if name in text else f'{name}: {text}') from None
+        text, whole = str(error), rf'(?<![\w.-]){re.escape(name)}(?![\w.-])'
+        if name and not re.search(whole, text):
+            text = f'{name}: {text}'
+        raise IdentificationError(text) from None
 
 
 def check_different(recordings: Sequence[Recording]) -> None:

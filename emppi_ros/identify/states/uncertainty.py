@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.identify import particles
 from emppi_ros.identify.states.elimination import States, assemble
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.plant import Plant
@@ -14,7 +15,6 @@ from emppi_ros.identify.states.solver import Iterate
 
 Array = npt.NDArray[np.float64]
 _RANK = 1e-7  # of the largest singular value: below it are derivatives' errors
-_OPEN = 0.5  # of the variance before
 
 
 class Uncertainty(NamedTuple):
@@ -54,12 +54,11 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
         _each_row(impulse, steps, len(impulses)),
     ]
     scaled = _covariance(rows, np.concatenate(noise).ravel())
-    sizes, vectors = np.linalg.eigh(scaled)
     with np.errstate(invalid='ignore'):  # 0 / 0 where nothing was observed
         observation = observation / _rms(np.sqrt(motion.weights), seen, motion.parts)
     return Uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
-        vectors.T[sizes > _OPEN],
+        particles.open_directions(scaled),
         observation,
         impulse / np.sqrt(weight),
         np.any(jacobian.unknowns != 0.0, axis=(0, 2)),
