@@ -62,7 +62,7 @@ def identify(
         advance(most)
     draws = report.draw(plant, result, options.spread, options.seed)
     summary = report.summarize(plant, result)
-    if notes := [*notes, *checks.strays(plant, names, recordings, result)]:
+    if notes := [*notes, *checks.strays(plant, names, recordings, motion, result)]:
         summary['notes'] = '; '.join(notes)
     futures = list[Future]()
     for (before, later), rows in zip(parts, motion.parts, strict=True):

@@ -39,12 +39,19 @@ def is_bag(path: Path) -> bool:
 
 def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     """Return the signals of bags on one clock, the bags' files, and notes, such as of a cut."""
-    found, files, notes = [], list[Path](), list[str]()
+    found, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
         bag = SqliteBag(path) if sqlite.is_one(path) else Bag(path)
         found.append(_collect(bag))
         files += bag.files
+        topics |= set(bag.counts)
         notes += [bag.cut] if bag.cut else []
+    if not any(kind == 'position' for one in found for kind, *_ in one):
+        held = '; '.join([', '.join(sorted(topics)) or 'no messages', *notes])
+        raise IdentificationError(
+            f'{", ".join(map(str, paths))}: no positions on a topic joint_states '
+            f'(sensor_msgs/JointState) in it; it holds: {held}'
+        )
     samples = [rows for one in found for rows in one.values()]
     origin = min(row.stamp for rows in samples for row in rows)
     signals = [
@@ -75,13 +82,6 @@ def _collect(bag: Bag | SqliteBag) -> dict[tuple[str, str, str], list[_Sample]]:
             raise IdentificationError(
                 f'{where}: another type of message, expected {kind}'
             ) from None
-    if not any(kind == 'position' for kind, *_ in found):
-        held = ', '.join(sorted(bag.counts)) or 'no messages'
-        cut = f' ({bag.cut})' if bag.cut else ''
-        raise IdentificationError(
-            f'{bag.path}: no positions on a topic joint_states (sensor_msgs/JointState) in it; '
-            f'it holds: {held}{cut}'
-        )
     return found
 
 

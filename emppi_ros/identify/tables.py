@@ -4,7 +4,7 @@ Tables of columns with a header, as CSV or Parquet: to signals, and back.
 An empty cell (a null) is no sample, so that every column has the clock of the rows it fills.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import csv
 import importlib
 import importlib.util
@@ -27,8 +27,7 @@ _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
-    columns = _parquet(path) if path.suffix == '.parquet' else _csv(path)
-    _check_clock(path, columns)
+    columns = _parquet(path) if path.suffix.lower() == '.parquet' else _csv(path)
     time = columns.pop(_CLOCK)
     if not columns:
         raise IdentificationError(f'{path}: no column but {_CLOCK}')
@@ -129,7 +128,10 @@ def _pose(path: Path, body: str, time: Array, parts: Mapping[str, Array]) -> Sig
     return Signal('pose', body, UNITS['pose'][0], time[there], values[there], where)
 
 
-def _check_clock(path: Path, names: Collection[str]) -> None:
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise IdentificationError(f'{path}: column {twice!r} is there twice')
     if _CLOCK not in names:
         hint = ': are columns separated by commas?' if len(names) == 1 else ''
         raise IdentificationError(
@@ -147,10 +149,7 @@ def _csv(path: Path) -> dict[str, Array]:
     if len(rows) < 2:
         raise IdentificationError(f'{path}: expected a header and rows of numbers')
     names = [name.strip() for name in rows[0]]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise IdentificationError(f'{path}: column {twice!r} is there twice')
-    _check_clock(path, names)  # before numbers: it may not be such a table at all
+    _check_header(path, names)
     table = np.empty((len(rows) - 1, len(names)))
     for line, row in enumerate(rows[1:], start=2):
         if len(row) != len(names):
@@ -181,6 +180,7 @@ def _parquet(path: Path) -> dict[str, Array]:
     """Return the columns of a Parquet file; what is null is NaN, and nothing else is."""
     parquet = _arrow(path, 'pyarrow.parquet')
     try:
+        _check_header(path, parquet.read_schema(path).names)
         table = parquet.read_table(path)
         columns = {
             name: table.column(name).to_numpy().astype(np.float64) for name in table.column_names

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.consistency import COUNT
 from emppi_ros.model import confinement
 
@@ -24,12 +25,14 @@ def scene_of(path: Path, root: Path | None = None, joints: Collection[str] = ())
     for of in (spec.keys, spec.sensors, spec.actuators, spec.equalities, spec.tendons):
         for item in list(of):
             spec.delete(item)
-    for item in [*spec.excludes, *spec.pairs]:
-        spec.delete(item)
+    for of in (spec.excludes, spec.pairs, spec.cameras, spec.lights, spec.tuples):
+        for item in list(of):
+            spec.delete(item)
     for body in list(spec.worldbody.bodies):
         found = body.find_all('joint')
         free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in found)
-        if free or (joints and found and not any(joint.name in joints for joint in found)):
+        other = body.mocap or (found and not any(joint.name in joints for joint in found))
+        if free or (joints and other):
             spec.delete(body)
     return spec
 
@@ -49,13 +52,27 @@ def load(
     for body in spec.bodies:
         body.gravcomp = 0.0  # bodies of unlike ones are not fused
     spec.compiler.fusestatic = fuse
+    spec.option.density = spec.option.viscosity = 0.0
     model = spec.compile()
+    if fuse:
+        _check(model)
     model.dof_armature[:] = 0.0
     model.dof_frictionloss[:] = 0.0
     off = mujoco.mjtDisableBit
     for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_ACTUATION, off.mjDSBL_AUTORESET):
         model.opt.disableflags |= flag.value
     return model
+
+
+def _check(model: mujoco.MjModel) -> None:
+    """Raise unless each body has the joint of its number: the regressor's columns are by both."""
+    for body in range(1, model.nbody):
+        if model.body_dofnum[body] != 1:
+            raise IdentificationError(
+                f'body {model.body(body).name!r} has {model.body_dofnum[body]} degrees of '
+                'freedom, expected 1: an arm is a chain of hinges and slides, each of a body of '
+                'its own; leave out of the scene what refers to a body that is welded'
+            )
 
 
 def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:

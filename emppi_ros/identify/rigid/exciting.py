@@ -76,6 +76,8 @@ def excite(task: Task, wanted: Wanted) -> Excited:
     try:
         motion = excitation.choose(model, inner, wanted.period_s, prior, rng, wanted.trials, clear)
     except IdentificationError:
+        if not met:  # it is about something else
+            raise
         first, second = max(met, key=met.count)
         raise IdentificationError(
             f'--range {wanted.share:g}: no motion is clear of everything: most come within '

@@ -70,7 +70,11 @@ def find(
             )
         wholes.append(part.whole)
     for part in () if links else parts:
-        bodies.setdefault(part.whole, part)  # the link is the first
+        if not bodies.setdefault(part.whole, part).name:  # the link is the first
+            raise IdentificationError(
+                f'the link of joint {scene.names(arm, "joint")[part.whole]!r} has no name in the '
+                'scene, and is to be found: give it one'
+            )
     others = {
         whole: tuple(p for p in parts if p.whole == whole and p.name != part.name)
         for whole, part in bodies.items()

@@ -52,20 +52,30 @@ def to_text(
         raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None
     for name, body in bodies.items():
         index = scene.find(back, 'body', name)
-        fits = np.isclose(back.body_mass[index], body.mass, rtol=_WRITTEN) and np.allclose(
-            back.body_ipos[index], body.centre, rtol=_WRITTEN, atol=_WRITTEN
+        moments = np.linalg.eigvalsh(_tensor(body))
+        fits = (
+            np.isclose(back.body_mass[index], body.mass, rtol=_WRITTEN)
+            and np.allclose(back.body_ipos[index], body.centre, rtol=_WRITTEN, atol=_WRITTEN)
+            and np.allclose(
+                np.sort(back.body_inertia[index]), moments, rtol=0.0, atol=_WRITTEN * moments[-1]
+            )
         )
         if not fits:
             raise IdentificationError(
                 f'body {name!r} cannot be written into MJCF: {body.mass:.6g} kg was loaded back '
-                f'as {back.body_mass[index]:.6g}, centre {body.centre} as {back.body_ipos[index]}'
+                f'as {back.body_mass[index]:.6g}, centre {body.centre} as '
+                f'{back.body_ipos[index]}, moments {moments} as {back.body_inertia[index]}'
             )
     return text
 
 
-def _write(item: mujoco.MjsBody, body: Body) -> None:
+def _tensor(body: Body) -> list[list[float]]:
     xx, yy, zz, xy, xz, yz = body.inertia
-    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+
+
+def _write(item: mujoco.MjsBody, body: Body) -> None:
+    moments, axes = np.linalg.eigh(_tensor(body))
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     item.explicitinertial = True
     item.mass, item.ipos, item.inertia = body.mass, body.centre, moments

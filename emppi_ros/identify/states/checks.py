@@ -65,7 +65,11 @@ def _accelerating(plant: Plant, result: Estimate, part: slice) -> Array:
 
 
 def strays(
-    plant: Plant, names: Sequence[str], recordings: Sequence[Recording], result: Estimate
+    plant: Plant,
+    names: Sequence[str],
+    recordings: Sequence[Recording],
+    motion: Motion,
+    result: Estimate,
 ) -> list[str]:
     """
     Return in words which joints' states stay further from what was measured than its noise.
@@ -74,8 +78,8 @@ def strays(
     samples of noise tell its standard deviation: to a share of 1 / sqrt(2 n).
     """
     told, joints = [], scene.names(plant.model, 'joint')
-    for name, recording, away in zip(
-        names, recordings, result.uncertainty.observation_sd, strict=True
+    for name, recording, rows, away in zip(
+        names, recordings, motion.parts, result.uncertainty.observation_sd, strict=True
     ):
         where = f' of {name}' if len(recordings) > 1 else ''
         for dof, joint in enumerate(plant.model.dof_jntid):
@@ -83,7 +87,8 @@ def strays(
             noise = None if signal is None else noise_of(signal, CUTOFF_HZ)
             if noise is None:
                 continue
-            if away[dof] > noise * (1.0 + _SURELY / np.sqrt(2.0 * len(signal.values))):
+            fewest = min(len(signal.values), rows.stop - rows.start)
+            if away[dof] > noise * (1.0 + _SURELY / np.sqrt(2.0 * fewest)):
                 told.append(
                     f'{signal.of}{where} by {away[dof]:.2g}, where noise is {noise:.2g} at most'
                 )

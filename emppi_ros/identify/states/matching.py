@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
 from emppi_ros.identify.dataset import Recording, smooth
-from emppi_ros.identify.signals import SI, Signal
+from emppi_ros.identify.rigid.recording import deviation_at
+from emppi_ros.identify.signals import FEWEST, SI, Signal
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -17,7 +18,8 @@ _SCALAR = {
     mujoco.mjtJoint.mjJNT_HINGE.value: {'position': 'rad', 'velocity': 'rad/s', 'force': 'N m'},
     mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
 }
-_STILL = 1e-4  # rad or m: less is what sensors do at rest
+_STILL = 1e-4  # rad or m: not even a sensor's noise
+_SURELY = 5.0  # standard deviations of what noise leaves
 _LAG, _LAG_S = 3, 0.01  # samples, and s: both, for below 10 Hz less is not told from noise
 _SLOW_HZ = 10.0  # up to which positions and velocities are compared
 _LIKE = 1.25  # factor by which measured velocities and those of positions may differ
@@ -143,11 +145,16 @@ def check_motion(recording: Recording, position: Signal) -> None:
     velocity = recording.signals.get(('velocity', position.of))
     if velocity is None or position.kind == 'pose':
         return
+    both = (position.time >= velocity.time[0]) & (position.time <= velocity.time[-1])
+    if np.count_nonzero(both) < FEWEST:
+        return
     rate = 1.0 / position.period  # encoders' noise makes differences of positions useless above
-    moving = np.gradient(smooth(position.values, rate, _SLOW_HZ), position.time)
-    measured = np.interp(position.time, velocity.time, velocity.values)
-    measured = smooth(measured, rate, _SLOW_HZ)
+    time = position.time[both]
+    moving = np.gradient(smooth(position.values[both], rate, _SLOW_HZ), time)
+    measured = smooth(np.interp(time, velocity.time, velocity.values), rate, _SLOW_HZ)
     size, other = np.std(moving), np.std(measured)
+    if size < _SURELY * _left(position, rate, True) or other < _SURELY * _left(velocity, rate):
+        return  # so slow that it is noise that would be compared
     ratio = other / size
     for factor, word in _CONFUSIONS.items():
         if 1.0 / _LIKE < ratio / factor < _LIKE:
@@ -166,6 +173,16 @@ def check_motion(recording: Recording, position: Signal) -> None:
             f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
             'positions: record both on one clock'
         )
+
+
+def _left(signal: Signal, rate: float, slope: bool = False) -> float:
+    """Return the standard deviation of noise in a smoothed signal, or in its slope."""
+    blip = np.zeros(2 * FEWEST + 1)
+    blip[FEWEST] = 1.0
+    weights = smooth(blip, rate, _SLOW_HZ)
+    if slope:
+        weights = np.gradient(weights, 1.0 / rate)
+    return deviation_at(signal.time, signal.values) * float(np.sqrt(np.sum(weights**2)))
 
 
 def _lag(first: Array, second: Array) -> int:

@@ -60,6 +60,16 @@ def test_namespaces_folders_and_efforts_are_read(messages, tmp_path):
     assert ('velocity', 'elbow') not in found.signals  # NaN throughout: not measured
 
 
+def test_bags_of_one_clock_need_positions_once(messages, tmp_path):
+    rows, paths = messages.rows, []
+    for name, is_state in (('states.mcap', True), ('tracking.mcap', False)):
+        messages.rows = [row for row in rows if (row[0] == 'joint_states') is is_state]
+        paths.append(messages.write(tmp_path / name))
+    found = dataset.read(paths)
+    assert ('position', 'hinge') in found.signals and ('pose', 'block') in found.signals
+    assert [source.name for source in found.sources] == ['states.mcap', 'tracking.mcap']
+
+
 def test_a_bag_that_is_cut_is_read_up_to_there(messages, tmp_path):
     path = messages.write(tmp_path / 'run.mcap')
     half = path.read_bytes()[: path.stat().st_size // 2]

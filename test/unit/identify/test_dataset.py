@@ -54,6 +54,13 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     parquet.write_table(arrow.table(columns), path)
     with pytest.raises(IdentificationError, match=r'row 3: position/hinge \[rad\]: found inf'):
         dataset.read([path])
+    twice = [names[0], names[1], names[1]]
+    path = tmp_path / 'run.PARQUET'
+    arrays = [arrow.array([0.01 * k for k in range(200)])] * 3
+    parquet.write_table(arrow.Table.from_arrays(arrays, names=twice), path)
+    with pytest.raises(IdentificationError, match=r'run.PARQUET: column .* is there twice'):
+        dataset.read([path])
+    path = tmp_path / 'run.parquet'
     path.write_bytes(b'PAR1')
     with pytest.raises(IdentificationError, match=r'run.parquet: cannot be read'):
         dataset.read([path])
