@@ -3,7 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import correction, factors
+from emppi_ros.identify.inputs import check
 
 Array = npt.NDArray[np.float64]
 
@@ -20,6 +22,7 @@ def regress(x: Array, y: Array) -> Array:
     ----------
     x : (n, d) array
         Noisy inputs, of which some may be combinations of others, or have nothing to do with y.
+        One that never changes tells nothing: its coefficient is 0.
     y : (n,) array
         Noisy output.
 
@@ -29,5 +32,12 @@ def regress(x: Array, y: Array) -> Array:
         If x or y is no data to learn from.
 
     """
-    found = correction.regress(x, y)
-    return found.coefficients if found.certain else factors.regress(x, y)
+    check(x, y)
+    changing = np.ptp(x, axis=0) > 0.0
+    if not changing.any():
+        raise IdentificationError('inputs: none of them changes: record more motion')
+    used = np.compress(changing, x, axis=1)  # in rows as x is: the same rounding
+    found = correction.regress(used, y)
+    coefficients = np.zeros(x.shape[1])
+    coefficients[changing] = found.coefficients if found.certain else factors.regress(used, y)
+    return coefficients

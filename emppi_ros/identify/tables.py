@@ -27,7 +27,7 @@ _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
-    columns = _parquet(path) if path.suffix.lower() == '.parquet' else _csv(path)
+    columns = _parquet(path) if _is_parquet(path) else _csv(path)
     time = columns.pop(_CLOCK)
     if not columns:
         raise IdentificationError(f'{path}: no column but {_CLOCK}')
@@ -45,11 +45,11 @@ def read(path: Path) -> list[Signal]:
 
 def check(option: str, path: Path) -> None:
     """Raise before any work is done if a table could not be written where an option says."""
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise IdentificationError(
             f'{option}: found {path}, expected a name that ends in {" or ".join(SUFFIXES)}'
         )
-    if path.suffix == '.parquet' and importlib.util.find_spec('pyarrow') is None:
+    if _is_parquet(path) and importlib.util.find_spec('pyarrow') is None:
         raise IdentificationError(
             f"{option}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
         )
@@ -70,7 +70,7 @@ def write(path: Path, signals: Sequence[Signal]) -> None:
             columns[name] = np.full(len(times), np.nan)
             columns[name][rows] = values
     try:
-        if path.suffix == '.parquet':
+        if _is_parquet(path):
             arrow, parquet = (_arrow(path, name) for name in ('pyarrow', 'pyarrow.parquet'))
             table = {name: arrow.array(c, from_pandas=True) for name, c in columns.items()}
             parquet.write_table(arrow.table(table), path)
@@ -82,6 +82,10 @@ def write(path: Path, signals: Sequence[Signal]) -> None:
                 writer.writerow(['' if np.isnan(value) else repr(value) for value in row])
     except OSError as error:
         raise IdentificationError(f'{path}: cannot be written: {error}') from None
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == '.parquet'
 
 
 def _meaning(path: Path, name: str) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset, excitation, generator
 from emppi_ros.identify.excitation import Limits
 from emppi_ros.identify.rigid import course
@@ -147,3 +148,13 @@ def test_what_cannot_be_is_said(written, capsys, tmp_path):
     assert main(['excite', 'fr3_follow', '--out', str(tmp_path / 'm.txt')]) == 2
     assert '.csv or .parquet' in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_another_kind_is_not_said_to_be_of_clearance(monkeypatch, capsys, tmp_path):
+    def broken(*_):
+        raise IdentificationError('expected a fixed base')
+
+    monkeypatch.setattr(excitation, 'choose', broken)
+    assert main(['excite', 'fr3_follow', '--out', str(tmp_path / 'm.csv')]) == 2
+    error = capsys.readouterr().err
+    assert 'expected a fixed base' in error and 'clear' not in error

@@ -7,7 +7,7 @@ import pytest
 
 from emppi_ros.cli import main
 from emppi_ros.errors import IdentificationError
-from emppi_ros.identify import benchmark, synthetic
+from emppi_ros.identify import benchmark, regression, synthetic
 from emppi_ros.identify.synthetic import RELEVANT, Setup
 
 TRUE = np.arange(1.0, 11.0)
@@ -45,6 +45,18 @@ def test_baselines_find_coefficients_where_there_is_no_noise():
     for name, method in benchmark.baselines().items():
         # regularized ones shrink: the LASSO by a thousandth of its largest weight
         np.testing.assert_allclose(method(x, x @ b + 1.0), b, rtol=0.02, err_msg=name)
+
+
+@pytest.mark.parametrize('covariance', ['wishart', 'mild'])  # one for each of the two methods
+def test_an_input_that_never_changes_is_left_out_whatever_the_method(covariance):
+    setup = Setup(0, 5, 2.0, covariance=covariance)
+    data = synthetic.generate(setup, np.random.default_rng(0))
+    more = np.insert(data.x, 3, 1e9 + 0.1, axis=1)  # so large that its mean is rounded
+    found = regression.regress(more, data.y)
+    assert found[3] == 0.0
+    np.testing.assert_array_equal(np.delete(found, 3), regression.regress(data.x, data.y))
+    with pytest.raises(IdentificationError, match='none of them changes'):
+        regression.regress(more[:, 3:4], data.y)
 
 
 def test_total_least_squares_is_right_where_all_columns_have_like_noise():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.errors import IdentificationError
-from emppi_ros.identify import dataset
+from emppi_ros.identify import dataset, tables
 
 HEADER = 'time_s,position/hinge [rad],command/motor [N m]'
 
@@ -64,6 +64,17 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     path.write_bytes(b'PAR1')
     with pytest.raises(IdentificationError, match=r'run.parquet: cannot be read'):
         dataset.read([path])
+
+
+@pytest.mark.parametrize('name', ['again.CSV', 'again.Parquet'])
+def test_capitals_of_a_suffix_say_nothing(tmp_path, name):
+    pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
+    path, signals = tmp_path / name, dataset.read([write(tmp_path, rows())]).signals
+    tables.check('--out', path)
+    tables.write(path, list(signals.values()))
+    assert (path.read_bytes()[:4] == b'PAR1') == name.endswith('Parquet')
+    for key, signal in dataset.read([path]).signals.items():
+        np.testing.assert_array_equal(signal.values, signals[key].values)
 
 
 def changed(line, column, text):
