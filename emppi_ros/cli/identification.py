@@ -1,6 +1,7 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from emppi_ros.cli import (
     output,
 )
 from emppi_ros.errors import ConfigError
-from emppi_ros.identify import dataset, keeping, several
+from emppi_ros.identify import dataset, keeping, particles, several
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf
@@ -162,12 +163,19 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigError(
                 f'--{name.replace("_", "-")}: found {value:g}, expected a number above 0'
             )
+    if options.particles is not None and options.particles < particles.FEWEST:
+        raise ConfigError(
+            f'--particles: found {options.particles}, expected {particles.FEWEST} or more: fewer '
+            'tell no spread'
+        )
     if not 0.0 <= options.held_out < 1.0:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
     if options.report is not None and options.report.exists() and not options.overwrite:
         raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
+    if options.report is not None:
+        _check_folder('--report', options.report)
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
         path = getattr(options, name)
         if path is None:
@@ -180,6 +188,12 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigError(f'--{name}: no such folder: {path.parent}')
         if path.exists() and not options.overwrite:
             raise ConfigError(f'{path}: exists; give another name, or --overwrite')
+
+
+def _check_folder(option: str, folder: Path) -> None:
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ConfigError(f'{option}: {there} is no folder that can be written')
 
 
 def _plant(options: argparse.Namespace) -> Plant:

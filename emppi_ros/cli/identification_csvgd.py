@@ -83,7 +83,7 @@ def identify(
         **said,
     }
     posterior, medians = _infer(options, learned, settings, key)
-    found = findings.examine(learned, posterior, options.threads)
+    found = findings.examine(learned, posterior, options.likelihood, options.threads)
     findings.check(plant, learned, found)
     forecasts = findings.forecast(learned, found, options.threads)
     summary = findings.summarize(plant, learned, posterior, found, forecasts)

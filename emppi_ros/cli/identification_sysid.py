@@ -40,7 +40,7 @@ def identify(
     knowledge = [word(share) for share in found.sd(count)]
     kept = particles.excited(knowledge)
     posterior = sysid.as_posterior(learned, found)
-    one = findings.examine(learned, posterior, options.threads)
+    one = findings.examine(learned, posterior, 'product', options.threads)
     findings.check(plant, learned, one)
     forecasts = findings.forecast(learned, one, options.threads)
     summary = findings.summarize(plant, learned, posterior, one, forecasts)

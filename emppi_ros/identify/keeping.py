@@ -51,7 +51,7 @@ def read(path: Path, key: Mapping[str, Any], anew: bool) -> Arrays | None:
         with np.load(path, allow_pickle=False) as data:
             state = dict(data)
             known = json.loads(str(state.pop(_KEY)))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         if anew:
             return None
         raise ConfigError(

@@ -13,6 +13,7 @@ from emppi_ros.identify.states.plant import Unknown
 Array = npt.NDArray[np.float64]
 _SMALL = 0.1  # of a direction: not worth a word
 _OPEN = 0.5  # of the variance before
+FEWEST = 5  # that tell a spread
 COUNT = 500
 _DRAWS = 100  # times as many are drawn, at most, until enough are within bounds
 _WITHIN = 1e-6  # of the range: a prior's file has no particle on a bound

@@ -16,7 +16,7 @@ from emppi_ros.identify.stein.csvgd import Posterior
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.recorded import KINDS, Learned
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import each_log_p, residuals
+from emppi_ros.identify.stein.target import Likelihood, each_log_p, residuals
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -37,6 +37,7 @@ class Findings(NamedTuple):
     ends: Array  # (G, N, S): states in which each recording ends
     left: Array  # (G, S): residuals of the best particle of each recording, rms
     stranded: int  # particles that did not arrive
+    numbers: int  # that a recording's density depends on
 
     @property
     def sd(self) -> Array:
@@ -49,16 +50,22 @@ class Findings(NamedTuple):
         return tuple(word(x) for x in self.sd)
 
 
-def examine(learned: Learned, posterior: Posterior, threads: int = 0) -> Findings:
+def examine(
+    learned: Learned, posterior: Posterior, likelihood: Likelihood, threads: int = 0
+) -> Findings:
     """
     Return the particles that arrived.
 
     One that explains no recording as well as the best does has not: its density is lower by more
     than a draw from the posterior ever has it (chi-squared, of as many numbers as a particle has).
+    If all recordings are of one system (`product`), they count together.
     """
     shooter = Shooter(learned.problem, len(posterior.z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(posterior.z)
     each = each_log_p(shooter, residuals(shooter, windows))[0]
+    together = likelihood == 'product'
+    if together:
+        each[:] = each.sum(axis=0)
     each[:, windows.diverged] = -np.inf
     below = each - each.max(axis=1, keepdims=True)
     there = below.max(axis=0) > -0.5 * chi2.isf(_RARE, shooter.size)
@@ -76,6 +83,7 @@ def examine(learned: Learned, posterior: Posterior, threads: int = 0) -> Finding
         np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * learned.problem.scale,
         np.array(left),
         int(np.sum(~there)),
+        unknown + shooter.states * (len(each) if together else 1),
     )
 
 
@@ -86,14 +94,14 @@ def check(plant: Plant, learned: Learned, found: Findings) -> None:
     for index, name in enumerate(scene.names(plant.model, 'joint')):
         for row, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             span, away = np.ptp(seen[begin:end, index]), found.left[row, index]
-            if away > _ASTRAY * span:
+            if away > max(_ASTRAY * span, _MORE * learned.problem.noise[index]):
                 raise IdentificationError(
                     f'joint {name!r}: the model does not match: no particle comes closer than '
                     f'{away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
     total = len(found.theta) + found.stranded
-    if len(found.theta) < _FEWEST * total:
+    if len(found.theta) < max(_FEWEST * total, min(particles.FEWEST, total)):
         raise IdentificationError(
             f'only {len(found.theta)} of {total} particles explain the recordings as well as the '
             f'best: {"; ".join([*more_noise(plant, learned, found), "give more iterations"])}'
@@ -123,7 +131,7 @@ def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]
     """Return the held-out part (N, T, S) of each recording, as its particles have it go on."""
     problem, results = learned.problem, []
     for below, ends, (_, controls) in zip(found.best, found.ends, learned.later, strict=True):
-        own = below > -0.5 * chi2.isf(_RARE, ends.shape[1] + found.theta.shape[1])
+        own = below > -0.5 * chi2.isf(_RARE, found.numbers)
         own |= below == below.max()
         if not len(controls):  # nothing was held out
             results.append(np.empty((int(own.sum()), 0, ends.shape[1])))

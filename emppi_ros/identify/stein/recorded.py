@@ -54,7 +54,8 @@ def build(
     _check(plant.model)
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
-    counts = [int((1.0 - cut.held_out) * (len(states) - 1)) // length for states, _ in pieces]
+    kept = 1.0 - cut.held_out + 1e-9  # rounding costs no window
+    counts = [int(kept * (len(states) - 1)) // length for states, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(

@@ -1,5 +1,6 @@
 """`emppi identify --method csvgd`, and its reference `sysid`: a posterior as a prior."""
 
+from dataclasses import replace
 import json
 
 import mujoco
@@ -9,9 +10,12 @@ from scipy.optimize import least_squares
 import yaml
 
 from emppi_ros.cli import identification_csvgd, main
+from emppi_ros.cli.identification_csvgd import STIFFNESS
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset, keeping, sysid
 from emppi_ros.identify.states import binding, simulation
 from emppi_ros.identify.stein import cases, csvgd, findings, recorded
+from emppi_ros.identify.stein.csvgd import Settings
 from emppi_ros.identify.stein.recorded import Cut
 from emppi_ros.tasks.task import load_task
 
@@ -318,3 +322,66 @@ def test_nothing_needs_to_be_held_out(method, here, capsys):
     assert identify(here, '--method', method, '--held-out', '0', '--out', out) == 0
     summary = found(capsys)
     assert summary['held_out_error'] == {} and summary['windows'] == 6
+
+
+@pytest.fixture
+def two(here):
+    """Return two recordings of one system, and what particles say of them."""
+    swing(here, 'second.csv', -0.5)
+    plant = binding.load_model(here / 'pendulum.yaml')
+    recordings = [dataset.read([here / name]) for name in ('run.csv', 'second.csv')]
+    learned = recorded.build(plant, recordings, Cut(0.5), {})
+    settings = Settings(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
+    return plant, learned, csvgd.infer(learned.problem, settings, 1)
+
+
+def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
+    _, learned, posterior = two
+    before = findings.examine(learned, posterior, 'product', 1)
+    z = posterior.z.copy()
+    z[:4, -2 * learned.windows // 2 :] += 0.5  # where windows of the second begin
+    lost = posterior._replace(z=z)
+    # of one of two systems it is enough to explain that one
+    assert findings.examine(learned, lost, 'sum', 1).stranded <= before.stranded
+    found = findings.examine(learned, lost, 'product', 1)
+    assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
+
+
+def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
+    plant, learned, posterior = two
+    found = findings.examine(learned, posterior, 'product', 1)
+    still = replace(learned.problem, references=1e-3 * learned.problem.references)
+    findings.check(plant, replace(learned, problem=still), found)
+    with pytest.raises(IdentificationError, match='no particle comes closer than'):
+        far = found._replace(left=2.0 * found.left)
+        findings.check(plant, replace(learned, problem=still), far)
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (['--particles', '4'], '--particles: found 4, expected 5 or more: fewer tell no spread'),
+        (['--report', 'run.csv/deep'], 'run.csv is no folder that can be written'),
+        (['--report', 'run.csv', '--overwrite'], 'run.csv is no folder that can be written'),
+    ],
+)
+def test_what_would_come_to_nothing_is_said_before(words, error, here, capsys, monkeypatch):
+    monkeypatch.chdir(here)
+    assert identify(here, *words) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_an_empty_file_of_an_interrupted_run_is_named(here, capsys):
+    (here / 'prior.state.npz').write_bytes(b'')
+    out = ['--out', str(here / 'prior.yaml')]
+    assert identify(here, *out) == 2
+    assert 'no interrupted inference can be read' in capsys.readouterr().err
+    assert identify(here, *out, '--overwrite') == 0
+
+
+def test_rounding_costs_no_window(here):
+    plant = binding.load_model(here / 'pendulum.yaml')
+    swing(here, 'long.csv', 1.0, steps=1001)
+    recordings = [dataset.read([here / 'long.csv'])]
+    # (1 - 0.8) of 1000 steps are 199.99999999999997
+    assert recorded.build(plant, recordings, Cut(2.0, 0.8), {}).windows == 1
