@@ -30,6 +30,16 @@ METHODS = {
     'sysid': identification_sysid,
     'filter': identification_filter,
 }
+TAKEN = {  # options that are not every method's
+    'state_weight': ('states',),
+    'spread': ('states', 'rigid-body', 'sysid'),
+    'links': ('rigid-body',),
+    'particles': ('csvgd', 'filter'),
+    'iterations': ('csvgd',),
+    'likelihood': ('csvgd',),
+    'window': ('csvgd', 'sysid'),
+    'noise': ('csvgd', 'sysid'),
+}
 LONG = 'csvgd', 'filter'  # these keep where they are beside --out, and may use a cluster
 
 
@@ -74,7 +84,8 @@ def add_commands(commands: Any) -> None:
     )
     identification_rigid.add_options(parser.add_argument_group('rigid-body'))
     identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
-    parser.set_defaults(execute=run)
+    usual = {name: parser.get_default(name) for name in TAKEN}
+    parser.set_defaults(execute=run, usual=usual)
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +129,12 @@ def run(options: argparse.Namespace) -> None:
     usual = METHODS[options.method].HELD_OUT  # None: it forecasts nothing
     if options.held_out and usual is None:
         raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
+    for name, methods in TAKEN.items():
+        if options.method not in methods and getattr(options, name) != options.usual[name]:
+            raise ConfigError(
+                f'--{name.replace("_", "-")}: --method {options.method} does not know it: leave '
+                f'it out, or take {" or ".join(methods)}'
+            )
     if options.scheduler and options.method not in LONG:
         raise ConfigError(
             f'--scheduler: --method {options.method} takes seconds, and is computed here: leave '

@@ -139,6 +139,11 @@ def read_noise(
         signals = [r.signals[kind, of] for r in recordings if (kind, of) in r.signals]
         if len(signals) == len(recordings):  # one noise for all, so all must have it
             found[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
+        elif name in given:
+            raise IdentificationError(
+                f'--noise {name}: was not measured in every recording, so that it counts in none: '
+                'leave it out'
+            )
     return found
 
 
