@@ -1,7 +1,6 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from emppi_ros.belief import file as prior_file
 from emppi_ros.cli import (
+    identification_checks,
     identification_csvgd,
     identification_filter,
     identification_rigid,
@@ -17,7 +17,7 @@ from emppi_ros.cli import (
     output,
 )
 from emppi_ros.errors import ConfigError
-from emppi_ros.identify import dataset, keeping, particles, several
+from emppi_ros.identify import dataset, keeping, several
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf
@@ -30,17 +30,6 @@ METHODS = {
     'sysid': identification_sysid,
     'filter': identification_filter,
 }
-TAKEN = {  # options that are not every method's
-    'state_weight': ('states',),
-    'spread': ('states', 'rigid-body', 'sysid'),
-    'links': ('rigid-body',),
-    'particles': ('csvgd', 'filter'),
-    'iterations': ('csvgd',),
-    'likelihood': ('csvgd',),
-    'window': ('csvgd', 'sysid'),
-    'noise': ('csvgd', 'sysid'),
-}
-LONG = 'csvgd', 'filter'  # these keep where they are beside --out, and may use a cluster
 
 
 def add_commands(commands: Any) -> None:
@@ -84,7 +73,7 @@ def add_commands(commands: Any) -> None:
     )
     identification_rigid.add_options(parser.add_argument_group('rigid-body'))
     identification_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
-    usual = {name: parser.get_default(name) for name in TAKEN}
+    usual = {name: parser.get_default(name) for name in identification_checks.TAKEN}
     parser.set_defaults(execute=run, usual=usual)
 
 
@@ -120,7 +109,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
-    output.add_scheduler(parser, f' ({", ".join(LONG)})')
+    output.add_scheduler(parser, f' ({", ".join(identification_checks.LONG)})')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
 
 
@@ -129,20 +118,9 @@ def run(options: argparse.Namespace) -> None:
     usual = METHODS[options.method].HELD_OUT  # None: it forecasts nothing
     if options.held_out and usual is None:
         raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
-    for name, methods in TAKEN.items():
-        if options.method not in methods and getattr(options, name) != options.usual[name]:
-            raise ConfigError(
-                f'--{name.replace("_", "-")}: --method {options.method} does not know it: leave '
-                f'it out, or take {" or ".join(methods)}'
-            )
-    if options.scheduler and options.method not in LONG:
-        raise ConfigError(
-            f'--scheduler: --method {options.method} takes seconds, and is computed here: leave '
-            f'it out, or take {" or ".join(LONG)}'
-        )
     if options.held_out is None:
         options.held_out = usual or 0.0
-    _check(options)
+    identification_checks.check(options)
     recordings = [dataset.read(paths) for paths in options.data]
     several.check_different(recordings)
     plant = _plant(options)
@@ -153,7 +131,7 @@ def run(options: argparse.Namespace) -> None:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
-        if options.method in LONG:
+        if options.method in identification_checks.LONG:
             keeping.beside(options.out).unlink(missing_ok=True)  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:
@@ -170,47 +148,6 @@ def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
     known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
     theta = np.array([rows[p.name]['value'] for p in known])
     return mjcf.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Raise before any work is done if it would come to nothing."""
-    for name in ('step', 'state_weight', 'spread', 'window'):
-        value = getattr(options, name)
-        if value is not None and not 0.0 < value < float('inf'):
-            raise ConfigError(
-                f'--{name.replace("_", "-")}: found {value:g}, expected a number above 0'
-            )
-    if options.particles is not None and options.particles < particles.FEWEST:
-        raise ConfigError(
-            f'--particles: found {options.particles}, expected {particles.FEWEST} or more: fewer '
-            'tell no spread'
-        )
-    if not 0.0 <= options.held_out < 1.0:
-        raise ConfigError(
-            f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
-        )
-    if options.report is not None and options.report.exists() and not options.overwrite:
-        raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
-    if options.report is not None:
-        _check_folder('--report', options.report)
-    for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if path.suffix not in suffixes:
-            raise ConfigError(
-                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
-            )
-        if not path.parent.is_dir():
-            raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        if path.exists() and not options.overwrite:
-            raise ConfigError(f'{path}: exists; give another name, or --overwrite')
-
-
-def _check_folder(option: str, folder: Path) -> None:
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ConfigError(f'{option}: {there} is no folder that can be written')
 
 
 def _plant(options: argparse.Namespace) -> Plant:
