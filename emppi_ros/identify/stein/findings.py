@@ -16,7 +16,7 @@ from emppi_ros.identify.stein.csvgd import Posterior
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.recorded import KINDS, Learned
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import Likelihood, each_log_p, residuals
+from emppi_ros.identify.stein.target import Likelihood, begin_log_p, each_log_p, residuals
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -63,6 +63,7 @@ def examine(
     shooter = Shooter(learned.problem, len(posterior.z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(posterior.z)
     each = each_log_p(shooter, residuals(shooter, windows))[0]
+    each += begin_log_p(shooter, posterior.z)
     together = likelihood == 'product'
     if together:
         each[:] = each.sum(axis=0)

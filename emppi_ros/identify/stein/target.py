@@ -28,8 +28,9 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     Return log p_ms(D | z), limits and defects at particles z (N, D).
 
     Several trajectories are the modes of a mixture ('sum', supplement, eq. 1) or samples of
-    one system ('product', eq. 2). A particle that diverges has a log density of minus infinity
-    and no derivatives.
+    one system ('product', eq. 2). Where recordings begin is learned, and what was measured there
+    counts, too: of a mixture nothing else holds the starts of those that a particle does not
+    explain. A particle that diverges has a log density of minus infinity and no derivatives.
     """
     windows = shooter.simulate(z)
     noise = shooter.problem.noise / shooter.problem.scale
@@ -45,6 +46,11 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
     score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
     curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
+    total += begin_log_p(shooter, z).sum(axis=0)
+    if not shooter.first:
+        starts, away, precision = begins(shooter, z)
+        score[:, starts] -= precision * away
+        curvature[:, starts, starts] += precision
     defects, normals = continuity(shooter, z, windows)
     limits, walls = _limits(shooter, z)
     outside = limits != 0.0  # beyond the limits nothing changes but the limit
@@ -76,6 +82,7 @@ def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -
     """Return the same log density (N,), for methods that need no derivatives."""
     windows = shooter.simulate(z)
     total, _ = _combine(each_log_p(shooter, residuals(shooter, windows)), likelihood)
+    total += begin_log_p(shooter, z).sum(axis=0)
     return np.where(windows.diverged, -np.inf, total)
 
 
@@ -90,6 +97,33 @@ def each_log_p(shooter: Shooter, left: list[Array]) -> Array:
     """Return the log densities (R, G, N) of G recordings by R references of each."""
     squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
     return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
+
+
+def begin_log_p(shooter: Shooter, z: Array) -> Array:
+    """Return the log densities (G, N) of where G recordings begin; zero where that is known."""
+    recordings = len(shooter.firsts)
+    if shooter.first:
+        return np.zeros((recordings, len(z)))
+    _, away, precision = begins(shooter, z)
+    return -0.5 * (precision * away**2).reshape(len(z), recordings, -1).sum(axis=2).T
+
+
+def begins(shooter: Shooter, z: Array) -> tuple[npt.NDArray[np.int_], Array, Array]:
+    """
+    Return where in z recordings begin (G S), how far (N, G S) from what was measured, precision.
+
+    What was not measured is known to about its spread over all trajectories: 1 in its unit.
+    """
+    problem, windows = shooter.problem, np.array(shooter.firsts)
+    places = [np.arange(shooter.size)[place(shooter, window)] for window in windows]
+    measured = shooter.measured_starts()[0, windows]
+    sd = np.minimum(problem.noise / problem.scale, 1.0)
+    away = shooter.starts(z)[:, windows] - measured
+    return (
+        np.concatenate(places),
+        away.reshape(len(z), -1),
+        np.tile(sd**-2, len(windows)),
+    )
 
 
 def _combine(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:

@@ -9,8 +9,12 @@ from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Signal
 from emppi_ros.identify.stein import csvgd, recorded
 from emppi_ros.identify.stein.csvgd import Settings
+from emppi_ros.identify.stein.joining import Joiner
+from emppi_ros.identify.stein.settling import Settler
 from emppi_ros.identify.stein.shooting import Shooter
 from emppi_ros.identify.stein.target import evaluate, log_likelihood
+
+TRUTH = np.array([1.3, 0.2])  # as in conftest
 
 
 @pytest.fixture
@@ -46,8 +50,12 @@ def test_the_density_is_that_of_each_recording(two, likelihood):
         starts = (own / problem.scale).reshape(4, -1)
         alone.append(evaluate(single, np.concatenate([z[:, :2], starts], axis=1)))
     combine = {'product': np.add, 'sum': lambda a, b: np.logaddexp(a, b) - np.log(2.0)}
+    # where both begin was measured, and is not of the mixture
+    off = (states[:, [0, 2]] - both.start) / both.noise
+    begin = -0.5 * np.sum(off**2, axis=2).T
     now = evaluate(shooter, z, likelihood)
-    expected = combine[likelihood](alone[0].log_p, alone[1].log_p)
+    later = [one.log_p - own for one, own in zip(alone, begin, strict=True)]
+    expected = combine[likelihood](*later) + begin.sum(axis=0)
     # units of states differ: a rounding on the way there and back
     np.testing.assert_allclose(now.log_p, expected, rtol=1e-9)
     # two limits, and two states at the one place where windows meet
@@ -71,6 +79,26 @@ def test_the_score_and_normals_are_derivatives(two, likelihood):
         np.testing.assert_allclose(now.score[:, column], slope / (2 * step), rtol=1e-3, atol=1e-2)
         moved = evaluate(shooter, up).defects - evaluate(shooter, down).defects
         np.testing.assert_allclose(now.normals[:, :, column], moved / (2 * step), atol=1e-4)
+
+
+@pytest.mark.parametrize('noise', [[0.01, 0.05], [0.01, np.inf]])
+def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two, noise):
+    both = dataclasses.replace(two[0], noise=np.array(noise))
+    both.references[:, 16:] += 10.0  # nobody explains the second recording
+    shooter = Shooter(both, 200, 3, threads=1)
+    z = csvgd.initial(shooter)
+    z[:, :2] = both.coordinates(TRUTH)
+    settler = Settler(
+        lambda z: evaluate(shooter, z), Joiner(shooter, threads=1).join, shooter, seed=0
+    )
+    z, now = settler.begin(z)
+    for turn in range(60):
+        z, now = settler.draw(z, now, turn)
+    start = z[:, -2:] * shooter.problem.scale
+    sd = np.minimum(noise, shooter.problem.scale)
+    # 200 draws know a standard deviation to 5 %, and the mean to 7 % of it: four times that
+    np.testing.assert_allclose(start.std(axis=0), sd, rtol=0.2)
+    assert np.all(np.abs(start.mean(axis=0) - both.start[1]) < 0.28 * sd)
 
 
 def test_recordings_begin_where_windows_do(two):
