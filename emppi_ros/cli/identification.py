@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
     if options.out is not None:
         prior_file.write(options.out, prior(), options.overwrite)
         if options.method in identification_checks.LONG:
-            keeping.beside(options.out).unlink(missing_ok=True)  # the prior is there
+            keeping.forget(options.out, len(recordings))  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:
         mjcf.write(options.mjcf, text, options.overwrite)

@@ -39,11 +39,15 @@ def check(options: argparse.Namespace) -> None:
             raise ConfigError(
                 f'--{name.replace("_", "-")}: found {value:g}, expected a number above 0'
             )
-    if options.particles is not None and options.particles < particles.FEWEST:
+    systems = len(options.data) if options.likelihood == 'sum' else 1
+    fewest = particles.FEWEST * systems
+    if options.particles is not None and options.particles < fewest:
         raise ConfigError(
-            f'--particles: found {options.particles}, expected {particles.FEWEST} or more: fewer '
-            'tell no spread'
+            f'--particles: found {options.particles}, expected {fewest} or more: fewer tell no '
+            f'spread{" of each system" if systems > 1 else ""}'
         )
+    if options.mjcf is not None and systems > 1:
+        raise ConfigError('--mjcf: several systems are no one model: leave it out')
     if not 0.0 <= options.held_out < 1.0:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'

@@ -1,8 +1,8 @@
 """`emppi identify --method csvgd`: particles of the posterior, from where it was interrupted."""
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from emppi_ros.belief.file import PriorFile
 from emppi_ros.bench import workers
 from emppi_ros.cli import identification_report, output
-from emppi_ros.identify import keeping, particles, pictures
+from emppi_ros.identify import keeping, particles, pictures, several
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter.posterior import Settings as OfFilter
 from emppi_ros.identify.states.plant import Plant
@@ -20,6 +20,7 @@ from emppi_ros.identify.stein import csvgd, findings, recorded
 from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings, State
 from emppi_ros.identify.stein.recorded import Cut, Learned
 from emppi_ros.identify.stein.simulation import Recipe
+from emppi_ros.identify.stein.summary import System, together
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for
@@ -46,7 +47,8 @@ def add_options(group: Any) -> None:
         '--likelihood',
         choices=('product', 'sum'),
         default='product',
-        help='of several recordings: product, all are of one system; sum, of several (product)',
+        help='of several recordings: product, all are of one system; sum, each is of another '
+        '(product)',
     )
     group.add_argument(
         '--noise',
@@ -62,57 +64,95 @@ def identify(
     options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording]
 ) -> tuple[dict[str, Any], Callable[[], PriorFile]]:
     """Return what was found, and what makes it a prior."""
-    cut = Cut(options.window, options.held_out, options.likelihood == 'sum')
-    noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
-    learned = recorded.build(plant, recordings, cut, noise)
+    cut = Cut(options.window, options.held_out)
+    built = _build(options, plant, recordings, cut)
     settings = Settings(
         options.particles or Settings.particles,
         options.iterations,
-        learned.windows,
+        sum(learned.windows for learned in built),
         options.likelihood,
         stiffness=STIFFNESS,
         seed=options.seed,
     )
     said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
-    sources = tuple(source for recording in recordings for source in recording.sources)
-    key = {
-        'model': keeping.digest(plant.model),
-        'parameters': [asdict(p) for p in learned.problem.parameters],
-        'data': [source.sha256 for source in sources],
-        'noise': learned.problem.noise.tolist(),
-        **said,
-    }
-    posterior, medians = _infer(options, learned, settings, key)
-    found = findings.examine(learned, posterior, options.likelihood, options.threads)
-    findings.check(plant, learned, found)
-    forecasts = findings.forecast(learned, found, options.threads)
-    summary = findings.summarize(plant, learned, posterior, found, forecasts)
-    if notes := findings.more_noise(plant, learned, found):
-        summary['notes'] = '; '.join(notes)
-    told = dict(summary)
+    data = [[source.sha256 for source in recording.sources] for recording in recordings]
+    key = {'model': keeping.digest(plant.model), 'data': data, **said}
+    with keeping.ending(options.out, len(built)):
+        shares = np.array_split(np.arange(settings.particles), len(built))
+        done = [
+            _system(options, plant, learned, replace(settings, particles=len(share)), key, index)
+            for index, (learned, share) in enumerate(zip(built, shares, strict=True))
+        ]
+    systems = [system for system, _ in done]
+    summary = told = together(plant, systems)
+    theta = np.concatenate([system.found.theta for system in systems])
     if options.report is not None:
-        way = pictures.Way('median log likelihood', medians)
-        futures = findings.futures(learned, forecasts)
-        summary |= identification_report.write(options.report, plant, found.theta, way, futures)
+        way = pictures.Way('median log likelihood', np.sum([way for _, way in done], axis=0))
+        futures = [one for s in systems for one in findings.futures(s.learned, s.forecasts)]
+        report = identification_report.write(options.report, plant, theta, way, futures)
+        summary = told | report
 
     def prior() -> PriorFile:
-        kept = particles.excited(found.knowledge)
+        rows = told['parameters'].values()
+        kept = particles.excited([row['knowledge'] for row in rows])
         unknowns = [plant.unknowns[i] for i in kept]
-        return particles.to_prior('csvgd', unknowns, found.theta[:, kept], sources, said, told)
+        sources = tuple(source for recording in recordings for source in recording.sources)
+        return particles.to_prior('csvgd', unknowns, theta[:, kept], sources, said, told)
 
     return summary, prior
 
 
+def _build(
+    options: argparse.Namespace, plant: Plant, recordings: Sequence[Recording], cut: Cut
+) -> list[Learned]:
+    """
+    Return what is to be learned of each system.
+
+    Densities of recordings differ by their noise, which says nothing of how likely a system is:
+    so that each of several is learned by itself, by particles of its own.
+    """
+    noise = output.assignments(options.noise, '--noise', 'position/hinge=0.001')
+    if options.likelihood == 'product':
+        return [recorded.build(plant, recordings, cut, noise)]
+    names = several.names_of(recordings)
+    return [
+        replace(recorded.build(plant, [recording], cut, noise), names=(name,))
+        for name, recording in zip(names, recordings, strict=True)
+    ]
+
+
+def _system(
+    options: argparse.Namespace, plant: Plant, learned: Learned, settings: Settings,
+    key: Mapping[str, Any], index: int,
+) -> tuple[System, Array]:  # fmt: skip
+    """Return what is found of one system, and the median of the log likelihood on the way."""
+    own = replace(settings, windows=learned.windows, likelihood='product')
+    key = {
+        **key,
+        'parameters': [asdict(p) for p in learned.problem.parameters],
+        'noise': learned.problem.noise.tolist(),
+    }
+    path = keeping.beside(options.out, index) if options.out else None
+    with several.naming(learned.names[0] if len(learned.names) == 1 else ''):
+        posterior, medians = _infer(options, learned, own, path, key)
+        found = findings.examine(learned, posterior, options.threads)
+        findings.check(plant, learned, found)
+    forecasts = findings.forecast(learned, found, options.threads)
+    return System(learned, posterior, found, forecasts), medians
+
+
 def _infer(
-    options: argparse.Namespace, learned: Learned, settings: Settings, key: dict[str, Any]
-) -> tuple[Posterior, Array]:
+    options: argparse.Namespace, learned: Learned, settings: Settings, path: Path | None,
+    key: Mapping[str, Any],
+) -> tuple[Posterior, Array]:  # fmt: skip
     """Return the posterior, and the median of the log likelihood at each iteration."""
-    path: Path | None = keeping.beside(options.out) if options.out else None
     kept = keeping.read(path, key, options.overwrite) if path else None
     state, medians = None, list[float]()
     if kept is not None:
         medians, state = kept.pop(_MEDIANS).tolist(), State.of_arrays(kept)
-    with output.progress('csvgd', settings.iterations, 'iterations') as advance:
+    with output.progress(
+        f'csvgd {", ".join(learned.names)}', settings.iterations, 'iterations'
+    ) as advance:
 
         def watch(now: Progress) -> None:
             if path is not None:

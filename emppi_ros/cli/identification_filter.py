@@ -39,7 +39,7 @@ def identify(
     key = {
         'task': task.data,
         'model': keeping.digest(task.model),
-        'data': [source.sha256 for source in sources],
+        'data': [[source.sha256 for source in one.sources] for one in recordings],
         'seed': options.seed,
         'substep_s': task.belief.substep_s,
         **asdict(settings),
@@ -47,7 +47,8 @@ def identify(
     path: Path | None = keeping.beside(options.out) if options.out else None
     kept = keeping.read(path, key, options.overwrite) if path else None
     state = State.of_arrays(kept) if kept else None
-    with output.progress('filter', settings.power, 'of the likelihood') as advance:
+    progress = output.progress('filter', settings.power, 'of the likelihood')
+    with keeping.ending(options.out), progress as advance:
 
         def watch(now: State) -> None:
             if path is not None:

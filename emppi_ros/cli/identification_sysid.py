@@ -15,6 +15,7 @@ from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein import findings, recorded
 from emppi_ros.identify.stein.recorded import Cut
+from emppi_ros.identify.stein.summary import System, summarize
 
 HELD_OUT = identification_csvgd.HELD_OUT
 
@@ -40,10 +41,10 @@ def identify(
     knowledge = [word(share) for share in found.sd(count)]
     kept = particles.excited(knowledge)
     posterior = sysid.as_posterior(learned, found)
-    one = findings.examine(learned, posterior, 'product', options.threads)
+    one = findings.examine(learned, posterior, options.threads)
     findings.check(plant, learned, one)
     forecasts = findings.forecast(learned, one, options.threads)
-    summary = findings.summarize(plant, learned, posterior, one, forecasts)
+    summary = summarize(plant, System(learned, posterior, one, forecasts))
     for row, value, sd, known in zip(
         summary['parameters'].values(), *sysid.in_units(learned, found), knowledge, strict=True
     ):

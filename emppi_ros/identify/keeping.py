@@ -1,6 +1,7 @@
 """What an interrupted inference leaves beside its prior, to go on from, bit for bit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 import hashlib
 import json
 from pathlib import Path
@@ -11,15 +12,32 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ConfigError
+from emppi_ros.errors import ConfigError, IdentificationError
 
 Arrays = dict[str, npt.NDArray[Any]]
 _KEY = 'key'
 
 
-def beside(out: Path) -> Path:
-    """Return the file that belongs to a prior's."""
-    return out.with_suffix('.state.npz')
+def beside(out: Path, system: int = 0) -> Path:
+    """Return the file that belongs to a prior's, for the first or for another of its systems."""
+    return out.with_suffix(f'.{system}.state.npz' if system else '.state.npz')
+
+
+def forget(out: Path, systems: int) -> None:
+    """Remove the files of an inference that has ended."""
+    for system in range(systems):
+        beside(out, system).unlink(missing_ok=True)
+
+
+@contextmanager
+def ending(out: Path | None, systems: int = 1) -> Iterator[None]:
+    """Forget an inference that ends in an error of its data or settings: it would again."""
+    try:
+        yield
+    except IdentificationError:
+        if out is not None:
+            forget(out, systems)
+        raise
 
 
 def digest(model: mujoco.MjModel) -> str:

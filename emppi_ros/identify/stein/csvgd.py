@@ -148,8 +148,7 @@ def infer(
             continue
         if iteration == climb:
             z, now = settler.begin(z)
-        # of several systems each has noise of its own, which says nothing of how likely they are
-        if iteration == draw and (settings.likelihood == 'product' or len(shooter.firsts) == 1):
+        if iteration == draw:
             z, now = settler.jump(z, now)
         if iteration < draw:
             z, now = settler.climb(z, now)

@@ -1,7 +1,7 @@
 """What particles say after all iterations: which to keep, what they know, what they forecast."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,13 @@ from emppi_ros.identify.stein.csvgd import Posterior
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.recorded import KINDS, Learned
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import Likelihood, begin_log_p, each_log_p, residuals
+from emppi_ros.identify.stein.target import begin_log_p, each_log_p, residuals
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
 Array = npt.NDArray[np.float64]
 _RARE = 1e-6  # a draw from the posterior is less likely than that: it has not arrived
 _ASTRAY = 0.05  # of how far a joint moves: as the method `states` has it
-_AT_LIMIT = 0.999 * LIMIT
 _FEWEST = 0.1  # of the particles: fewer are no posterior
 _MORE = 1.5  # times the noise
 
@@ -33,11 +32,9 @@ class Findings(NamedTuple):
 
     theta: Array  # (N, P)
     coordinates: Array  # (N, P)
-    best: Array  # (G, N): which recording is explained how well, in nats below the best
     ends: Array  # (G, N, S): states in which each recording ends
-    left: Array  # (G, S): residuals of the best particle of each recording, rms
+    left: Array  # (G, S): residuals of the best particle in each recording, rms
     stranded: int  # particles that did not arrive
-    numbers: int  # that a recording's density depends on
 
     @property
     def sd(self) -> Array:
@@ -50,41 +47,33 @@ class Findings(NamedTuple):
         return tuple(word(x) for x in self.sd)
 
 
-def examine(
-    learned: Learned, posterior: Posterior, likelihood: Likelihood, threads: int = 0
-) -> Findings:
+def examine(learned: Learned, posterior: Posterior, threads: int = 0) -> Findings:
     """
-    Return the particles that arrived.
+    Return the particles that arrived, of one system.
 
-    One that explains no recording as well as the best does has not: its density is lower by more
-    than a draw from the posterior ever has it (chi-squared, of as many numbers as a particle has).
-    If all recordings are of one system (`product`), they count together.
+    One that does not explain the recordings as well as the best does has not: its density is lower
+    by more than a draw from the posterior ever has it (chi-squared, of as many numbers as a
+    particle has).
     """
     shooter = Shooter(learned.problem, len(posterior.z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(posterior.z)
-    each = each_log_p(shooter, residuals(shooter, windows))[0]
-    each += begin_log_p(shooter, posterior.z)
-    together = likelihood == 'product'
-    if together:
-        each[:] = each.sum(axis=0)
-    each[:, windows.diverged] = -np.inf
-    below = each - each.max(axis=1, keepdims=True)
-    there = below.max(axis=0) > -0.5 * chi2.isf(_RARE, shooter.size)
+    each = each_log_p(shooter, residuals(shooter, windows))[0] + begin_log_p(shooter, posterior.z)
+    whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
+    there = whole - whole.max() > -0.5 * chi2.isf(_RARE, shooter.size)
+    best = int(np.argmax(whole))
     lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
     off = (windows.states - shooter.seen()[0]) * learned.problem.scale  # (N, W, h, S)
     left = [
-        np.sqrt(np.mean(off[np.argmax(row), first : last + 1] ** 2, axis=(0, 1)))
-        for row, first, last in zip(each, shooter.firsts, lasts, strict=True)
+        np.sqrt(np.mean(off[best, first : last + 1] ** 2, axis=(0, 1)))
+        for first, last in zip(shooter.firsts, lasts, strict=True)
     ]
     unknown = shooter.unknown
     return Findings(
         posterior.theta[there],
         np.clip(posterior.z[there, :unknown], -LIMIT, LIMIT),
-        below[:, there],
         np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * learned.problem.scale,
         np.array(left),
         int(np.sum(~there)),
-        unknown + shooter.states * (len(each) if together else 1),
     )
 
 
@@ -93,18 +82,19 @@ def check(plant: Plant, learned: Learned, found: Findings) -> None:
     seen = learned.problem.references[0]
     bounds = [*learned.problem.begins, len(seen)]
     for index, name in enumerate(scene.names(plant.model, 'joint')):
-        for row, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for row, of in enumerate(learned.names):
+            begin, end = bounds[row : row + 2]
             span, away = np.ptp(seen[begin:end, index]), found.left[row, index]
             if away > max(_ASTRAY * span, _MORE * learned.problem.noise[index]):
                 raise IdentificationError(
-                    f'joint {name!r}: the model does not match: no particle comes closer than '
-                    f'{away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
+                    f'{of}: joint {name!r}: the model does not match: no particle comes closer '
+                    f'than {away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
     total = len(found.theta) + found.stranded
     if len(found.theta) < max(_FEWEST * total, min(particles.FEWEST, total)):
         raise IdentificationError(
-            f'only {len(found.theta)} of {total} particles explain the recordings as well as the '
+            f'only {len(found.theta)} of {total} particles explain the recording as well as the '
             f'best: {"; ".join([*more_noise(plant, learned, found), "give more iterations"])}'
         )
     particles.excited(found.knowledge)
@@ -129,18 +119,16 @@ def measured(plant: Plant) -> list[str]:
 
 
 def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]:
-    """Return the held-out part (N, T, S) of each recording, as its particles have it go on."""
-    problem, results = learned.problem, []
-    for below, ends, (_, controls) in zip(found.best, found.ends, learned.later, strict=True):
-        own = below > -0.5 * chi2.isf(_RARE, found.numbers)
-        own |= below == below.max()
+    """Return the held-out part (N, T, S) of each recording, as particles have it go on."""
+    problem, results, count = learned.problem, [], len(found.theta)
+    for ends, (_, controls) in zip(found.ends, learned.later, strict=True):
         if not len(controls):  # nothing was held out
-            results.append(np.empty((int(own.sum()), 0, ends.shape[1])))
+            results.append(np.empty((count, 0, ends.shape[1])))
             continue
-        ensemble = Ensemble(problem.model, problem.parameters, int(own.sum()), 1, threads)
-        ensemble.write(found.theta[own])
-        many = np.broadcast_to(controls, (int(own.sum()), 1, *controls.shape))
-        start = State(*np.split(ends[own], 2, axis=1))
+        ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
+        ensemble.write(found.theta)
+        many = np.broadcast_to(controls, (count, 1, *controls.shape))
+        start = State(*np.split(ends, 2, axis=1))
         fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
         results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())
     return results
@@ -148,10 +136,7 @@ def forecast(learned: Learned, found: Findings, threads: int = 0) -> list[Array]
 
 def spread(one: Findings, theta: Array) -> Findings:
     """Return an estimate's findings with the parameters (N, P) that may as well be true."""
-    count = len(theta)
-    return one._replace(
-        theta=theta, best=one.best.repeat(count, axis=1), ends=one.ends.repeat(count, axis=1)
-    )
+    return one._replace(theta=theta, ends=one.ends.repeat(len(theta), axis=1))
 
 
 def futures(learned: Learned, forecasts: Sequence[Array]) -> list[Future]:
@@ -161,49 +146,3 @@ def futures(learned: Learned, forecasts: Sequence[Array]) -> list[Future]:
         Future.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
         for one, (seen, _) in zip(forecasts, learned.later, strict=True)
     ]
-
-
-def summarize(
-    plant: Plant,
-    learned: Learned,
-    posterior: Posterior,
-    found: Findings,
-    forecasts: Sequence[Array],
-) -> dict[str, Any]:
-    """Return each parameter with what is known of it, and how the inference went."""
-    noise = learned.problem.noise
-    names = measured(plant)
-    middle = np.abs(np.median(found.coordinates, axis=0))
-    parameters = {
-        unknown.name: {
-            'value': float(found.theta[:, i].mean()),
-            'sd': float(found.theta[:, i].std()),
-            'unit': unknown.unit,
-            'knowledge': found.knowledge[i],
-            'at_bound': bool(middle[i] > _AT_LIMIT),
-        }
-        for i, unknown in enumerate(plant.unknowns)
-    }
-    away = [
-        np.median(future, axis=0) - seen
-        for future, (seen, _) in zip(forecasts, learned.later, strict=True)
-    ]
-    squares = np.concatenate(away) ** 2
-    apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)
-    known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
-    left = np.sqrt(np.mean(found.left**2, axis=0))
-    covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
-    directions = particles.open_directions(covariance)
-    return {
-        'parameters': parameters,
-        'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),
-        'particles': len(found.theta),
-        'stranded': found.stranded,
-        'median_log_likelihood': float(np.median(posterior.log_p)),
-        'defect': posterior.defect,
-        'windows': learned.windows,
-        'steps': len(learned.problem.controls),
-        'noise': {names[i]: float(noise[i]) for i in known},
-        'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
-        'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
-    }

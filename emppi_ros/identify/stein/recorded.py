@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
+from emppi_ros.identify import several
 from emppi_ros.identify.dataset import Recording, smooth
 from emppi_ros.identify.dataset import noise as noise_of
 from emppi_ros.identify.signals import Signal
@@ -29,7 +30,6 @@ class Cut:
 
     window_s: float
     held_out: float = 0.2
-    same_length: bool = False  # as the sum of likelihoods needs them, to weigh them alike
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Learned:
     problem: Problem
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
+    names: tuple[str, ...]  # of recordings
 
 
 def build(
@@ -62,8 +63,6 @@ def build(
             f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, less the '
             f'{cut.held_out:.0%} that is held out: take shorter windows, or record for longer'
         )
-    if cut.same_length:
-        counts = [min(counts)] * len(counts)
     ends = [count * length for count in counts]
     problem = Problem(
         plant.model,
@@ -79,7 +78,7 @@ def build(
     later = tuple(
         (states[end + 1 :], ctrl[end:-1]) for (states, ctrl), end in zip(pieces, ends, strict=True)
     )
-    return Learned(problem, sum(counts), later)
+    return Learned(problem, sum(counts), later, tuple(several.names_of(recordings)))
 
 
 def _check(model: mujoco.MjModel) -> None:

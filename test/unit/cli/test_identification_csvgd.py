@@ -339,19 +339,17 @@ def two(here):
 
 def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
-    before = findings.examine(learned, posterior, 'product', 1)
+    before = findings.examine(learned, posterior, 1)
     z = posterior.z.copy()
     z[:4, -2 * learned.windows // 2 :] += 0.5  # where windows of the second begin
     lost = posterior._replace(z=z)
-    # of one of two systems it is enough to explain that one
-    assert findings.examine(learned, lost, 'sum', 1).stranded <= before.stranded
-    found = findings.examine(learned, lost, 'product', 1)
+    found = findings.examine(learned, lost, 1)
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
 def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
     plant, learned, posterior = two
-    found = findings.examine(learned, posterior, 'product', 1)
+    found = findings.examine(learned, posterior, 1)
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
     findings.check(plant, replace(learned, problem=still), found)
     with pytest.raises(IdentificationError, match='no particle comes closer than'):

@@ -8,6 +8,7 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify import dataset, keeping
+from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.rigid import arm as arms
 from emppi_ros.identify.rigid import recorded as rigid
 from emppi_ros.identify.states import binding, recorded, residuals
@@ -146,6 +147,10 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
     assert main([*words, '--seed', '1']) == 2
     assert 'another seed: 0, now 1: go on with what it had' in capsys.readouterr().err
     assert main(words) == 0
+    assert out.read_text() == whole and not keeping.beside(out).exists()
+    monkeypatch.setattr(estimate, '_EXCESSIVE', 0.0)  # nothing that is measured is that exact
+    assert main([*words, '--overwrite']) == 2
+    assert 'the model does not match' in capsys.readouterr().err
     assert out.read_text() == whole and not keeping.beside(out).exists()
 
 
