@@ -21,6 +21,7 @@ from emppi_ros.config import key
 from emppi_ros.errors import ConfigError
 
 MOST = 1 << 20  # characters: some 50 000 numbers, read in two seconds
+_VALUE, _WEIGHT, _REST = 28, 6, 1 << 15  # characters of a number, of a weight, and of all else
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ def digest(path: Path) -> Source:
             return Source(path.name, hashlib.file_digest(file, 'sha256').hexdigest())
     except OSError as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
+
+
+def most_particles(parameters: int) -> int:
+    """Return how many particles of so many parameters a file surely has room for."""
+    return (MOST - _REST) // (_VALUE * parameters + _WEIGHT)
 
 
 class _Dumper(yaml.SafeDumper):

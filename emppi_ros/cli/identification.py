@@ -124,6 +124,7 @@ def run(options: argparse.Namespace) -> None:
     recordings = [dataset.read(paths) for paths in options.data]
     several.check_different(recordings)
     plant = _plant(options)
+    identification_checks.check_room(options, len(plant.unknowns))
     summary, prior = METHODS[options.method].identify(options, plant, recordings)
     text = _mjcf(plant, summary) if options.mjcf is not None else ''
     notes = [note for recording in recordings for note in recording.notes]
@@ -151,10 +152,15 @@ def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
 
 
 def _plant(options: argparse.Namespace) -> Plant:
+    """Return what is to be identified, with the time step of whatever identifies it."""
+    step = options.step
     if options.task:
-        plant = binding.of_task(load_task(options.task))
+        task = load_task(options.task)
+        plant = binding.of_task(task)
+        if options.method == 'filter':
+            step = step or task.belief.substep_s
     else:
         plant = binding.load_model(options.model)
-    if options.step is not None:
-        plant.model.opt.timestep = options.step
+    if step is not None:
+        plant.model.opt.timestep = step
     return plant

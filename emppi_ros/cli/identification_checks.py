@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from emppi_ros.belief import file
 from emppi_ros.errors import ConfigError
 from emppi_ros.identify import particles
 
@@ -53,6 +54,16 @@ def check(options: argparse.Namespace) -> None:
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'
         )
     _check_outputs(options)
+
+
+def check_room(options: argparse.Namespace, parameters: int) -> None:
+    """Raise ConfigError if a prior's file has no room for so many particles."""
+    most = file.most_particles(parameters)
+    if options.out is not None and (options.particles or 0) > most:
+        raise ConfigError(
+            f'--particles: found {options.particles}, expected at most {most}: a prior of '
+            f'{parameters} parameters has no room for more: leave --out out, or take fewer'
+        )
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import sys
 
 from emppi_ros.cli import output
+from emppi_ros.errors import ConfigError
 from emppi_ros.identify.stein import benchmark, heldout
 from emppi_ros.identify.stein.experiments import Effort
+from emppi_ros.identify.stein.metrics import NEIGHBOURS
 
 CASES = tuple(benchmark.ALL)  # the first is the usual one
 
@@ -27,7 +29,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure, draw and print."""
+    """Measure, draw and print; ConfigError before any work if nothing could come of it."""
+    if options.case == 'pendulum' and options.particles <= NEIGHBOURS:
+        raise ConfigError(
+            f'--particles: found {options.particles}, expected {NEIGHBOURS + 1} or more: the KL '
+            f'divergence of fewer is not known'
+        )
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f'--out: no folder can be made: {error}') from None
     effort = Effort(options.particles, options.iterations, options.seed, options.threads)
 
     def advance(name: str) -> Callable[[float], None]:

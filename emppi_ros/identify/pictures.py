@@ -16,6 +16,7 @@ from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
 _SEEN, _OURS = 'tab:red', 'tab:blue'
+_WAY, _LATER = 'convergence.png', 'held_out.png'
 _BINS = 12
 _BANDS = {0.05: 0.25, 0.25: 0.5}  # share at either end -> opacity
 
@@ -48,15 +49,23 @@ class Future(NamedTuple):
 def write_all(
     plant: Plant, theta: Array, way: Way | None, futures: Sequence[Future], folder: Path
 ) -> list[Path]:
-    """Write all pictures of particles theta (N, P) into a folder, and return them."""
-    drawn = {'posterior.png': pairs(plant.unknowns, theta)}
+    """
+    Write all pictures of particles theta (N, P) into a folder, and return them.
+
+    What another method drew there, and this one does not, is removed.
+    """
+    drawn: dict[str, Figure | None] = {'posterior.png': pairs(plant.unknowns, theta)}
+    drawn |= {_WAY: None, _LATER: None}
     if way is not None:
-        drawn['convergence.png'] = convergence(way)
-    if futures and all(len(future.seen) for future in futures):
-        drawn['held_out.png'] = held_out(futures)
+        drawn[_WAY] = convergence(way)
+    if some := [future for future in futures if len(future.seen)]:
+        drawn[_LATER] = held_out(some)
     for name, figure in drawn.items():
-        save(figure, folder / name)
-    return [folder / name for name in drawn]
+        if figure is None:
+            (folder / name).unlink(missing_ok=True)
+        else:
+            save(figure, folder / name)
+    return [folder / name for name, figure in drawn.items() if figure is not None]
 
 
 def save(figure: Figure, path: Path) -> None:

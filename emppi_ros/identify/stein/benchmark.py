@@ -44,13 +44,10 @@ def _constrained(
     )
 
 
-def _facts(found: Found, problem: Problem) -> dict[str, Any]:
-    lower, upper = problem.limits
-    outside = np.any((found.theta < lower) | (found.theta > upper), axis=1)
+def _facts(found: Found) -> dict[str, Any]:
     return {
         'steps': found.steps,
         'cpu_s': found.cpu_s,
-        'outside': float(outside.mean()),
         'beyond': found.beyond,
         'defect': found.defect,
     }
@@ -67,7 +64,7 @@ def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         rows[likelihood] = {
             'near': shares,
             'median': np.median(found.theta, axis=0).tolist(),
-            **_facts(found, problem),
+            **_facts(found),
         }
         thetas[likelihood] = found.theta
     save(pictures.lengths(problem, truths, thetas), out / 'stein_lengths.png')
@@ -97,7 +94,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
             )
         told[name] = heldout.repeat(problem, truth, found.theta, effort.seed)
         measured = {key: heldout.mean(values) for key, values in told[name].items()}
-        rows[name], thetas[name] = {**measured, **_facts(found, problem)}, found.theta
+        rows[name], thetas[name] = {**measured, **_facts(found)}, found.theta
     # all predict the same draws, whose differences say more than those of means
     more = {
         name: {key: heldout.mean(values - told[OURS][key]) for key, values in of.items()}
@@ -117,7 +114,7 @@ def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         settings = replace(_settings(effort), windows=windows)
         found = _constrained('weights', name, problem, settings, effort, out, advance)
         shares = near(found.theta, truths, np.full(4, NEAR_M))
-        rows[name], thetas[name] = {'near': shares, **_facts(found, problem)}, found.theta
+        rows[name], thetas[name] = {'near': shares, **_facts(found)}, found.theta
     save(pictures.weights(problem, truths, thetas), out / 'stein_weights.png')
     speed = experiments.pace(problem, Settings(effort.particles, windows=WINDOWS), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}

@@ -183,3 +183,14 @@ def test_a_file_that_does_not_exist_is_an_error():
         binding.read('nowhere.yaml', PARAMETERS, OWN)
     with pytest.raises(ConfigError, match="unknown prior 'nothing'"):
         binding.read('nothing', PARAMETERS, OWN)
+
+
+@pytest.mark.parametrize('parameters', [1, 7])
+def test_as_many_particles_as_a_file_surely_has_room_for_are_written(parameters, rng):
+    count = file.most_particles(parameters)
+    columns = {  # the longest numbers that there are
+        f'parameter_{i}': Known('kg', tuple((-1e-200 * rng.uniform(1.0, 9.0, count)).tolist()))
+        for i in range(parameters)
+    }
+    whole = PriorFile('csvgd', (), columns, (1.0,) * count)
+    assert len(file.to_text(whole, 'prior.yaml')) <= file.MOST

@@ -315,6 +315,9 @@ def test_other_methods_draw_and_forecast_too(method, here, capsys):
     assert error == pytest.approx(NOISE, rel=0.5)  # 60 numbers tell it to 9 %: five of these
     for name in ('posterior', 'convergence', 'held_out'):
         assert (folder / f'{name}.png').stat().st_size > 5_000
+    assert identify(here, *words[:-1], '0', '--overwrite') == 0
+    later = found(capsys).get('held_out_error')  # what is left over after whole windows
+    assert (folder / 'held_out.png').exists() == bool(later)  # or else it was another run's
 
 
 @pytest.mark.parametrize('method', ['csvgd', 'sysid'])
@@ -363,6 +366,10 @@ def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
         (['--noise', 'velocity/pivot=0.1'], '--noise velocity/pivot: was not measured in every'),
         (['--method', 'sysid', '--iterations', '9'], '--method sysid does not know it: leave it'),
         (['--particles', '4'], '--particles: found 4, expected 5 or more: fewer tell no spread'),
+        (
+            ['--particles', '20000', '--out', 'p.yaml'],
+            'a prior of 2 parameters has no room for more',
+        ),
         (['--report', 'run.csv/deep'], 'run.csv is no folder that can be written'),
         (['--report', 'run.csv', '--overwrite'], 'run.csv is no folder that can be written'),
     ],

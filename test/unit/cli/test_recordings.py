@@ -2,6 +2,7 @@
 
 import json
 
+import mujoco
 import numpy as np
 import pytest
 import yaml
@@ -113,7 +114,9 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     assert main([*words, '--model', str(model)]) == 2
     assert '--method filter needs a task' in capsys.readouterr().err
     few = ['--task', 'panda_push', '--threads', '1', '--step', '0.005']
-    assert main([*words, *few, '--out', str(out)]) == 0
+    scene = tmp_path / 'found.xml'
+    assert main([*words, *few, '--out', str(out), '--mjcf', str(scene)]) == 0
+    assert mujoco.MjModel.from_xml_path(str(scene)).opt.timestep == 0.005  # of its predictions
     found = json.loads(capsys.readouterr().out)
     assert set(found['parameters']) == {'block_mass', 'block_friction'}
     text = yaml.safe_load(out.read_text())

@@ -139,7 +139,16 @@ def test_the_command_prints_and_draws(tmp_path, capsys):
     assert main([*command, '--json']) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert set(found['methods']) == {'CSVGD', 'CSVGD, one window'}
-    assert found['methods']['CSVGD']['outside'] == 0.0 and found['ratio_to_bare_stepping'] > 0.0
+    assert found['methods']['CSVGD']['beyond'] == 0.0 and found['ratio_to_bare_stepping'] > 0.0
     assert (tmp_path / 'stein_weights.png').stat().st_size > 10_000
     assert main(command) == 0  # from what is stored
     assert 'CSVGD, one window' in capsys.readouterr().out
+
+
+def test_what_would_come_to_nothing_is_said_before(tmp_path, capsys):
+    command = ['bench', 'identify', '--method', 'stein', '--out', str(tmp_path / 'file' / 'deep')]
+    (tmp_path / 'file').write_text('')
+    assert main(command) == 2
+    assert '--out: no folder can be made' in capsys.readouterr().err
+    assert main([*command[:4], '--case', 'pendulum', '--particles', '3']) == 2
+    assert '--particles: found 3, expected 4 or more' in capsys.readouterr().err
