@@ -7,6 +7,7 @@ A table has a column `time_s` and columns such as `position/hinge [rad]`, `veloc
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+import math
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from emppi_ros.identify.signals import Signal, check, unwrapped
 
 Array = npt.NDArray[np.float64]
 _ORDER = 2  # of the filter
+_ENDS = 2.0  # periods of the cutoff, in which the filter forgets
 _QUIET = 0.1  # of a noise's variance that smoothing must take out, for it to be read
 _LEAST = 1e-4  # noise, of the standard deviation of what was measured: data may have none
 
@@ -82,7 +84,8 @@ def noise(signal: Signal, cutoff_hz: float) -> float | None:
     """
     Return the standard deviation that smoothing takes out, in proportion to white noise.
 
-    None where samples come too seldom to tell it from motion.
+    The ends do not count where there is more: beyond them the filter guesses how a motion goes
+    on. None where samples come too seldom to tell noise from motion.
     """
     rate = 1.0 / signal.period
     blip = np.zeros(len(signal.values))
@@ -90,5 +93,7 @@ def noise(signal: Signal, cutoff_hz: float) -> float | None:
     share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
     if share < _QUIET:
         return None
-    taken = np.std(signal.values - smooth(signal.values, rate, cutoff_hz)) / np.sqrt(share)
+    left = signal.values - smooth(signal.values, rate, cutoff_hz)
+    end = math.ceil(_ENDS * rate / cutoff_hz)
+    taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
     return max(float(taken), _LEAST * float(np.std(signal.values)))

@@ -126,3 +126,13 @@ def test_noise_is_told_from_motion():
     slow = signal._replace(time=0.05 * np.arange(2000))
     with pytest.raises(IdentificationError, match='give it: --noise position/pivot=SD'):
         recorded._noise(slow)
+
+
+@pytest.mark.parametrize('phase', [0.0, 0.5 * np.pi])
+def test_noise_is_not_what_a_motion_does_where_it_is_cut_off(phase):
+    time = 0.01 * np.arange(400)
+    noise = 3e-4 * np.random.default_rng(0).standard_normal(400)
+    values = 2.0 * np.sin(4.0 * time + phase) + noise
+    signal = Signal('position', 'pivot', 'rad', time, values, 'here')
+    # 360 numbers know their standard deviation to 3.7 %; of that, four
+    assert recorded._noise(signal) == pytest.approx(3e-4, rel=0.15)
