@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import PPoly
 
 from emppi_ros.errors import IdentificationError
 
@@ -64,6 +65,28 @@ def hold(signal: Signal, time: Array) -> Array:
     """Return the values in force at each time, within rounding of clocks."""
     late = time + 1e-6 * signal.period
     return signal.values[np.searchsorted(signal.time, late, side='right') - 1]
+
+
+def mean(signal: Signal, time: Array, step: float) -> Array:
+    """Return what is in force in the mean from half a step before each time (n,) to half after."""
+    impulse = _integral(signal, 1)
+    return (impulse(time + 0.5 * step) - impulse(time - 0.5 * step)) / step
+
+
+def weigh(signal: Signal, time: Array, step: float) -> Array:
+    """
+    Return what is in force about each time (n,), as a second difference of positions weighs it.
+
+    Weights fall from each time to nothing a step away, on either side.
+    """
+    twice = _integral(signal, 2)
+    return (twice(time + step) - 2.0 * twice(time) + twice(time - step)) / step**2
+
+
+def _integral(signal: Signal, times: int) -> PPoly:
+    """Return the integral over time of what is in force; the first and last value hold on."""
+    ends = np.append(signal.time, signal.time[-1] + signal.period)
+    return PPoly(signal.values[None], ends).antiderivative(times)
 
 
 def check(signal: Signal) -> Signal:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.rigid.recording import deviation_at
-from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.signals import Signal, mean
 from emppi_ros.identify.states import matching
 from emppi_ros.model import scene
 
@@ -30,7 +30,7 @@ class Drive(NamedTuple):
         for signal in self.measured:
             total += np.interp(time, signal.time, signal.values)
         for signal, gain in self.held:
-            total += gain * _mean(signal, time, step)
+            total += gain * mean(signal, time, step)
         return total
 
     def deviation(self, time: Array) -> float:
@@ -80,18 +80,6 @@ def noise_while(signal: Signal, time: Array) -> float:
     """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
     return deviation_at(signal.time[here], signal.values[here])
-
-
-def _mean(signal: Signal, time: Array, step: float) -> Array:
-    """Return what is in force in the mean from half a step before each time to half after."""
-    start = signal.time[0]
-    knots = np.array([-step, *(signal.time - start), signal.time[-1] - start + step])
-    values = np.array([signal.values[0], *signal.values])
-    impulse = np.concatenate([[0.0], np.cumsum(values * np.diff(knots))])
-    before, after = (
-        np.interp(time - start + half, knots, impulse) for half in (-0.5 * step, 0.5 * step)
-    )
-    return (after - before) / step
 
 
 def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:

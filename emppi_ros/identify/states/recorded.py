@@ -8,12 +8,13 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.signals import Signal, common_clock, hold
+from emppi_ros.identify.signals import Signal, common_clock, hold, weigh
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+_FINER = 0.75  # of the model's step: samples that come more often are those of another clock
 
 
 def resample(
@@ -34,9 +35,14 @@ def resample(
     steps = len(time)
     qpos, applied = np.tile(model.qpos0, (steps, 1)), np.zeros((steps, model.nv))
     ctrl, weights = np.zeros((steps, model.nu)), np.ones((steps, model.nv))
+    coarse = _is_coarse(recording, model)
+
+    def force(signal: Signal) -> Array:
+        return weigh(signal, time, model.opt.timestep) if coarse else hold(signal, time)
+
     for signal in _used(recording, model):
         if signal.kind == 'command':
-            ctrl[:, matching.find_actuator(model, signal)] = hold(signal, time)
+            ctrl[:, matching.find_actuator(model, signal)] = force(signal)
         elif signal.kind == 'pose':
             joint = matching.find_free(model, signal, bodies)
             matching.check_motion(recording, signal)
@@ -50,8 +56,14 @@ def resample(
             qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
         else:
             joint = scene.find_scalar(model, signal.of)
-            applied[:, model.jnt_dofadr[joint]] += hold(signal, time)
+            applied[:, model.jnt_dofadr[joint]] += force(signal)
     return Motion(qpos, weights, ctrl, applied)
+
+
+def _is_coarse(recording: Recording, model: mujoco.MjModel) -> bool:
+    """Return whether positions were sampled more often than the model steps."""
+    periods = [recording.signals['position', of].period for of in recording.named('position')]
+    return bool(periods) and max(periods) < _FINER * model.opt.timestep
 
 
 def clock(recording: Recording, model: mujoco.MjModel) -> Array:
