@@ -1,6 +1,7 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,13 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
     )
+    parser.add_argument(
+        '--lag',
+        metavar='S',
+        type=float,
+        default=0.0,
+        help='by how much commands, torques and efforts act later than was recorded (0)',
+    )
     parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
     output.add_scheduler(parser, f' ({", ".join(identification_checks.LONG)})')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
@@ -121,7 +129,7 @@ def run(options: argparse.Namespace) -> None:
     if options.held_out is None:
         options.held_out = usual or 0.0
     identification_checks.check(options)
-    recordings = [dataset.read(paths) for paths in options.data]
+    recordings = [dataset.late(dataset.read(paths), options.lag) for paths in options.data]
     several.check_different(recordings)
     plant = _plant(options)
     identification_checks.check_room(options, len(plant.unknowns))
@@ -131,7 +139,9 @@ def run(options: argparse.Namespace) -> None:
     if notes:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
-        prior_file.write(options.out, prior(), options.overwrite)
+        found = prior()
+        whole = replace(found, settings={**found.settings, 'lag_s': options.lag})
+        prior_file.write(options.out, whole, options.overwrite)
         if options.method in identification_checks.LONG:
             keeping.forget(options.out, len(recordings))  # the prior is there
         summary['out'] = str(options.out)

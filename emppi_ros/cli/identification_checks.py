@@ -18,6 +18,7 @@ TAKEN = {  # options that are not every method's
     'window': ('csvgd', 'sysid'),
     'noise': ('csvgd', 'sysid'),
 }
+_LATEST = 1.0  # s
 LONG = 'csvgd', 'filter'  # these keep where they are beside --out, and may use a cluster
 
 
@@ -49,6 +50,10 @@ def check(options: argparse.Namespace) -> None:
         )
     if options.mjcf is not None and systems > 1:
         raise ConfigError('--mjcf: several systems are no one model: leave it out')
+    if not abs(options.lag) < _LATEST:
+        raise ConfigError(
+            f'--lag: found {options.lag:g}, expected seconds, between -{_LATEST:g} and {_LATEST:g}'
+        )
     if not 0.0 <= options.held_out < 1.0:
         raise ConfigError(
             f'--held-out: found {options.held_out:g}, expected a number from 0 to below 1'

@@ -76,7 +76,7 @@ def identify(
     )
     said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
     data = [[source.sha256 for source in recording.sources] for recording in recordings]
-    key = {'model': keeping.digest(plant.model), 'data': data, **said}
+    key = {'model': keeping.digest(plant.model), 'data': data, 'lag_s': options.lag, **said}
     with keeping.ending(options.out, len(built)):
         shares = np.array_split(np.arange(settings.particles), len(built))
         done = [

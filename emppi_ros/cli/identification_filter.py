@@ -40,6 +40,7 @@ def identify(
         'task': task.data,
         'model': keeping.digest(task.model),
         'data': [[source.sha256 for source in one.sources] for one in recordings],
+        'lag_s': options.lag,
         'seed': options.seed,
         'substep_s': task.belief.substep_s,
         **asdict(settings),

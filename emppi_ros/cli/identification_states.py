@@ -13,7 +13,7 @@ from emppi_ros.identify import pictures
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.pictures import Future, Way
 from emppi_ros.identify.several import names_of, naming
-from emppi_ros.identify.states import checks, fitting, forecast, recorded, report
+from emppi_ros.identify.states import checks, fitting, forecast, lag, recorded, report
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Iterate, Settings
 
@@ -59,9 +59,13 @@ def identify(
 
         learned = [before for before, _ in parts]
         motion, result, notes = fitting.find(plant, learned, names, settings, progress)
+        late = lag.find(plant, motion, settings, result)
         advance(most)
     draws = report.draw(plant, result, options.spread, options.seed)
     summary = report.summarize(plant, result)
+    if late is not None:
+        summary['command_lag_s'] = late.seconds
+        notes += late.notes
     if notes := [*notes, *checks.strays(plant, names, recordings, motion, result)]:
         summary['notes'] = '; '.join(notes)
     futures = list[Future]()

@@ -6,7 +6,7 @@ A table has a column `time_s` and columns such as `position/hinge [rad]`, `veloc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from emppi_ros.identify import bags, tables
 from emppi_ros.identify.signals import Signal, check, unwrapped
 
 Array = npt.NDArray[np.float64]
+FORCES = 'command', 'torque', 'effort'  # kinds of signals
 _ORDER = 2  # of the filter
 _ENDS = 2.0  # periods of the cutoff, in which the filter forgets
 _QUIET = 0.1  # of a noise's variance that smoothing must take out, for it to be read
@@ -65,6 +66,15 @@ def read(paths: Sequence[Path]) -> Recording:
         if whole is not checked:
             notes = [*notes, f'{signal.where}: jumps by a turn were taken out']
     return Recording(signals, tuple(digest(path) for path in files), tuple(notes))
+
+
+def late(recording: Recording, lag_s: float) -> Recording:
+    """Return a recording whose commands, torques and efforts count so much later."""
+    signals = {
+        key: signal._replace(time=signal.time + lag_s) if signal.kind in FORCES else signal
+        for key, signal in recording.signals.items()
+    }
+    return replace(recording, signals=signals)
 
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:

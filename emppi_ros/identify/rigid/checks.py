@@ -45,7 +45,7 @@ def late(lag_s: float, share: float) -> None:
     if abs(lag_s) > _LATE_S and share > _MOSTLY:
         raise IdentificationError(
             f'unsynchronised: torques come {lag_s:.3g} s behind the motion that they make: record '
-            'both on one clock, and without filters that lag'
+            f'both on one clock, and without filters that lag, or give --lag {-lag_s:.2g}'
         )
 
 

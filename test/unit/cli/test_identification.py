@@ -278,3 +278,23 @@ def test_a_cluster_is_for_what_takes_long(table, tmp_path, capsys, monkeypatch):
 def test_settings_are_positive(option, table, tmp_path, capsys):
     assert identify(write(tmp_path, table), option, '-1') == 2
     assert f'{option}: found -1, expected a number above 0' in capsys.readouterr().err
+
+
+def test_late_commands_are_said_and_taken_as_given(table, tmp_path, capsys):
+    early = table.copy()
+    early[:-1, 4] = table[1:, 4]  # each is recorded one step before it acts
+    file = write(tmp_path, early)
+    assert identify(file, '--json') == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['command_lag_s'] == pytest.approx(0.01, abs=1e-3)
+    assert 'commands act 10 ms later than was recorded' in found['notes']
+    out = tmp_path / 'prior.yaml'
+    assert identify(file, '--lag', '0.01', '--out', str(out), '--json') == 0
+    found = json.loads(capsys.readouterr().out)
+    assert abs(found['command_lag_s']) < 1e-3 and 'notes' not in found
+    for name, row in found['parameters'].items():
+        # linearised: five standard deviations
+        assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
+    assert yaml.safe_load(out.read_text())['settings']['lag_s'] == 0.01
+    assert identify(file, '--lag', '10') == 2
+    assert '--lag: found 10, expected seconds, between -1 and 1' in capsys.readouterr().err

@@ -289,6 +289,15 @@ WRONG = {
 }
 
 
+def test_torques_whose_lag_is_given_are_in_time(here, table, capsys):
+    late = all_late(table, 20)
+    assert identify(here, late) == 2
+    told = capsys.readouterr().err.split()
+    lag = float(told[told.index('--lag') + 1])
+    assert identify(here, late, '--lag', str(lag), '--json') == 0
+    fits(found(capsys))
+
+
 @pytest.mark.parametrize('name', WRONG)
 def test_what_does_not_fit_is_named(name, here, table, capsys):
     change, how, edit, words = WRONG[name]

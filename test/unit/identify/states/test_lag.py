@@ -1,0 +1,61 @@
+"""Commands that are recorded too early, or too late, are found to be."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.identify.states import binding, lag, simulation
+from emppi_ros.identify.states.estimate import estimate
+from emppi_ros.identify.states.motion import Motion, join
+from emppi_ros.identify.states.solver import Settings
+from emppi_ros.tasks.task import load_task
+
+NOISE = 3e-4
+
+
+@pytest.fixture(scope='module')
+def plant():
+    return binding.of_task(load_task('cartpole_swingup'))
+
+
+@pytest.fixture(scope='module')
+def motions(plant):
+    """Return two motions of a cart-pole over 300 steps."""
+    found, rng = [], np.random.default_rng(0)
+    for rate in (3.1, 4.3):
+        qpos, ctrl = simulation.simulate(
+            plant, np.array([0.31, 0.022]), [0.0, np.pi], 300,
+            lambda data, rate=rate: [6.0 * np.sin(rate * data.time) - 8.0 * data.qpos[0]],
+        )  # fmt: skip
+        qpos = qpos + NOISE * rng.standard_normal(qpos.shape)
+        found.append(Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos)))
+    return found
+
+
+@pytest.mark.parametrize('steps', [-3, -1, 1, 2])
+def test_a_lag_of_whole_steps_is_found(plant, motions, steps):
+    late = lag._late(motions[0], steps)
+    found = lag.find(plant, late, Settings(), estimate(plant, late, Settings()))
+    # a parabola of what is left is right near its end, and about right elsewhere
+    assert found.steps == pytest.approx(-steps, abs=0.1)
+    assert found.seconds == pytest.approx(-0.01 * steps, abs=1e-3)
+    assert found.explained > 0.9
+    when = 'earlier' if steps > 0 else 'later'
+    assert when in found.notes[0] and f'--lag {found.seconds:.2g}' in found.notes[0]
+
+
+def test_commands_in_time_are_not_late(plant, motions):
+    whole = join(motions)
+    found = lag.find(plant, whole, Settings(), estimate(plant, whole, Settings()))
+    assert abs(found.steps) < 0.05 and found.notes == []
+
+
+def test_each_of_several_motions_has_commands_of_its_own(motions):
+    late = lag._late(join(motions), 2)
+    for rows, motion in zip(late.parts, motions, strict=True):
+        np.testing.assert_array_equal(late.ctrl[rows][2:], motion.ctrl[:-2])
+        np.testing.assert_array_equal(late.ctrl[rows][:2], motion.ctrl[[0, 0]])
+
+
+def test_without_commands_nothing_is_late(plant, motions):
+    free = Motion(motions[0].qpos, motions[0].weights, np.zeros((300, 1)), np.zeros((300, 2)))
+    assert lag.find(plant, free, Settings(), None) is None
