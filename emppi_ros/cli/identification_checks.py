@@ -72,15 +72,15 @@ def check_room(options: argparse.Namespace, parameters: int) -> None:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    if options.report is not None and options.report.exists() and not options.overwrite:
-        raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
     if options.report is not None:
+        if options.report.exists() and not options.overwrite:
+            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
         _check_folder('--report', options.report)
     for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
         path = getattr(options, name)
         if path is None:
             continue
-        if path.suffix not in suffixes:
+        if path.suffix.lower() not in suffixes:
             raise ConfigError(
                 f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
             )

@@ -96,7 +96,7 @@ def identify(
         rows = told['parameters'].values()
         kept = particles.excited([row['knowledge'] for row in rows])
         unknowns = [plant.unknowns[i] for i in kept]
-        sources = tuple(source for recording in recordings for source in recording.sources)
+        sources = several.sources_of(recordings)
         return particles.to_prior('csvgd', unknowns, theta[:, kept], sources, said, told)
 
     return summary, prior

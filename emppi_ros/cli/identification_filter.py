@@ -16,6 +16,7 @@ from emppi_ros.identify import keeping
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.filter.posterior import Settings, State
+from emppi_ros.identify.several import sources_of
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.tasks.task import load_task
 
@@ -35,7 +36,7 @@ def identify(
     if options.step is not None:
         task = estimate.with_step(task, options.step)
     settings = Settings(options.particles or Settings.particles)
-    sources = tuple(source for recording in recordings for source in recording.sources)
+    sources = sources_of(recordings)
     key = {
         'task': task.data,
         'model': keeping.digest(task.model),

@@ -10,6 +10,7 @@ from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.rigid import fitting, forecast, recorded, report, scene_file
 from emppi_ros.identify.rigid.scene_file import Body
+from emppi_ros.identify.several import sources_of
 from emppi_ros.identify.states.plant import Plant
 
 HELD_OUT = 0.0  # unless a share is asked for
@@ -63,7 +64,7 @@ def identify(
         }
         unknowns = [plant.unknowns[i] for i in kept]
         inside = report.within(plant, kept, wide.values(found))
-        sources = tuple(source for recording in recordings for source in recording.sources)
+        sources = sources_of(recordings)
         return particles.to_prior('rigid-body', unknowns, inside, sources, said, told)
 
     return summary, prior

@@ -12,7 +12,7 @@ from emppi_ros.cli import identification_report, output
 from emppi_ros.identify import pictures
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.pictures import Future, Way
-from emppi_ros.identify.several import names_of, naming
+from emppi_ros.identify.several import names_of, naming, sources_of
 from emppi_ros.identify.states import checks, fitting, forecast, lag, recorded, report
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Iterate, Settings
@@ -70,10 +70,12 @@ def identify(
         summary['notes'] = '; '.join(notes)
     futures = list[Future]()
     for (before, later), rows in zip(parts, motion.parts, strict=True):
+        if not later.steps:
+            continue
         reached = replace(before, qpos=result.found.qpos[rows])
         drawn = forecast.forecast(plant, draws[:_FORECASTS], reached, later)
         futures.append(Future.of_motion(plant.model, later.qpos, drawn))
-    if all(later.steps for _, later in parts):
+    if futures:
         summary['held_out_error'] = pictures.error(futures)
     told = dict(summary)
     if options.report is not None:
@@ -88,7 +90,7 @@ def identify(
             'seed': options.seed,
             'held_out': options.held_out,
         }
-        sources = tuple(source for recording in recordings for source in recording.sources)
+        sources = sources_of(recordings)
         return report.to_prior(plant, result, draws, sources, said, told)
 
     return summary, prior

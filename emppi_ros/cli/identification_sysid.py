@@ -11,6 +11,7 @@ from emppi_ros.belief.file import PriorFile
 from emppi_ros.cli import identification_csvgd, identification_report, output
 from emppi_ros.identify import particles, pictures, sysid
 from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.several import sources_of
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.stein import findings, recorded
@@ -64,7 +65,7 @@ def identify(
         summary |= identification_report.write(options.report, plant, theta, way, futures)
 
     def prior() -> PriorFile:
-        sources = tuple(source for recording in recordings for source in recording.sources)
+        sources = sources_of(recordings)
         said = {
             **asdict(cut),
             'step_s': float(plant.model.opt.timestep),

@@ -34,7 +34,7 @@ class _Sample(NamedTuple):
 
 def is_bag(path: Path) -> bool:
     """Return whether a path is to be read as a bag."""
-    return path.is_dir() or path.suffix in (SUFFIX, sqlite.SUFFIX)
+    return path.is_dir() or path.suffix.lower() in (SUFFIX, sqlite.SUFFIX)
 
 
 def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:

@@ -7,24 +7,14 @@ A table has a column `time_s` and columns such as `position/hinge [rad]`, `veloc
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-import math
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
-import scipy
 
 from emppi_ros.belief.file import Source, digest
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import bags, tables
 from emppi_ros.identify.signals import Signal, check, unwrapped
 
-Array = npt.NDArray[np.float64]
 FORCES = 'command', 'torque', 'effort'  # kinds of signals
-_ORDER = 2  # of the filter
-_ENDS = 2.0  # periods of the cutoff, in which the filter forgets
-_QUIET = 0.1  # of a noise's variance that smoothing must take out, for it to be read
-_LEAST = 1e-4  # noise, of the standard deviation of what was measured: data may have none
 
 
 @dataclass(frozen=True)
@@ -75,35 +65,3 @@ def late(recording: Recording, lag_s: float) -> Recording:
         for key, signal in recording.signals.items()
     }
     return replace(recording, signals=signals)
-
-
-def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
-    """
-    Return values (n, ...) through a low-pass filter without lag.
-
-    It is a Butterworth filter of second order, forward and then backward. Where the cutoff is not
-    below half the rate there is nothing to take out.
-    """
-    if cutoff_hz >= 0.5 * rate_hz:
-        return values.copy()
-    b, a = scipy.signal.butter(_ORDER, cutoff_hz, fs=rate_hz)
-    return scipy.signal.filtfilt(b, a, values, axis=0)
-
-
-def noise(signal: Signal, cutoff_hz: float) -> float | None:
-    """
-    Return the standard deviation that smoothing takes out, in proportion to white noise.
-
-    The ends do not count where there is more: beyond them the filter guesses how a motion goes
-    on. None where samples come too seldom to tell noise from motion.
-    """
-    rate = 1.0 / signal.period
-    blip = np.zeros(len(signal.values))
-    blip[len(blip) // 2] = 1.0
-    share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
-    if share < _QUIET:
-        return None
-    left = signal.values - smooth(signal.values, rate, cutoff_hz)
-    end = math.ceil(_ENDS * rate / cutoff_hz)
-    taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
-    return max(float(taken), _LEAST * float(np.std(signal.values)))

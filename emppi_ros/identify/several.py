@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 import re
 
+from emppi_ros.belief.file import Source
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 
@@ -15,6 +16,11 @@ def names_of(recordings: Sequence[Recording]) -> list[str]:
         f'{name} (recording {i})' if found.count(name) > 1 else name
         for i, name in enumerate(found, 1)
     ]
+
+
+def sources_of(recordings: Sequence[Recording]) -> tuple[Source, ...]:
+    """Return the files of all recordings."""
+    return tuple(source for recording in recordings for source in recording.sources)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ SUFFIX = '.db3'
 
 def is_one(path: Path) -> bool:
     """Return whether a path is such a bag."""
-    return path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
+    return path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
 
 
 class SqliteBag:

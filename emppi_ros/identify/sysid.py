@@ -27,6 +27,7 @@ HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by it
 ITERATIONS = 50  # of each
 _FAR = 1e3  # spreads of a state: no start is beyond
 _STEP = 1e-6
+_DIVERGED = 1e50  # a residual, whose square is a number yet
 
 
 class Estimate(NamedTuple):
@@ -49,6 +50,7 @@ class _Residuals:
         self.shooter, self.stiffness = shooter, stiffness
         self.measured = np.isfinite(shooter.problem.noise)
         self._at: bytes = b''
+        self._value = np.empty(0)
 
     def value(self, z: Array) -> Array:
         """Return residuals (n, k) at points (D, k), or (D,)."""
@@ -69,7 +71,10 @@ class _Residuals:
         shooter, self._at = self.shooter, point.tobytes()
         windows = shooter.simulate(point[None])
         if windows.diverged.any():
-            raise IdentificationError('the model diverges: limits or time step are too large')
+            if not self._value.size:
+                raise IdentificationError('the model diverges: limits or time step are too large')
+            self._value = np.full_like(self._value, _DIVERGED)  # no step is taken there
+            return
         noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
         off = (windows.states[0] - shooter.seen()[0])[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)

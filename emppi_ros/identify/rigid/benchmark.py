@@ -12,6 +12,7 @@ from emppi_ros.identify.excitation import Fourier, Limits
 from emppi_ros.identify.regressor import parameters, regressor
 from emppi_ros.identify.rigid import arm, methods, tracking
 from emppi_ros.identify.rigid.bodies import Everyday
+from emppi_ros.identify.rigid.exciting import TORQUE_SD
 from emppi_ros.identify.rigid.recording import Recording, add_noise
 from emppi_ros.paths import ASSETS
 from emppi_ros.tasks.robot import load_robot
@@ -22,7 +23,6 @@ TORQUE_NOISE = 0.05
 PERIOD_S, PERIODS, ROWS = 10.0, 2, 400
 _TEST = 200  # samples of the motion that torques are predicted for
 RIDGES = ('ridge', 'ridge, projected')  # that tracking is compared with
-TORQUE_SD = 0.5  # N m, of all joints, for the choice of a motion
 
 
 class Setup(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import savgol_coeffs, savgol_filter
 
-from emppi_ros.identify.rigid.recording import Noise, Recording, deviation
+from emppi_ros.identify.noise import deviation
+from emppi_ros.identify.rigid.recording import Noise, Recording
 
 Array = npt.NDArray[np.float64]
 _DEGREE = 4  # of the polynomial: accelerations are parabolas

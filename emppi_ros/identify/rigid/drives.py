@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.rigid.recording import deviation_at
+from emppi_ros.identify.noise import deviation_at
 from emppi_ros.identify.signals import Signal, mean
 from emppi_ros.identify.states import matching
 from emppi_ros.model import scene
@@ -72,7 +72,7 @@ class Drive(NamedTuple):
             )
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
         dof = model.jnt_dofadr[joint]
-        held = tuple((motors[a], float(gains[a])) for a in driving)
+        held = tuple((_within(model, a, motors[a]), float(gains[a])) for a in driving)
         return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
 
 
@@ -80,6 +80,13 @@ def noise_while(signal: Signal, time: Array) -> float:
     """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
     return deviation_at(signal.time[here], signal.values[here])
+
+
+def _within(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
+    """Return what an actuator makes of commands beyond its range."""
+    if not model.actuator_ctrllimited[actuator]:
+        return command
+    return command._replace(values=np.clip(command.values, *model.actuator_ctrlrange[actuator]))
 
 
 def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:

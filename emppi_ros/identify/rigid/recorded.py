@@ -72,10 +72,8 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
                 'commands beside it (gravcomp): record all alike'
             )
         model.opt.gravity[:] = 0.0
-    for springs in (model.jnt_stiffness, model.tendon_stiffness):
+    for springs in _springs(model):
         springs[:] = 0.0  # what these exert is in the torques now
-    for springs in (model.jnt_stiffnesspoly, model.tendon_stiffnesspoly):
-        springs[:] = 0.0
     return Arm(model, welded.parts(loose), tuple(motions))
 
 
@@ -101,13 +99,24 @@ def _joints(plant: Plant, name: str, recording: dataset.Recording) -> set[str]:
 def _less(model: mujoco.MjModel, rotors: Array, derived: Derived) -> Derived:
     """Return torques of links, in place of those without springs and with rotors (nv,)."""
     states, torque = derived.recording
-    data, springs = mujoco.MjData(model), np.empty_like(torque)
-    for data.qpos[:], row in zip(states[0], springs, strict=True):
+    data, springs = mujoco.MjData(model), np.zeros_like(torque)
+    sprung = any(stiffness.any() for stiffness in _springs(model))
+    for data.qpos[:], row in zip(states[0], springs, strict=True) if sprung else ():
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_passive(model, data)
         row[:] = data.qfrc_spring
     links = torque - rotors * states[2] + springs
     return derived._replace(recording=Recording(states, links))
+
+
+def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
+    """Return what makes springs of joints and tendons, as the model has it."""
+    return (
+        model.jnt_stiffness,
+        model.tendon_stiffness,
+        model.jnt_stiffnesspoly,
+        model.tendon_stiffnesspoly,
+    )
 
 
 def file_of(plant: Plant) -> SceneFile:

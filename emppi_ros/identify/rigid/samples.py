@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
+from emppi_ros.identify.noise import TELLING
 from emppi_ros.identify.rigid.derivatives import Derived, choose, derive
-from emppi_ros.identify.rigid.recording import TELLING, Noise, Recording
+from emppi_ros.identify.rigid.recording import Noise, Recording
 from emppi_ros.identify.signals import FEWEST
 
 Array = npt.NDArray[np.float64]
@@ -37,19 +38,19 @@ def split(
         )
     known = sample(slice(end))
     half = choose(known.position, known.white[0], step)
+
+    def derived(part: Samples) -> Derived:
+        return derive(part.position, part.torque, step, half, part.white)
+
     if end == count:
-        return derive(known.position, known.torque, step, half, known.white), None
+        return derived(known), None
     fewest = max(2 * half + 1, TELLING)
     if count - end < fewest:
         raise IdentificationError(
             f'{(count - end) * step:.3g} s are held out, less than the window of '
             f'{fewest * step:.3g} s that accelerations need: hold out more, or nothing'
         )
-    later = sample(slice(end, None))
-    return (
-        derive(known.position, known.torque, step, half, known.white),
-        derive(later.position, later.torque, step, half, later.white),
-    )
+    return derived(known), derived(sample(slice(end, None)))
 
 
 def join(parts: Sequence[Derived]) -> tuple[Recording, Noise, Array]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.dataset import noise as noise_of
+from emppi_ros.identify.noise import smoothed_out
 from emppi_ros.identify.states.estimate import CUTOFF_HZ, Estimate
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant
@@ -84,7 +84,7 @@ def strays(
         where = f' of {name}' if len(recordings) > 1 else ''
         for dof, joint in enumerate(plant.model.dof_jntid):
             signal = recording.signals.get(('position', joints[joint]))
-            noise = None if signal is None else noise_of(signal, CUTOFF_HZ)
+            noise = None if signal is None else smoothed_out(signal, CUTOFF_HZ)
             if noise is None:
                 continue
             fewest = min(len(signal.values), rows.stop - rows.start)

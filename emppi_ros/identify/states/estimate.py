@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.dataset import smooth
+from emppi_ros.identify.noise import smooth
 from emppi_ros.identify.states import solver, uncertainty
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.plant import Plant

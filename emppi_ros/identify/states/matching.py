@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
-from emppi_ros.identify.dataset import Recording, smooth
-from emppi_ros.identify.rigid.recording import deviation_at
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.noise import deviation_at, smooth
 from emppi_ros.identify.signals import FEWEST, SI, Signal
 from emppi_ros.model import scene
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError, unknown
 from emppi_ros.identify import several
-from emppi_ros.identify.dataset import Recording, smooth
-from emppi_ros.identify.dataset import noise as noise_of
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.noise import smooth, smoothed_out
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import recorded
 from emppi_ros.identify.states.estimate import CUTOFF_HZ
@@ -147,7 +147,7 @@ def read_noise(
 
 
 def _noise(signal: Signal) -> float:
-    found = noise_of(signal, CUTOFF_HZ)
+    found = smoothed_out(signal, CUTOFF_HZ)
     if found is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '

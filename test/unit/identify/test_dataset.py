@@ -5,6 +5,7 @@ import pytest
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import dataset, tables
+from emppi_ros.identify.noise import smooth
 
 HEADER = 'time_s,position/hinge [rad],command/motor [N m]'
 
@@ -130,10 +131,10 @@ def test_the_filter_has_no_lag_and_halves_the_power_twice_at_its_cutoff():
     for hz in (2.0, 10.0, 40.0):
         wave = np.sin(2 * np.pi * hz * time)
         middle = slice(1000, 4000)
-        found = dataset.smooth(wave, rate, 10.0)[middle]
+        found = smooth(wave, rate, 10.0)[middle]
         # digital filters are warped: tan(pi f / rate) in place of f
         warped = np.tan(np.pi * hz / rate) / np.tan(np.pi * 10.0 / rate)
         gain = 1.0 / (1.0 + warped**4)  # of second order, forward and backward
         np.testing.assert_allclose(found, gain * wave[middle], atol=1e-6)  # what ends leave
-    unchanged = dataset.smooth(wave, rate, 250.0)
+    unchanged = smooth(wave, rate, 250.0)
     np.testing.assert_array_equal(unchanged, wave)

@@ -5,6 +5,7 @@ import pytest
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify import consistency, excitation, regressor
+from emppi_ros.identify.noise import deviation
 from emppi_ros.identify.rigid import arm, recording, tracking
 
 
@@ -61,12 +62,12 @@ def test_noise_is_seen_through_a_motion(panda, rng):
     np.testing.assert_allclose(found.states, noise.states, rtol=0.12)
     np.testing.assert_allclose(found.torque, noise.torque, rtol=0.12)
     # without noise next to nothing is taken for it, against the tenth that is asked for
-    assert np.all(recording.deviation(states) < 1e-4 * noise.states)
+    assert np.all(deviation(states) < 1e-4 * noise.states)
 
 
 def test_few_samples_say_nothing():
     with pytest.raises(IdentificationError, match='5 samples say nothing'):
-        recording.deviation(np.zeros((3, 5, 2)))
+        deviation(np.zeros((3, 5, 2)))
 
 
 def test_the_true_bodies_track_and_others_stray(panda, rng):

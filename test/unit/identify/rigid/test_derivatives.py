@@ -1,10 +1,13 @@
 """Velocities and accelerations from positions: exact for parabolas, and as noisy as they say."""
 
+import mujoco
 import numpy as np
 import pytest
 
 from emppi_ros.errors import IdentificationError
-from emppi_ros.identify.rigid import derivatives, recording
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.noise import deviation, deviation_at
+from emppi_ros.identify.rigid import derivatives
 from emppi_ros.identify.rigid.drives import Drive
 from emppi_ros.identify.signals import Signal, hold
 
@@ -53,7 +56,7 @@ def test_what_is_less_noisy_gets_a_shorter_window(rng):
     halves = []
     for sd in (0.0, 1e-6, 1e-4, 1e-2):
         seen = clean + sd * noise
-        halves.append(derivatives.choose(seen, derivatives.deviation(seen), STEP))
+        halves.append(derivatives.choose(seen, deviation(seen), STEP))
     assert halves == sorted(halves) and halves[0] < halves[-1]
 
 
@@ -66,13 +69,11 @@ def test_noise_at_uneven_times_is_that_at_even_ones():
     rng, time = np.random.default_rng(4), STEP * np.arange(4000)
     uneven = time + 0.1 * STEP * rng.standard_normal(len(time))
     noise = 0.3 * rng.standard_normal(len(time))
-    even = recording.deviation_at(time, np.sin(2.0 * time) + noise)
+    even = deviation_at(time, np.sin(2.0 * time) + noise)
     # the same sums
-    assert even == pytest.approx(recording.deviation((np.sin(2.0 * time) + noise)[:, None])[0])
+    assert even == pytest.approx(deviation((np.sin(2.0 * time) + noise)[:, None])[0])
     # 4000 samples know it to 1.1 %, and fifth differences of them to 2: five of these
-    assert recording.deviation_at(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(
-        0.3, rel=0.1
-    )
+    assert deviation_at(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(0.3, rel=0.1)
 
 
 def test_a_command_counts_while_it_is_in_force():
@@ -85,3 +86,18 @@ def test_a_command_counts_while_it_is_in_force():
     expected = 2.0 * hold(held, fine.ravel()).reshape(fine.shape).mean(axis=1)
     # of 2000 points some are on the other side of a change
     np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+def test_a_command_beyond_its_range_counts_as_its_range():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><joint name="pivot"/><geom size="0.1"/></body></worldbody>'
+        '<actuator><motor name="motor" joint="pivot" gear="3" ctrlrange="-1 2"/></actuator>'
+        '</mujoco>'
+    )
+    time = 0.01 * np.arange(50)
+    told = Signal('command', 'motor', 'N m', time, np.linspace(-4.0, 4.0, 50), '')
+    seen = Signal('position', 'pivot', 'rad', time, np.zeros(50), '')
+    signals = {(signal.kind, signal.of): signal for signal in (told, seen)}
+    drive = Drive.of(model, Recording(signals, ()), 'pivot')
+    short = drive.torque(time[:-1] + 0.005, 1e-3)
+    np.testing.assert_allclose(short, 3.0 * np.clip(told.values[:-1], -1.0, 2.0), atol=1e-9)

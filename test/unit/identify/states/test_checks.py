@@ -6,7 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.identify.dataset import Recording, noise
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.noise import smoothed_out
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import checks
 from emppi_ros.identify.states.estimate import CUTOFF_HZ
@@ -23,7 +24,7 @@ def told(times, samples, steps):
     time = 3.0 / samples * np.arange(samples)
     values = np.sin(time) + 1e-4 * np.random.default_rng(0).standard_normal(samples)
     signal = Signal('position', 'hinge', 'rad', time, values, 'position/hinge')
-    known = SimpleNamespace(observation_sd=np.array([[times * noise(signal, CUTOFF_HZ)]]))
+    known = SimpleNamespace(observation_sd=np.array([[times * smoothed_out(signal, CUTOFF_HZ)]]))
     rows = np.zeros((steps, 1))
     return checks.strays(
         plant,
