@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimate import Estimate, begin
 from emppi_ros.identify.states.motion import Motion
@@ -17,6 +18,7 @@ Array = npt.NDArray[np.float64]
 
 _MOST = 0.5  # of what is left
 _LEAST = 0.05  # of a step
+_NOTHING = 1e-30  # a mean cost of rounding
 
 
 class Lag(NamedTuple):
@@ -46,7 +48,7 @@ class Lag(NamedTuple):
 
 def find(plant: Plant, motion: Motion, settings: Settings, result: Estimate) -> Lag | None:
     """
-    Return by how much commands and torques act later than was recorded; None if there are none.
+    Return by how much commands and torques act later than was recorded; None if that is not told.
 
     What is left of a motion is as good as a parabola of the lag: it is fitted to what is left if
     they act a step later, as recorded, and a step earlier.
@@ -54,16 +56,19 @@ def find(plant: Plant, motion: Motion, settings: Settings, result: Estimate) -> 
     if not (np.any(np.ptp(motion.ctrl, axis=0)) or np.any(np.ptp(motion.applied, axis=0))):
         return None
     start = begin(plant, motion)
-    earlier, later = (
-        solver.solve(plant, _late(motion, steps), settings, start, result.theta).mean_cost
-        for steps in (-1, 1)
-    )
+    try:
+        earlier, later = (
+            solver.solve(plant, _late(motion, steps), settings, start, result.theta).mean_cost
+            for steps in (-1, 1)
+        )
+    except IdentificationError:
+        return None  # what was found stands without it
     now = result.found.mean_cost
     bend = earlier - 2.0 * now + later
     if not bend > 0.0:
         return None
     steps = 0.5 * (earlier - later) / bend
-    return Lag(steps, float(plant.model.opt.timestep), 0.5 * bend * steps**2 / now)
+    return Lag(steps, float(plant.model.opt.timestep), 0.5 * bend * steps**2 / max(now, _NOTHING))
 
 
 def _late(motion: Motion, steps: int) -> Motion:
