@@ -74,6 +74,6 @@ def find(plant: Plant, motion: Motion, settings: Settings, result: Estimate) -> 
 def _late(motion: Motion, steps: int) -> Motion:
     """Return a motion whose commands and forces act some steps later."""
     rows = np.concatenate(
-        [np.clip(np.arange(*r.indices(r.stop)) - steps, r.start, r.stop - 1) for r in motion.parts]
+        [np.clip(np.arange(r.start, r.stop) - steps, r.start, r.stop - 1) for r in motion.parts]
     )
     return replace(motion, ctrl=motion.ctrl[rows], applied=motion.applied[rows])
