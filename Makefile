@@ -36,7 +36,7 @@ demo: $(STAMP)
 
 # on all cores at first, each with one thread; but what holds nodes to their times alone, or it would measure the others
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not alone'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone'
 	$(BIN)/python -m pytest -m alone test/ros
 
 # from nothing, for it is made from code; warnings are errors; `make test` builds it, too

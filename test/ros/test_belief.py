@@ -94,10 +94,14 @@ def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch)
     harness.spawn(NodeSpec('bridge'), NodeSpec('simulator'))
     harness.spin_until(lambda: node.state == 'active' and node.session.counts['updates'] > 0)
 
+    calls = []
+
     def degenerate(*_):
+        calls.append(1)
         raise DegenerateWeightsError('log weights need a finite maximum, found [-inf]')
 
     monkeypatch.setattr(node.session.filter, 'observe', degenerate)
+    harness.spin_until(lambda: calls)  # an update that had begun by then has ended
     before = node.session.filter.belief
     harness.spin_until(lambda: 'finite maximum' in harness.says('belief')[1])
     assert harness.says('belief')[0] == WARN

@@ -185,12 +185,11 @@ def test_a_file_that_does_not_exist_is_an_error():
         binding.read('nothing', PARAMETERS, OWN)
 
 
-@pytest.mark.parametrize('parameters', [1, 7])
-def test_as_many_particles_as_a_file_surely_has_room_for_are_written(parameters, rng):
-    count = file.most_particles(parameters)
+def test_as_many_particles_as_a_file_surely_has_room_for_are_written(rng):
+    count = file.most_particles(7)
     columns = {  # the longest numbers that there are
         f'parameter_{i}': Known('kg', tuple((-1e-200 * rng.uniform(1.0, 9.0, count)).tolist()))
-        for i in range(parameters)
+        for i in range(7)
     }
     whole = PriorFile('csvgd', (), columns, (1.0,) * count)
     assert len(file.to_text(whole, 'prior.yaml')) <= file.MOST

@@ -69,8 +69,9 @@ def identify(here, *words, data=('run.csv',)):
     command = ['identify', '--model', str(here / 'pendulum.yaml')]
     for name in data:
         command += ['--data', str(here / name)]
-    other = '--method' in words  # which is given effort of its own
-    return main([*command, *([] if other else ['--method', 'csvgd', *EFFORT]), *words, *ALL])
+    method = words[words.index('--method') + 1] if '--method' in words else 'csvgd'
+    effort = ['--method', 'csvgd', *EFFORT] if method == 'csvgd' else []
+    return main([*command, *effort, *words, *ALL])
 
 
 def found(capsys):

@@ -81,8 +81,8 @@ def test_the_score_and_normals_are_derivatives(two, likelihood):
         np.testing.assert_allclose(now.normals[:, :, column], moved / (2 * step), atol=1e-4)
 
 
-@pytest.mark.parametrize('noise', [[0.01, 0.05], [0.01, np.inf]])
-def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two, noise):
+def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two):
+    noise = [0.01, np.inf]  # no velocity was
     both = dataclasses.replace(two[0], noise=np.array(noise))
     both.references[:, 16:] += 10.0  # nobody explains the second recording
     shooter = Shooter(both, 200, 3, threads=1)
