@@ -75,13 +75,17 @@ def identify(
         seed=options.seed,
     )
     said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
-    data = [[source.sha256 for source in recording.sources] for recording in recordings]
+    data = several.digests_of(recordings)
     key = {'model': keeping.digest(plant.model), 'data': data, 'lag_s': options.lag, **said}
+    shares = np.array_split(np.arange(settings.particles), len(built))
+    own = [
+        replace(settings, particles=len(share), windows=learned.windows, likelihood='product')
+        for learned, share in zip(built, shares, strict=True)
+    ]
     with keeping.ending(options.out, len(built)):
-        shares = np.array_split(np.arange(settings.particles), len(built))
         done = [
-            _system(options, plant, learned, replace(settings, particles=len(share)), key, index)
-            for index, (learned, share) in enumerate(zip(built, shares, strict=True))
+            _system(options, plant, learned, how, key, index)
+            for index, (learned, how) in enumerate(zip(built, own, strict=True))
         ]
     systems = [system for system, _ in done]
     summary = told = together(plant, systems)
@@ -126,7 +130,6 @@ def _system(
     key: Mapping[str, Any], index: int,
 ) -> tuple[System, Array]:  # fmt: skip
     """Return what is found of one system, and the median of the log likelihood on the way."""
-    own = replace(settings, windows=learned.windows, likelihood='product')
     key = {
         **key,
         'parameters': [asdict(p) for p in learned.problem.parameters],
@@ -134,7 +137,7 @@ def _system(
     }
     path = keeping.beside(options.out, index) if options.out else None
     with several.naming(learned.names[0] if len(learned.names) == 1 else ''):
-        posterior, medians = _infer(options, learned, own, path, key)
+        posterior, medians = _infer(options, learned, settings, path, key)
         found = findings.examine(learned, posterior, options.threads)
         findings.check(plant, learned, found)
     forecasts = findings.forecast(learned, found, options.threads)

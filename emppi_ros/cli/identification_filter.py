@@ -16,7 +16,7 @@ from emppi_ros.identify import keeping
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.filter.posterior import Settings, State
-from emppi_ros.identify.several import sources_of
+from emppi_ros.identify.several import digests_of, sources_of
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.tasks.task import load_task
 
@@ -40,7 +40,7 @@ def identify(
     key = {
         'task': task.data,
         'model': keeping.digest(task.model),
-        'data': [[source.sha256 for source in one.sources] for one in recordings],
+        'data': digests_of(recordings),
         'lag_s': options.lag,
         'seed': options.seed,
         'substep_s': task.belief.substep_s,

@@ -65,7 +65,7 @@ def identify(
     summary = report.summarize(plant, result)
     if late is not None:
         summary['command_lag_s'] = late.seconds
-        notes += late.notes
+        notes = [*notes, *late.notes]
     if notes := [*notes, *checks.strays(plant, names, recordings, motion, result)]:
         summary['notes'] = '; '.join(notes)
     futures = list[Future]()

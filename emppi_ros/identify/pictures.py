@@ -16,7 +16,6 @@ from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
 _SEEN, _OURS = 'tab:red', 'tab:blue'
-_WAY, _LATER = 'convergence.png', 'held_out.png'
 _BINS = 12
 _BANDS = {0.05: 0.25, 0.25: 0.5}  # share at either end -> opacity
 
@@ -54,12 +53,12 @@ def write_all(
 
     What another method drew there, and this one does not, is removed.
     """
-    drawn: dict[str, Figure | None] = {'posterior.png': pairs(plant.unknowns, theta)}
-    drawn |= {_WAY: None, _LATER: None}
-    if way is not None:
-        drawn[_WAY] = convergence(way)
-    if some := [future for future in futures if len(future.seen)]:
-        drawn[_LATER] = held_out(some)
+    later = [future for future in futures if len(future.seen)]
+    drawn = {
+        'posterior.png': pairs(plant.unknowns, theta),
+        'convergence.png': convergence(way) if way is not None else None,
+        'held_out.png': held_out(later) if later else None,
+    }
     for name, figure in drawn.items():
         if figure is None:
             (folder / name).unlink(missing_ok=True)

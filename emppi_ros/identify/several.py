@@ -23,6 +23,11 @@ def sources_of(recordings: Sequence[Recording]) -> tuple[Source, ...]:
     return tuple(source for recording in recordings for source in recording.sources)
 
 
+def digests_of(recordings: Sequence[Recording]) -> list[list[str]]:
+    """Return the hashes of the files of each recording."""
+    return [[source.sha256 for source in recording.sources] for recording in recordings]
+
+
 @contextmanager
 def naming(name: str) -> Iterator[None]:
     """Let errors name the recording that they are about."""

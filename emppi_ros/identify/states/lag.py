@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.errors import IdentificationError
 from emppi_ros.identify.states import solver
@@ -12,9 +11,6 @@ from emppi_ros.identify.states.estimate import Estimate, begin
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Settings
-
-Array = npt.NDArray[np.float64]
-
 
 _MOST = 0.5  # of what is left
 _LEAST = 0.05  # of a step

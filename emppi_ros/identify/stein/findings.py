@@ -16,7 +16,7 @@ from emppi_ros.identify.stein.csvgd import Posterior
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.recorded import KINDS, Learned
 from emppi_ros.identify.stein.shooting import Shooter
-from emppi_ros.identify.stein.target import begin_log_p, each_log_p, residuals
+from emppi_ros.identify.stein.target import begins, each_log_p, residuals
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -57,7 +57,7 @@ def examine(learned: Learned, posterior: Posterior, threads: int = 0) -> Finding
     """
     shooter = Shooter(learned.problem, len(posterior.z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(posterior.z)
-    each = each_log_p(shooter, residuals(shooter, windows))[0] + begin_log_p(shooter, posterior.z)
+    each = each_log_p(shooter, residuals(shooter, windows))[0] + begins(shooter, posterior.z).log_p
     whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
     there = whole - whole.max() > -0.5 * chi2.isf(_RARE, shooter.size)
     best = int(np.argmax(whole))

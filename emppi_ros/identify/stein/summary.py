@@ -16,7 +16,7 @@ from emppi_ros.identify.stein.recorded import Learned
 
 Array = npt.NDArray[np.float64]
 _AT_LIMIT = 0.999 * LIMIT
-WORDS = 'found', 'vague', 'unexcited'  # from what is known best
+_WORDS = 'found', 'vague', 'unexcited'  # from what is known best
 
 
 class System(NamedTuple):
@@ -89,7 +89,7 @@ def together(plant: Plant, systems: Sequence[System]) -> dict[str, Any]:
             'value': float(theta[:, i].mean()),
             'sd': float(theta[:, i].std()),
             'unit': unknown.unit,
-            'knowledge': max((row['knowledge'] for row in rows[unknown.name]), key=WORDS.index),
+            'knowledge': max((row['knowledge'] for row in rows[unknown.name]), key=_WORDS.index),
             'at_bound': any(row['at_bound'] for row in rows[unknown.name]),
         }
         for i, unknown in enumerate(plant.unknowns)

@@ -23,6 +23,19 @@ class Evaluation(NamedTuple):
     normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
 
 
+class Begins(NamedTuple):
+    """Where G recordings begin that is not known: in z, and how far from what was measured."""
+
+    places: npt.NDArray[np.int_]  # (G, S)
+    away: Array  # (N, G, S)
+    precision: Array  # (S,)
+
+    @property
+    def log_p(self) -> Array:
+        """The log densities (G, N) of that."""
+        return -0.5 * np.sum(self.precision * self.away**2, axis=2).T
+
+
 def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
     """
     Return log p_ms(D | z), limits and defects at particles z (N, D).
@@ -46,11 +59,10 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
     score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
     curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
-    total += begin_log_p(shooter, z).sum(axis=0)
-    if not shooter.first:
-        starts, away, precision = begins(shooter, z)
-        score[:, starts] -= precision * away
-        curvature[:, starts, starts] += precision
+    begin = begins(shooter, z)
+    total += begin.log_p.sum(axis=0)
+    score[:, begin.places] -= begin.precision * begin.away
+    curvature[:, begin.places, begin.places] += begin.precision
     defects, normals = continuity(shooter, z, windows)
     limits, walls = _limits(shooter, z)
     outside = limits != 0.0  # beyond the limits nothing changes but the limit
@@ -82,7 +94,7 @@ def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -
     """Return the same log density (N,), for methods that need no derivatives."""
     windows = shooter.simulate(z)
     total, _ = _combine(each_log_p(shooter, residuals(shooter, windows)), likelihood)
-    total += begin_log_p(shooter, z).sum(axis=0)
+    total += begins(shooter, z).log_p.sum(axis=0)
     return np.where(windows.diverged, -np.inf, total)
 
 
@@ -99,30 +111,20 @@ def each_log_p(shooter: Shooter, left: list[Array]) -> Array:
     return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
 
 
-def begin_log_p(shooter: Shooter, z: Array) -> Array:
-    """Return the log densities (G, N) of where G recordings begin; zero where that is known."""
-    recordings = len(shooter.firsts)
-    if shooter.first:
-        return np.zeros((recordings, len(z)))
-    _, away, precision = begins(shooter, z)
-    return -0.5 * (precision * away**2).reshape(len(z), recordings, -1).sum(axis=2).T
-
-
-def begins(shooter: Shooter, z: Array) -> tuple[npt.NDArray[np.int_], Array, Array]:
+def begins(shooter: Shooter, z: Array) -> Begins:
     """
-    Return where in z recordings begin (G S), how far (N, G S) from what was measured, precision.
+    Return how far from what was measured recordings begin.
 
     What was not measured is known to about its spread over all trajectories: 1 in its unit.
     """
-    problem, windows = shooter.problem, np.array(shooter.firsts)
+    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if that is known
     places = [np.arange(shooter.size)[place(shooter, window)] for window in windows]
     measured = shooter.measured_starts()[0, windows]
     sd = np.minimum(problem.noise / problem.scale, 1.0)
-    away = shooter.starts(z)[:, windows] - measured
-    return (
-        np.concatenate(places),
-        away.reshape(len(z), -1),
-        np.tile(sd**-2, len(windows)),
+    return Begins(
+        np.array(places, dtype=int).reshape(-1, shooter.states),
+        shooter.starts(z)[:, windows] - measured,
+        sd**-2,
     )
 
 
