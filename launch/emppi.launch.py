@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from emppi_ros.nodes import graph
+from emppi_ros.nodes.common import graph
 from launch import LaunchDescription
 
 ARGUMENTS = {
@@ -39,7 +39,7 @@ ARGUMENTS = {
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the graph that `emppi_ros.nodes.graph` describes."""
+    """Return the graph that `emppi_ros.nodes.common.graph` describes."""
     arguments = [
         DeclareLaunchArgument(name, default_value=default, description=words)
         for name, (default, words) in ARGUMENTS.items()

@@ -7,9 +7,9 @@ import re
 
 from emppi_docs import keys
 from emppi_docs.generated import table
-from emppi_ros import errors as named
-from emppi_ros import paths
 from emppi_ros.cli import make_parser
+from emppi_ros.core import errors as named
+from emppi_ros.core import paths
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -1,7 +1,7 @@
 """
 The directive `generated`: a part of the reference, made from the code while the site is built.
 
-    ```{generated} keys emppi_ros.tasks.file:TaskFile
+    ```{generated} keys emppi_ros.tasks.schema:TaskFile
     ```
 """
 
@@ -37,7 +37,7 @@ def make(words: str) -> str:
 
 
 def find(place: str) -> type:
-    """Return the class at a place such as emppi_ros.tasks.file:TaskFile."""
+    """Return the class at a place such as emppi_ros.tasks.schema:TaskFile."""
     module, _, name = place.partition(':')
     found: type = getattr(importlib.import_module(module), name)
     return found

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import yaml
 
 from emppi_docs.generated import table
-from emppi_ros import paths
 from emppi_ros.bridge.faults import MEANINGS
+from emppi_ros.core import paths
 
 SOURCE = Path(__file__).resolve().parents[1] / 'reference' / 'graph.yaml'
 OWN = re.compile(  # of every node of ROS 2

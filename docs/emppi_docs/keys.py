@@ -6,7 +6,7 @@ import typing
 from typing import Any
 
 from emppi_docs.generated import find, table
-from emppi_ros.config import _words as in_words
+from emppi_ros.core.config import _words as in_words
 from emppi_ros.model.fields import FIELDS
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS

@@ -12,7 +12,8 @@ from typing import Any
 
 from emppi_docs import keys
 from emppi_docs.generated import table
-from emppi_ros import nodes, paths
+from emppi_ros import nodes
+from emppi_ros.core import paths
 from emppi_ros.nodes import backends
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task
@@ -25,9 +26,8 @@ def node_modules() -> dict[str, ModuleType]:
     """Return the modules that are nodes, by the node's name: those that can be run."""
     found = {}
     for item in pkgutil.iter_modules(nodes.__path__):
-        path = Path(nodes.__path__[0]) / f'{item.name}.py'
-        if path.is_file() and 'def main(' in path.read_text():
-            module = importlib.import_module(f'{nodes.__name__}.{item.name}')
+        if (Path(nodes.__path__[0]) / item.name / 'node.py').is_file():
+            module = importlib.import_module(f'{nodes.__name__}.{item.name}.node')
             if node_class(module) is not None:
                 found[item.name] = module
     return found

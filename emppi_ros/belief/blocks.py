@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import weights
 from emppi_ros.belief import particles
 from emppi_ros.belief.particles import ResamplingConfig
-from emppi_ros.config import key
+from emppi_ros.core import weights
+from emppi_ros.core.config import key
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]

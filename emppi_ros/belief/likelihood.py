@@ -14,8 +14,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import positive
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.config import positive
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
 Array = npt.NDArray[np.float64]

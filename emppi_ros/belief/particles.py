@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from emppi_ros import weights
 from emppi_ros.belief import resampling
-from emppi_ros.belief.prior import to_bounded, to_unbounded
-from emppi_ros.config import fraction, key, one_of, positive
-from emppi_ros.errors import BeliefError
+from emppi_ros.belief.distributions import to_bounded, to_unbounded
+from emppi_ros.core import weights
+from emppi_ros.core.config import fraction, key, one_of, positive
+from emppi_ros.core.errors import BeliefError
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]

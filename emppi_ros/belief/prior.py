@@ -1,140 +1,128 @@
-"""Priors over parameters, and the unbounded space in which particles move."""
+"""Where a belief starts: priors of one parameter each, and particles of several at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-import math
+from dataclasses import dataclass, field
+import functools
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from emppi_ros.config import key, one_of
-from emppi_ros.errors import ConfigError
+from emppi_ros.belief import distributions, resampling
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-_DRAWS = 10_000  # a truncated prior that yields nothing in so many draws has no mass
+_MANY = 10_000  # draws tell quantiles of 0.001 to a tenth of a standard deviation or so
+_TAIL = 0.001
+_FEW = 500
 
 
-@dataclass(frozen=True)
-class Prior:
-    """Distribution of one parameter; what falls outside of the parameter's bounds is redrawn."""
+@dataclass(frozen=True, eq=False)
+class JointPrior:
+    """
+    Distribution of all P parameters of a task.
 
-    distribution: str = one_of('normal', 'lognormal', 'uniform', 'fixed', doc='its kind')
-    mean: float | None = key(None, doc='normal: mean; lognormal: median')
-    sd: float | None = key(None, doc='normal: standard deviation; lognormal: of the logarithm')
-    lower: float | None = key(None, doc='uniform: from here')
-    upper: float | None = key(None, doc='uniform: to here')
-    value: float | None = key(None, doc='fixed: always this')
+    Parameters at `columns` come together, from weighted particles, so that what is known of one
+    given another is kept; all others come from their own priors.
+    """
 
-    def __post_init__(self) -> None:
-        """Check that the keys are those of the distribution."""
-        needs = {'uniform': ('lower', 'upper'), 'fixed': ('value',)}.get(
-            self.distribution, ('mean', 'sd')
+    parameters: Sequence[Parameter]
+    priors: Sequence[Prior]  # of columns too, where nobody reads them
+    columns: Sequence[int] = ()
+    values: Array = field(default_factory=lambda: np.empty((0, 0)))  # (N, len(columns))
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (N,), sum to 1
+    file: str = ''  # that it was read from
+    kept: Sequence[str] = ()  # parameters that the file does not have: the task's own priors
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """
+        Return draws (count, P).
+
+        Particles are drawn as often as they weigh, without noise: of fewer than `count`, some
+        come twice, and part at the filter's first resampling.
+        """
+        theta = distributions.sample(self.parameters, self.priors, count, rng)
+        if self.columns:
+            chosen = resampling.systematic(self.weights, count, rng.random())
+            theta[:, list(self.columns)] = self.values[chosen]
+        return theta
+
+    def begin(self, count: int, rng: np.random.Generator) -> Belief:
+        """
+        Return `count` particles from which a belief goes on.
+
+        Those of the file themselves, weights and all, if it has as many and all parameters: a
+        belief that was saved goes on as it was.
+        """
+        if len(self.weights) == count and 0 < len(self.columns) == len(self.parameters):
+            with np.errstate(divide='ignore'):  # what weighs nothing is out
+                return Belief(self.values.copy(), np.log(self.weights))
+        return uniform(self.sample(count, rng))
+
+    def mean(self) -> Array:
+        """Return the mean (P,) within the parameters' bounds, from many draws."""
+        return self._many.mean(axis=0)
+
+    @functools.cached_property
+    def range(self) -> Array:
+        """What is held for possible, (2, P): all but one in a thousand at either end."""
+        return np.quantile(self._many, [_TAIL, 1.0 - _TAIL], axis=0)
+
+    @functools.cached_property
+    def spread(self) -> Array:
+        """Standard deviation (P,) without bounds, where particles move; 0 of what is certain."""
+        z = distributions.to_unbounded(self.parameters, self._many)
+        return np.where(np.ptp(z, axis=0) > 0.0, z.std(axis=0), 0.0)
+
+    @functools.cached_property
+    def correlation(self) -> Array:
+        """Correlation (P, P) of parameters without bounds; only those of particles have any."""
+        z = distributions.to_unbounded(self.parameters, self._many)
+        z = (z - z.mean(axis=0)) / np.where(self.spread > 0.0, self.spread, np.inf)
+        found, together = np.eye(len(self.parameters)), np.array(self.columns, dtype=int)
+        found[np.ix_(together, together)] = z[:, together].T @ z[:, together] / len(z)
+        np.fill_diagonal(found, 1.0)
+        return found
+
+    def tail(self, theta: Array) -> Array:
+        """Return which share of this prior (P,) is at least as far out, at the end next to it."""
+        below, above = (self._many < theta).mean(axis=0), (self._many > theta).mean(axis=0)
+        return 1.0 - np.maximum(below, above)
+
+    def distance(self, belief: Belief) -> Array:
+        """
+        Return how far each parameter's belief (P,) has come from this prior.
+
+        By the Wasserstein distance of order 1, in standard deviations of the prior: 0 if
+        nothing has changed; of a belief that is certain, how far values of the prior are from
+        it on average. Infinite if the prior was certain of another value.
+        """
+        scale, shares = self._many.std(axis=0), np.exp(belief.log_weights)
+        found = np.array(
+            [
+                scipy.stats.wasserstein_distance(before, now, None, shares)
+                for before, now in zip(self._quantiles.T, belief.theta.T, strict=True)
+            ]
         )
-        for name in ('mean', 'sd', 'lower', 'upper', 'value'):
-            given = getattr(self, name) is not None
-            if given != (name in needs):
-                raise ConfigError(
-                    f'{name}: a {self.distribution} prior '
-                    + ('needs this key' if name in needs else 'has no such key')
-                    + f' (its keys: {", ".join(needs)})'
-                )
-        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
-            raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
-        if self.sd is not None and self.sd <= 0:
-            raise ConfigError(f'sd: found {self.sd}, expected a number above 0')
-        if self.distribution == 'lognormal' and self.mean is not None and self.mean <= 0:
-            raise ConfigError(f'mean: found {self.mean}; a lognormal prior needs it above 0')
-
-    def sample(self, parameter: Parameter, count: int, rng: np.random.Generator) -> Array:
-        """Return `count` draws within the parameter's bounds."""
-        kept = np.empty(0)
-        for _ in range(_DRAWS):
-            draws = self._draw(count, rng)
-            inside = (draws > parameter.lower) & (draws < parameter.upper)
-            kept = np.concatenate([kept, draws[inside]])[:count]
-            if len(kept) == count:
-                return kept
-        raise ConfigError(
-            f'parameter {parameter.name!r}: its prior has next to no mass within '
-            f'[{parameter.lower:g}, {parameter.upper:g}]'
+        certain = np.ptp(self._many, axis=0) == 0.0
+        return np.where(
+            certain, np.where(found > 0.0, np.inf, 0.0), found / np.where(certain, 1.0, scale)
         )
 
-    def _draw(self, count: int, rng: np.random.Generator) -> Array:
-        if self.distribution == 'fixed':
-            return np.full(count, self.value)
-        if self.distribution == 'uniform':
-            return rng.uniform(self.lower, self.upper, count)  # type: ignore[arg-type]
-        draws = rng.standard_normal(count) * self.sd
-        if self.distribution == 'lognormal':
-            with np.errstate(over='ignore'):  # infinite ones are redrawn
-                return self.mean * np.exp(draws)
-        return self.mean + draws
+    @functools.cached_property
+    def _quantiles(self) -> Array:
+        """As good as many draws, and quicker to compare with."""
+        return np.quantile(self._many, (np.arange(_FEW) + 0.5) / _FEW, axis=0)
 
-    def log_density(self, parameter: Parameter, values: Array) -> Array:
-        """Return the log density of values (n,), up to a constant; -inf out of bounds."""
-        inside = (values > parameter.lower) & (values < parameter.upper)
-        if self.distribution == 'fixed':
-            inside &= values == self.value
-            found = np.zeros(len(values))
-        elif self.distribution == 'uniform':
-            inside &= (values >= self.lower) & (values <= self.upper)
-            found = np.zeros(len(values))
-        elif self.distribution == 'lognormal':
-            inside &= values > 0.0
-            logs = np.log(np.where(inside, values, 1.0))
-            found = -0.5 * ((logs - np.log(self.mean)) / self.sd) ** 2 - logs
-        else:
-            found = -0.5 * ((values - self.mean) / self.sd) ** 2
-        return np.where(inside, found, -np.inf)
+    @functools.cached_property
+    def _many(self) -> Array:
+        return self.sample(_MANY, np.random.default_rng(0))
 
-
-def sample(
-    parameters: Sequence[Parameter],
-    priors: Sequence[Prior],
-    count: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Return draws (count, P) of all parameters, independent of one another."""
-    columns = [
-        prior.sample(parameter, count, rng)
-        for parameter, prior in zip(parameters, priors, strict=True)
-    ]
-    return np.stack(columns, axis=1) if columns else np.empty((count, 0))
-
-
-def log_density(parameters: Sequence[Parameter], priors: Sequence[Prior], theta: Array) -> Array:
-    """Return the log density (M,) of theta (M, P), up to a constant; -inf out of bounds."""
-    found = np.zeros(len(theta))
-    for parameter, prior, values in zip(parameters, priors, theta.T, strict=True):
-        found += prior.log_density(parameter, values)
-    return found
-
-
-def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:
-    """Return theta (M, P) in a space without bounds: log if bounded below, logit if both."""
-    z = theta.copy()
-    for i, p in enumerate(parameters):
-        if math.isfinite(p.lower) and math.isfinite(p.upper):
-            z[:, i] = np.log(theta[:, i] - p.lower) - np.log(p.upper - theta[:, i])
-        elif math.isfinite(p.lower):
-            z[:, i] = np.log(theta[:, i] - p.lower)
-        elif math.isfinite(p.upper):
-            z[:, i] = -np.log(p.upper - theta[:, i])
-    return z
-
-
-def to_bounded(parameters: Sequence[Parameter], z: Array) -> Array:
-    """Return the parameters (M, P) of points without bounds: the inverse of to_unbounded."""
-    theta = z.copy()
-    for i, p in enumerate(parameters):
-        if math.isfinite(p.lower) and math.isfinite(p.upper):
-            theta[:, i] = p.lower + (p.upper - p.lower) * 0.5 * (1.0 + np.tanh(0.5 * z[:, i]))
-        elif math.isfinite(p.lower):
-            theta[:, i] = p.lower + np.exp(z[:, i])
-        elif math.isfinite(p.upper):
-            theta[:, i] = p.upper - np.exp(-z[:, i])
-        # rounded onto a bound, a particle could never come back: its transform is infinite
-        within = np.nextafter(p.lower, np.inf), np.nextafter(p.upper, -np.inf)
-        theta[:, i] = np.clip(theta[:, i], *within)
-    return theta
+    def describe(self) -> str:
+        """Return in words where it is from."""
+        if not self.file:
+            return "the task's own"
+        kept = f"; the task's own for {', '.join(self.kept)}" if self.kept else ''
+        return f'{self.file}{kept}'

@@ -1,1 +1,1 @@
-"""The benchmark `emppi bench paper`: runs in cells, their rows, and what the rows say."""
+"""Benchmarks."""

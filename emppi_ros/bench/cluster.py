@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 from distributed import Client
 
 from emppi_ros.bench import pool
-from emppi_ros.errors import ClusterError
+from emppi_ros.core.errors import ClusterError
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, parallel_config
 
-from emppi_ros.errors import BenchError
+from emppi_ros.core.errors import BenchError
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')

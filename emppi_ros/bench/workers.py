@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.cells import Cell
-from emppi_ros.bench.compute import compute
-from emppi_ros.bench.rows import Row
-from emppi_ros.errors import ConfigError
+from emppi_ros.bench.paper.cells import Cell
+from emppi_ros.bench.paper.compute import compute
+from emppi_ros.bench.paper.rows import Row
+from emppi_ros.core.errors import ConfigError
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')

@@ -3,15 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import faults, machine, monitors, shaping, watchdog
+from emppi_ros.bridge import faults, jerk_limiter, monitors, state_machine, watchdog
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.plan import Plan
-from emppi_ros.bridge.shaping import Command
+from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
-from emppi_ros.errors import ArmError
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import ArmError
+from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _AT_REST, _STILL_S = 0.05, 0.1  # rad/s or m/s measured: more is braked, not cut off; s below it
@@ -60,7 +60,7 @@ class Commander:
     @property
     def resting(self) -> bool:
         """Whether its last command moves nothing."""
-        return self._bridge is None or shaping.is_at_rest(self._robot, self._bridge.command)
+        return self._bridge is None or jerk_limiter.is_at_rest(self._robot, self._bridge.command)
 
     @property
     def still(self) -> bool:
@@ -98,7 +98,7 @@ class Commander:
         self._position, moves = measured.position, np.max(np.abs(velocity)) > _AT_REST
         self._moved_at = measured.time if moves else self._moved_at
         if self._bridge is None:
-            command = shaping.at_rest(self._robot, self._position)
+            command = jerk_limiter.at_rest(self._robot, self._position)
             if self._robot.command == 'velocity' and moves:
                 limit = np.array(self._robot.limits.velocity)  # a measurement may be anything
                 # left moving: brake from there
@@ -120,7 +120,7 @@ class Commander:
         """Follow plans from now on, or raise ArmError with what is in the way."""
         if self._bridge is None:
             raise ArmError(self.reason)
-        armed = machine.arm(self.machine)
+        armed = state_machine.arm(self.machine)
         for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 raise ArmError(fault.text)
@@ -129,13 +129,13 @@ class Commander:
     def disarm(self) -> None:
         """Brake to rest and stay there; what went wrong is acknowledged."""
         if self._bridge is not None:
-            self._change(machine.disarm(self.machine))
+            self._change(state_machine.disarm(self.machine))
 
     def pause(self, paused: bool) -> None:
         """Brake to rest until it is over, armed as before; ArmError if there is no robot yet."""
         if self._bridge is None:
             raise ArmError(self.reason)
-        self._change(machine.pause(self.machine, paused))
+        self._change(state_machine.pause(self.machine, paused))
 
     def swap(self, now: float, swapping: bool) -> None:
         """Brake to rest for another task, or go on as before; ArmError if there is no robot."""
@@ -143,12 +143,12 @@ class Commander:
             raise ArmError(self.reason)
         if swapping != self.machine.swapping:
             self._swap_at = now
-        self._change(machine.swap(self.machine, swapping))
+        self._change(state_machine.swap(self.machine, swapping))
 
     def trip(self, fault: Fault) -> None:
         """Brake to rest and hold, for a fault that was found elsewhere."""
         if self._bridge is not None:
-            self._change(machine.trip(self.machine, fault))
+            self._change(state_machine.trip(self.machine, fault))
 
     def is_behind(self, now: float) -> bool:
         """Return whether the last command is so long ago that it was a hiccup."""
@@ -208,7 +208,7 @@ class Commander:
         if self.machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
             text = 'the planner asked for rest to swap tasks, and never said that it was done'
             self.trip(Fault(faults.SWAP_LOST, text))
-            self._change(machine.swap(self.machine, False))
+            self._change(state_machine.swap(self.machine, False))
 
     def _change(self, changed: Machine) -> None:
         """Go over to another state; whoever begins to move starts from where the robot is."""
@@ -216,5 +216,5 @@ class Commander:
         self._bridge = watchdog.change(self._bridge, changed)
         if begins and self.resting:
             # a position that was commanded earlier may not be where the robot is now
-            command = shaping.at_rest(self._robot, self._position)
+            command = jerk_limiter.at_rest(self._robot, self._position)
             self._bridge, self._begins = self._bridge._replace(command=command), True

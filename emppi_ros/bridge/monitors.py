@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import disbelief
+from emppi_ros.bridge import state_checks
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.config import positive
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.core.config import positive
+from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 REORDERED_S = 1.0  # a stamp that is older by more means that the sender's clock was set
@@ -97,22 +97,22 @@ def measure(
     if last is None or not _equal(last, measurement):
         monitor = monitor._replace(same_since=time, travel=0.0)
     off_since = _off_since(monitor, measurement)
-    fault = disbelief.sources(time - monitor.set_back[0], REORDERED_S)
-    fault = fault or disbelief.bounds(
+    fault = state_checks.sources(time - monitor.set_back[0], REORDERED_S)
+    fault = fault or state_checks.bounds(
         robot, measurement.position, measurement.velocity,
         config.beyond_limits_rad, config.overspeed_ratio,
     )  # fmt: skip
     if fault is None and last is not None:
-        fault = disbelief.jump(
+        fault = state_checks.jump(
             robot, last.position, measurement.position, time - last.time, config.jump_rad
         )
     duration, travel = time - monitor.same_since, monitor.travel
     if robot.command == 'effort':  # held against its own word: velocity without motion
         travel = duration * float(np.abs(measurement.velocity).max())
     if fault is None and duration > config.frozen_after_s and travel > config.frozen_travel_rad:
-        fault = disbelief.frozen(duration, travel)
+        fault = state_checks.frozen(duration, travel)
     if fault is None and off_since is not None:
-        fault = disbelief.residual(
+        fault = state_checks.residual(
             robot, measurement.velocity, *monitor.commanded[2:], time - off_since,
             config.residual_after_s,
         )  # fmt: skip

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import faults, machine, schedule, shaping
+from emppi_ros.bridge import faults, jerk_limiter, plan_queue, state_machine
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.bridge.machine import Machine
-from emppi_ros.bridge.plan import Plan
-from emppi_ros.bridge.schedule import Schedule
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.config import key, positive
-from emppi_ros.errors import ConfigError
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.bridge.plan_queue import Schedule
+from emppi_ros.bridge.state_machine import Machine
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.config import key, positive
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _SOONEST_S = 0.051  # planners at 20 Hz are not late before
@@ -81,7 +81,7 @@ def receive(bridge: Bridge, plan: Plan) -> Bridge:
     """Return the bridge with a checked plan; while it is not engaged, none counts."""
     if not bridge.machine.engaged:
         return bridge
-    return bridge._replace(plans=schedule.add(bridge.plans, plan))
+    return bridge._replace(plans=plan_queue.add(bridge.plans, plan))
 
 
 def change(bridge: Bridge, changed: Machine) -> Bridge:
@@ -110,17 +110,17 @@ def step(
 
     `position` (joints,) was measured last; the robot moves `delay_s` after it is commanded to.
     """
-    bridge = bridge._replace(plans=schedule.advance(bridge.plans, now))
+    bridge = bridge._replace(plans=plan_queue.advance(bridge.plans, now))
     bridge = _watch(config, robot, bridge, now, dt + delay_s)
     current = bridge.plans.current  # none after a fault
     following = current is not None and current.start != bridge.overdue
     target = current.at(now) if following else None
     if following and _is_late(config, robot, bridge, now + dt, dt + delay_s):
         target = _no_faster(robot, target, bridge.command)
-    command = shaping.shape(robot, bridge.command, target, position, dt)
-    at_rest = shaping.is_at_rest(robot, command)
+    command = jerk_limiter.shape(robot, bridge.command, target, position, dt)
+    at_rest = jerk_limiter.is_at_rest(robot, command)
     return bridge._replace(
-        command=command, machine=machine.advance(bridge.machine, following, at_rest)
+        command=command, machine=state_machine.advance(bridge.machine, following, at_rest)
     )
 
 
@@ -149,7 +149,7 @@ def _watch(
 
 def trip(bridge: Bridge, code: str, text: str) -> Bridge:
     """Return the bridge with a fault: it brakes, and then holds."""
-    return change(bridge, machine.trip(bridge.machine, Fault(code, text)))
+    return change(bridge, state_machine.trip(bridge.machine, Fault(code, text)))
 
 
 def _is_late(
@@ -161,7 +161,7 @@ def _is_late(
     age = now - current.start
     if age <= _SOONEST_S or next_start <= current.start + _NEXT_S:
         return False
-    rest = config.rest_within_s - shaping.braking_time(robot, bridge.command)
+    rest = config.rest_within_s - jerk_limiter.braking_time(robot, bridge.command)
     return age > min(config.plan_timeout_s, rest) - delay_s
 
 

@@ -13,7 +13,7 @@ import os
 import sys
 
 from emppi_ros import __version__
-from emppi_ros.errors import EmppiError
+from emppi_ros.core.errors import EmppiError
 
 WRONG, INTERRUPTED = 2, 130
 # each module with its commands. Only that of the command which is given is loaded: an operator who
@@ -28,8 +28,8 @@ MODULES = {
     'replay': ('replay', 'report'),
     'markers': ('markers',),
     'excite': ('excite',),
-    'identification': ('identify',),
-    'bench': ('bench',),
+    'identify': ('identify',),
+    'bench_planner': ('bench',),
 }
 
 

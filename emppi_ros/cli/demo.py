@@ -5,8 +5,8 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.cli import output, reporting, ros
-from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.cli import output, report_files, ros
+from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.tasks.task import load_task
 
 
@@ -46,16 +46,16 @@ def demo(options: argparse.Namespace) -> None:
             f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
             f'`emppi run {options.task}` runs it in simulated time'
         )
-    graph = ros.module('demo')
+    graph = ros.module('tools.demo')
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         summary, record = graph.run_demo(
             options.task, options.duration, options.seed, options.out, advance, options.backend
         )
     if options.out is not None:
-        reporting.write_plots(task, record, summary, options.out)
+        report_files.write_plots(task, record, summary, options.out)
         try:
-            reporting.write_video(task, record, options.out / 'motion.mp4')
+            report_files.write_video(task, record, options.out / 'motion.mp4')
         except EmppiError as error:  # the demo itself went well
             print(f'no video: {error}', file=sys.stderr)
     output.show(summary, options.json)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import tables
 from emppi_ros.identify.rigid import course, exciting
 from emppi_ros.identify.rigid.exciting import Excited, Wanted

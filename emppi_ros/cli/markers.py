@@ -8,13 +8,13 @@ from typing import Any
 import mujoco
 
 from emppi_ros.cli import output, ros
-from emppi_ros.display import view as views
-from emppi_ros.display.layers import Layers, Seen
-from emppi_ros.errors import ConfigError
-from emppi_ros.loop import watching
-from emppi_ros.loop.closed_loop import ClosedLoop
-from emppi_ros.report import video
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.session import candidates
+from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.report import video
+from emppi_ros.viz.shapes import camera as views
+from emppi_ros.viz.shapes.layers import Layers, Seen
 
 WIDTH, HEIGHT = 1280, 720  # px
 
@@ -41,10 +41,12 @@ def draw(options: argparse.Namespace) -> None:
     """Run, draw and write."""
     if options.out.suffix != '.png':
         raise ConfigError(f'--out {options.out}: expected a name that ends in .png')
-    convert, drawing, picture = map(ros.module, ('convert', 'drawing', 'picture'))
+    convert, drawing, picture = map(
+        ros.module, ('common.convert', 'markers.conversion', 'tools.marker_image')
+    )
     task = load_task(options.task)
     loop = ClosedLoop(task, options.seed)
-    loop.planner.watched = watching.place(task)
+    loop.planner.watched = candidates.place(task)
     with output.progress(task.name, options.at, 's') as advance:
         loop.run(options.at, progress=advance)
     layers, seen = Layers(task), _seen(loop)

@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.errors import ConfigError
 
 
 def load(name: str, otherwise: str) -> ModuleType:

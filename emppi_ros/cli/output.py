@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.errors import ConfigError
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from emppi_ros.cli import output, ros
-from emppi_ros.cli.ending import Ending
+from emppi_ros.cli.interrupt import Ending
 
 _EVERY_S = 5.0  # between two lines about what is heard
 
@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:
 
 def record(options: argparse.Namespace) -> None:
     """Record, saying what is heard; print a summary."""
-    recording = ros.module('recording')
+    recording = ros.module('tools.bag_recorder')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
     ended = Ending().wait
     recorder = recording.record(

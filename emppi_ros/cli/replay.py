@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.cli import output, reporting
-from emppi_ros.errors import ConfigError
-from emppi_ros.replay import observing, replaying, whatif
-from emppi_ros.replay.bag import Bag
+from emppi_ros.cli import output, report_files
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.replay import bag_report, what_if
+from emppi_ros.replay import replay as replaying
+from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.tasks.task import load_task
 
 PARTED = 1
@@ -77,9 +78,9 @@ def _what_if(options: argparse.Namespace, bag: Bag) -> int:
     task = load_task(options.what_if)
     if options.prior is not None:
         task = task.with_prior(options.prior)
-    summary, record = whatif.run(bag, tape, task, options.seed)
+    summary, record = what_if.run(bag, tape, task, options.seed)
     if options.out is not None:
-        reporting.write_plots(task, record, summary, options.out)
+        report_files.write_plots(task, record, summary, options.out)
     _show(options, summary)
     return 0
 
@@ -98,16 +99,16 @@ def _show(options: argparse.Namespace, summary: dict[str, Any]) -> None:
 def report(options: argparse.Namespace) -> None:
     """Write the plots of a bag, and print its summary."""
     if options.video is not None:
-        reporting.check_video(options.video)
+        report_files.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
-    task, observer, truth, notes = observing.observe(bag)
-    summary, record = observer.summarize(observing.true_values(task, truth))
+    task, observer, truth, notes = bag_report.observe(bag)
+    summary, record = observer.summarize(bag_report.true_values(task, truth))
     for note in notes:
         print(f'note: {note}', file=sys.stderr)
     folder = options.out or options.bag.parent / f'{options.bag.stem}_report'
-    reporting.write_plots(task, record, summary, folder)
+    report_files.write_plots(task, record, summary, folder)
     if options.video is not None:
         if not np.isfinite(record.truth).all():
             raise ConfigError('--video: the bag does not tell the true parameters: no simulator')
-        reporting.write_video(task, record, options.video)
+        report_files.write_video(task, record, options.video)
     output.show(summary, options.json)

@@ -4,14 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.belief import saving
-from emppi_ros.cli import output, reporting
+from emppi_ros.belief import belief_file
+from emppi_ros.cli import output, report_files
 from emppi_ros.identify import generator, tables
-from emppi_ros.loop.closed_loop import ClosedLoop
-from emppi_ros.loop.controllers import CONTROLLERS
-from emppi_ros.loop.summary import summarize
-from emppi_ros.report import recording
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.controllers import CONTROLLERS
+from emppi_ros.session.summary import summarize
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.report import recording
 
 
 def add_commands(commands: Any) -> None:
@@ -71,9 +71,9 @@ def add_commands(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the loop, print its summary, write what was asked for."""
     if options.video is not None:
-        reporting.check_video(options.video)
+        report_files.check_video(options.video)
     if options.save is not None:
-        saving.check(options.save)
+        belief_file.check(options.save)
     if options.record is not None:
         tables.check('--record', options.record)
     task = load_task(options.task)
@@ -86,16 +86,16 @@ def run(options: argparse.Namespace) -> None:
     summary = summarize(loop, options.controller, options.seed)
     record = recording.of_trace(trace)
     if options.out is not None:
-        reporting.write_plots(task, record, summary, options.out)
+        report_files.write_plots(task, record, summary, options.out)
     if options.video is not None:
-        reporting.write_video(task, record, options.video)
+        report_files.write_video(task, record, options.video)
     if options.record is not None:
         summary['truth_in'] = str(generator.write(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)
     if options.save is not None:
-        known = saving.to_file(
+        known = belief_file.to_file(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}
         )
-        kept = saving.save(options.save, known)
+        kept = belief_file.save(options.save, known)
         summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
     output.show(summary, options.json)

@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 from emppi_ros.cli import output, ros
-from emppi_ros.errors import SwapError
-from emppi_ros.tasks import live
-from emppi_ros.tasks.checking import check
+from emppi_ros.core.errors import SwapError
+from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import load_task, task_text
+from emppi_ros.tasks.validation import check
 
 UNFINISHED = 3  # exit status
 
@@ -36,11 +36,11 @@ def give(options: argparse.Namespace) -> int:
     """Validate, ask, and print what came of it."""
     check(load_task(options.task))
     text = task_text(options.task)
-    asking = ros.module('asking')
+    asking = ros.module('switching.client')
     began = time.monotonic()
     answer = asking.ask(text, options.namespace, options.timeout)
-    if answer.said == live.REFUSED:
+    if answer.said == switch_protocol.REFUSED:
         raise SwapError(f'refused: {answer.reason}')
     figures = {'said': answer.said, 'reason': answer.reason, **answer.figures}
     output.show({**figures, 'seconds': time.monotonic() - began}, options.json)
-    return 0 if answer.said == live.DONE else UNFINISHED
+    return 0 if answer.said == switch_protocol.DONE else UNFINISHED

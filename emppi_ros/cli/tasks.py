@@ -3,10 +3,10 @@
 import argparse
 from typing import Any
 
-from emppi_ros import config, paths
 from emppi_ros.cli import output
-from emppi_ros.tasks.checking import check, start_cost
+from emppi_ros.core import config, paths
 from emppi_ros.tasks.task import load_task
+from emppi_ros.tasks.validation import check, start_cost
 
 
 def add_commands(commands: Any) -> None:  # argparse hides this type

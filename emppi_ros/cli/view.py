@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from emppi_ros.cli import optional, output, ros
-from emppi_ros.cli.ending import Ending
-from emppi_ros.errors import ConfigError
+from emppi_ros.cli.interrupt import Ending
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.tasks.task import load_task
 
 PORT = 8080
@@ -51,9 +51,9 @@ def port(text: str) -> int:
 
 
 def module(name: str) -> ModuleType:
-    """Return a module of `emppi_ros.view`; ConfigError where viser is not installed."""
+    """Return a module of `emppi_ros.viz.web`; ConfigError where viser is not installed."""
     return optional.load(
-        f'emppi_ros.view.{name}',
+        f'emppi_ros.viz.web.{name}',
         "what the page needs is not installed ({}): pip install 'emppi_ros[view]'",
     )
 
@@ -78,13 +78,13 @@ def view(options: argparse.Namespace) -> None:
 def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     """Return what makes the page's source; what was given is checked before."""
     if options.ros:
-        ros.module('priority').give_way()  # the robot comes first
-        return functools.partial(ros.module('viewing').Graph, options.namespace)
+        ros.module('common.priority').give_way()  # the robot comes first
+        return functools.partial(ros.module('tools.web_source').Graph, options.namespace)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
     truth = output.assignments(options.truth)
-    return functools.partial(module('simulated').Simulated, task, options.seed, truth)
+    return functools.partial(module('simulated_source').Simulated, task, options.seed, truth)
 
 
 def show(server: Any, source: Any, page: ModuleType) -> None:

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from emppi_ros import weights
-from emppi_ros.config import between, fraction, key, one_of, positive
 from emppi_ros.control import risk as risks
-from emppi_ros.control.limits import ControlLimits
-from emppi_ros.errors import AllDivergedError, ConfigError
+from emppi_ros.core import weights
+from emppi_ros.core.config import between, fraction, key, one_of, positive
+from emppi_ros.core.errors import AllDivergedError, ConfigError
+from emppi_ros.robots.control_limits import ControlLimits
 
 Array = npt.NDArray[np.float64]
 MOST_STEPS = 10_000_000  # of physics, a plan: ten seconds and more on any machine

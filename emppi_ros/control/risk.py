@@ -17,8 +17,8 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import weights
-from emppi_ros.errors import AllDivergedError
+from emppi_ros.core import weights
+from emppi_ros.core.errors import AllDivergedError
 
 Array = npt.NDArray[np.float64]
 Measure = Callable[[Array, Array], Array]

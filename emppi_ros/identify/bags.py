@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import sqlite
 from emppi_ros.identify.signals import SI, UNITS, Signal
 from emppi_ros.identify.sqlite import SqliteBag
-from emppi_ros.replay.bag import SUFFIX, Bag
-from emppi_ros.replay.messages import NANO, stamp_ns
+from emppi_ros.replay.bag_reader import SUFFIX, Bag
+from emppi_ros.session.message_tables import NANO, stamp_ns
 
 Array = npt.NDArray[np.float64]
 _TOPIC = re.compile(r'(?:.+/)?(?P<what>joint_states|emppi/applied|tracking/(?P<body>[^/]+))')

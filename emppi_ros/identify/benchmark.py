@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import factors, regression, synthetic
 from emppi_ros.identify.synthetic import MIXTURES, Setup
 

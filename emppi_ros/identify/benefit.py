@@ -14,21 +14,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import file as prior_file
-from emppi_ros.belief import saving
-from emppi_ros.belief.file import Known, PriorFile
-from emppi_ros.belief.prior import Prior
-from emppi_ros.bench.cells import changed
-from emppi_ros.errors import IdentificationError
+from emppi_ros.belief import belief_file
+from emppi_ros.belief import prior_schema as prior_file
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.prior_schema import Known, PriorFile
+from emppi_ros.bench.paper.cells import changed
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import generator
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import estimate as filtered
 from emppi_ros.identify.filter.posterior import Settings as FilterSettings
 from emppi_ros.identify.states import binding, fitting, recorded, report
 from emppi_ros.identify.states.solver import Settings
-from emppi_ros.loop.closed_loop import ClosedLoop
-from emppi_ros.loop.trace import Trace
-from emppi_ros.paths import ASSETS
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 Array = npt.NDArray[np.float64]
@@ -117,7 +117,10 @@ def measure(system: System, threads: int | None = None) -> Worth:
     loop = ClosedLoop(task, seed)
     first = loop.run()
     truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
-    files, failed = {SAVED: saving.to_file(task.name, task.parameters, loop.filter.belief)}, ''
+    files, failed = (
+        {SAVED: belief_file.to_file(task.name, task.parameters, loop.filter.belief)},
+        '',
+    )
     try:
         files[IDENTIFIED] = learn(task, first, seed, threads or 0)
     except IdentificationError as error:

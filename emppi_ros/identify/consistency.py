@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 COUNT = 11  # parameters of a body

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emppi_ros.belief.file import Source, digest
-from emppi_ros.errors import IdentificationError
+from emppi_ros.belief.prior_schema import Source, digest
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import bags, tables
 from emppi_ros.identify.signals import Signal, check, unwrapped
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import between, positive
+from emppi_ros.core.config import between, positive
 from emppi_ros.identify.inputs import Scaled, standardize
 
 Array = npt.NDArray[np.float64]

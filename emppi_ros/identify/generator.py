@@ -8,8 +8,8 @@ import numpy as np
 from emppi_ros.identify import tables
 from emppi_ros.identify.signals import UNITS, Signal
 from emppi_ros.identify.states import matching
-from emppi_ros.loop.trace import Trace
 from emppi_ros.model import scene
+from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.stats
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

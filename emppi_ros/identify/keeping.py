@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ConfigError, IdentificationError
+from emppi_ros.core.errors import ConfigError, IdentificationError
 
 Arrays = dict[str, npt.NDArray[Any]]
 _KEY = 'key'

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.file import Known, PriorFile, Source
-from emppi_ros.errors import IdentificationError
+from emppi_ros.belief.prior_schema import Known, PriorFile, Source
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states.plant import Unknown
 
 Array = npt.NDArray[np.float64]

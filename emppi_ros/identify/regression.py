@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import correction, factors
 from emppi_ros.identify.inputs import check
 

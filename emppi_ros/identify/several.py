@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 import re
 
-from emppi_ros.belief.file import Source
-from emppi_ros.errors import IdentificationError
+from emppi_ros.belief.prior_schema import Source
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import PPoly
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 SI = 'SI'  # unit of what ROS messages hold: that of the joint (REP 103)

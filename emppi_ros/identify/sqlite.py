@@ -7,8 +7,8 @@ import sqlite3
 from types import ModuleType
 from typing import Any
 
-from emppi_ros.errors import ConfigError, IdentificationError
-from emppi_ros.replay.bag import Heard
+from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.replay.bag_reader import Heard
 
 SUFFIX = '.db3'
 
@@ -19,7 +19,7 @@ def is_one(path: Path) -> bool:
 
 
 class SqliteBag:
-    """A bag on disk; like `emppi_ros.replay.bag.Bag`."""
+    """A bag on disk; like `emppi_ros.replay.bag_reader.Bag`."""
 
     cut = ''  # a damaged database is an error: SQLite tells nothing of what it may have lost
 

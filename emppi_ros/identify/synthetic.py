@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import between, key, one_of, positive
+from emppi_ros.core.config import between, key, one_of, positive
 
 Array = npt.NDArray[np.float64]
 RELEVANT = 10

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.stein import csvgd, target
 from emppi_ros.identify.stein.csvgd import Posterior

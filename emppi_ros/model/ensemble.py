@@ -13,7 +13,7 @@ from mujoco.batch import Batch
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ParameterError
+from emppi_ros.core.errors import ParameterError
 from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
 

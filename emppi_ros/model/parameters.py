@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ConfigError, ParameterError, SceneError, unknown
+from emppi_ros.core.errors import ConfigError, ParameterError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.fields import FIELDS, Expand
 

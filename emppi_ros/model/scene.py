@@ -6,8 +6,8 @@ import warnings
 
 import mujoco
 
-from emppi_ros.errors import SceneError, unknown
-from emppi_ros.model import confinement
+from emppi_ros.core.errors import SceneError, unknown
+from emppi_ros.model import mjcf_security
 
 KINDS = {
     'body': mujoco.mjtObj.mjOBJ_BODY,
@@ -47,7 +47,7 @@ def load_scene(
     `without` are left out, with all that is in them; those in `targets` lose their joints and
     become mocap bodies, which are where they are put.
     """
-    confinement.check(path, root)
+    mjcf_security.check(path, root)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
         for name in without:

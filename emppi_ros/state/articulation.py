@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.binding import JointedObject
+from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -7,12 +7,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import PoseError, StaleInputError, unknown
+from emppi_ros.core.errors import PoseError, StaleInputError, unknown
 from emppi_ros.model.ensemble import State
 from emppi_ros.state import articulation, tracking
-from emppi_ros.state.series import Series
+from emppi_ros.state.time_series import Series
 from emppi_ros.state.tracking import Pose, Track
-from emppi_ros.tasks.binding import BoundObject
+from emppi_ros.tasks.objects import BoundObject
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

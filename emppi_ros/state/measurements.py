@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.series import Series
+from emppi_ros.state.time_series import Series
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.errors import PoseError
-from emppi_ros.tasks.file import TrackedObject
+from emppi_ros.core.errors import PoseError
+from emppi_ros.tasks.schema import TrackedObject
 
 Array = npt.NDArray[np.float64]
 _JUMP = 8.0  # innovations beyond so many standard deviations restart the track

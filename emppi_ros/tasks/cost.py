@@ -11,14 +11,14 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import config
-from emppi_ros.config import key, one_of
 from emppi_ros.control.mppi import Costs
-from emppi_ros.errors import ConfigError, SceneError, unknown
+from emppi_ros.core import config
+from emppi_ros.core.config import key, one_of
+from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model.ensemble import Records, State
-from emppi_ros.tasks.bound import Bound
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS
+from emppi_ros.tasks.residuals_base import Bound
 
 Array = npt.NDArray[np.float64]
 _SETTINGS = ('residual', 'norm', 'weight', 'terminal_weight')

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from emppi_ros.config import key, positive
-from emppi_ros.errors import ConfigError, SceneError, unknown
+from emppi_ros.core.config import key, positive
+from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
-from emppi_ros.tasks.bound import Bound
-from emppi_ros.tasks.directions import Behind, Rotation, Tilt
-from emppi_ros.tasks.places import PLACES, locate
+from emppi_ros.tasks.frames import PLACES, locate
+from emppi_ros.tasks.residuals_base import Bound
+from emppi_ros.tasks.residuals_rotation import Behind, Rotation, Tilt
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import mujoco
 
 from emppi_ros.model import scene
-from emppi_ros.tasks.binding import located
-from emppi_ros.tasks.bound import Bound
 from emppi_ros.tasks.cost import Cost, bind_residual
-from emppi_ros.tasks.file import Stage, TaskFile
+from emppi_ros.tasks.objects import located
+from emppi_ros.tasks.residuals_base import Bound
+from emppi_ros.tasks.schema import Stage, TaskFile
 
 
 class BoundStage(NamedTuple):

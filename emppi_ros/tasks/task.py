@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from emppi_ros import config, paths
-from emppi_ros.belief import binding as prior_binding
-from emppi_ros.belief.joint import JointPrior
-from emppi_ros.belief.prior import Prior
-from emppi_ros.errors import ConfigError, EmppiError, SceneError, unknown
+from emppi_ros.belief import prior_binding
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.prior import JointPrior
+from emppi_ros.core import config, paths
+from emppi_ros.core.errors import ConfigError, EmppiError, SceneError, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
-from emppi_ros.tasks import binding
-from emppi_ros.tasks.bound import Bound, length
+from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
+from emppi_ros.tasks import objects
 from emppi_ros.tasks.cost import bind_residual
-from emppi_ros.tasks.file import ParameterEntry, TaskFile, TrackedObject
-from emppi_ros.tasks.robot import Robot, RobotMap, bind, load_robot
+from emppi_ros.tasks.residuals_base import Bound, length
+from emppi_ros.tasks.schema import ParameterEntry, TaskFile, TrackedObject
 from emppi_ros.tasks.stages import bind_stages
 
 Array = npt.NDArray[np.float64]
@@ -37,32 +37,32 @@ class Task:
         self.data: Mapping[str, Any] = {}  # the YAML that it was read from
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = binding.located('robot', load_robot, file.robot, folder)
-        self.scene_file: paths.SceneFile = binding.located(
+        self.robot: Robot = objects.located('robot', load_robot, file.robot, folder)
+        self.scene_file: paths.SceneFile = objects.located(
             'scene', paths.find_scene, file.scene, folder
         )
         self.model = self._load_scene(visual=False)
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
-        self.map: RobotMap = binding.located('robot', bind, self.robot, self.model)
+        self.map: RobotMap = objects.located('robot', bind, self.robot, self.model)
         entries = {
             name: config.build(ParameterEntry, data, f'parameters: {name}')
             for name, data in file.parameters.items()
         }
         self.parameters = tuple(
-            binding.located(f'parameters: {name}', entry.parameter, name)
+            objects.located(f'parameters: {name}', entry.parameter, name)
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
         self.prior = JointPrior(self.parameters, self.priors)
         registry.check(self.parameters, self.model)
-        self.objects: dict[str, binding.BoundObject] = {}
-        self.jointed: dict[str, binding.JointedObject] = {}
+        self.objects: dict[str, objects.BoundObject] = {}
+        self.jointed: dict[str, objects.JointedObject] = {}
         for name, data in file.objects.items():
             settings = config.build(TrackedObject, data, f'objects: {name}')
             if settings.motion == 'jointed':
-                self.jointed[name] = binding.bind_jointed(self.model, name, settings)
+                self.jointed[name] = objects.bind_jointed(self.model, name, settings)
             else:
-                self.objects[name] = binding.bind_free(self.model, name, settings)
+                self.objects[name] = objects.bind_free(self.model, name, settings)
         # the objects whose poses a tracker reports, of every kind
         self.tracked = {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
         self.stages = bind_stages(self.model, file)
@@ -72,14 +72,14 @@ class Task:
             self.lost = bind_residual(
                 self.model, file.targets.lost.residual, 'targets: lost: residual'
             )
-        self.blocks = binding.bind_blocks(
+        self.blocks = objects.bind_blocks(
             self.model,
             self.belief.blocks,
             [p.name for p in self.parameters],
             {**self.objects, **self.jointed},
         )
         if file.view:
-            binding.located('view: body', scene.find, self.model, 'body', file.view.body)
+            objects.located('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
         self._check_measured()
@@ -142,7 +142,7 @@ class Task:
         path, root = self.scene_file
         targets = (self.file.targets.body,) if self.file.targets else ()
         without = self.file.scene_without
-        return binding.located('scene', scene.load_scene, path, visual, root, without, targets)
+        return objects.located('scene', scene.load_scene, path, visual, root, without, targets)
 
     def _bind_truth(self) -> tuple[Prior, ...]:
         """Return the distribution of each hidden true value."""

@@ -15,7 +15,7 @@ import yaml
 
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.control.mppi import PlannerConfig
-from emppi_ros.errors import ConfigError, unknown
+from emppi_ros.core.errors import ConfigError, unknown
 
 Value = float | tuple[float, ...]
 Data = Mapping[str, Any]

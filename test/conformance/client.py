@@ -20,11 +20,12 @@ import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from emppi_ros.bridge import clamping, shaping
-from emppi_ros.errors import EmppiError
+from emppi_ros.bridge import jerk_limiter
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import Cycle
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots import velocity_bounds
+from emppi_ros.robots.robot import load_robot
 
 PERIOD_S = 0.004
 _NEW_TARGET_S = 0.5
@@ -38,7 +39,7 @@ def drive(backend, robot, seconds, speed, seed, orders, measured):
     """Follow random velocities for a time; return (n, 15): time, wanted, followed."""
     rng, rows = np.random.default_rng(seed), []
     began = now = time.monotonic()
-    command = shaping.at_rest(robot, np.array(robot.home))
+    command = jerk_limiter.at_rest(robot, np.array(robot.home))
     target, drawn, told, moving = np.zeros(7), -np.inf, '', False
     while now - began < seconds:
         if not orders.empty():
@@ -52,11 +53,11 @@ def drive(backend, robot, seconds, speed, seed, orders, measured):
             target, drawn = rng.uniform(-speed, speed, 7), now
         rest = fault or now - began > seconds - 1.0
         if fault:
-            command = shaping.at_rest(robot, measured.position)
+            command = jerk_limiter.at_rest(robot, measured.position)
         wanted = None if rest else target
-        bounds = clamping.velocity_bounds(robot, measured.position, PERIOD_S)
-        wanted = None if wanted is None else clamping.clamp(wanted, *bounds)
-        command = shaping.shape(robot, command, wanted, measured.position, PERIOD_S)
+        bounds = velocity_bounds.velocity_bounds(robot, measured.position, PERIOD_S)
+        wanted = None if wanted is None else velocity_bounds.clamp(wanted, *bounds)
+        command = jerk_limiter.shape(robot, command, wanted, measured.position, PERIOD_S)
         followed = backend.send(Cycle(now, command, measured.position, not rest))
         if not moving and np.max(np.abs(measured.velocity)) > 0.3 * speed:
             moving = True

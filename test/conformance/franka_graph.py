@@ -18,13 +18,13 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 import yaml
 
-from emppi_ros import config, paths
-from emppi_ros.nodes import convert, middleware, qos
-from emppi_ros.nodes.children import Children, environment, unused_domain
-from emppi_ros.nodes.graph import describe
-from emppi_ros.nodes.polling import PolledSubscription
+from emppi_ros.core import config, paths
+from emppi_ros.nodes.common import convert, middleware, qos
+from emppi_ros.nodes.common.graph import describe
+from emppi_ros.nodes.common.polling import PolledSubscription
+from emppi_ros.nodes.tools.process_group import Children, environment, unused_domain
+from emppi_ros.robots.robot import load_robot
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tasks.robot import load_robot
 
 TASK = 'fr3_follow'
 CENTRE, RADIUS, TURN_S = np.array([0.5, 0.1, 0.25]), 0.12, 12.0  # of the target's slow circle

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
 
 ROUNDING = 1.001  # commands are doubles, but limits are met exactly
 

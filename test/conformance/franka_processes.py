@@ -118,7 +118,7 @@ class Sim(Process):
 
 def drive(folder, *options):
     """Return a process that drives the robot by the backend."""
-    from emppi_ros.nodes import middleware
+    from emppi_ros.nodes.common import middleware
 
     environment = {
         **os.environ,

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import clamping, shaping
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.tasks.robot import JointLimits, PositionLimits, Robot, load_robot
+from emppi_ros.bridge import jerk_limiter
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.robots import velocity_bounds
+from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, load_robot
 
 modes = pytest.importorskip('franka_sim.control_modes', reason='franka-sim: its own environment')
 checker = pytest.importorskip('franka_sim.limits.checker')
@@ -76,7 +77,7 @@ class Arms:
         """Return the commands (N, 7) towards targets, positions being measured with noise."""
         target = np.where(np.isfinite(target).all(axis=1)[:, None], target, 0.0)
         measured = (self.position + noise).ravel()
-        self.command = shaping.shape(self.robot, self.command, target.ravel(), measured, DT)
+        self.command = jerk_limiter.shape(self.robot, self.command, target.ravel(), measured, DT)
         velocity = self.command.value.reshape(-1, 7)
         self.position += velocity * DT
         return velocity
@@ -188,15 +189,15 @@ def test_many_arms_at_once_are_each_what_the_limiter_makes_of_it(monkeypatch) ->
     """Bit by bit; braking by None, by NaN and by zero are the same."""
     rng, arms = np.random.default_rng(0), 12
     many = Arms(somewhere(rng, arms), np.zeros((arms, 7)))
-    ones = [shaping.at_rest(FR3, many.position[i]) for i in range(arms)]
+    ones = [jerk_limiter.at_rest(FR3, many.position[i]) for i in range(arms)]
     drift = rng.normal(0.0, 1.0, (arms, 7)) * size(rng, arms)
     for _ in range(6):
         for target in targets(rng, drift):
             for i, row in enumerate(target):
                 wanted = None if np.isnan(row).all() else row
-                ones[i] = shaping.shape(FR3, ones[i], wanted, many.position[i], DT)
+                ones[i] = jerk_limiter.shape(FR3, ones[i], wanted, many.position[i], DT)
             with monkeypatch.context() as patch:
-                patch.setattr(clamping, 'clamp', clamp_each)
+                patch.setattr(velocity_bounds, 'clamp', clamp_each)
                 found = many.follow(target)
             assert np.array_equal(found, [one.value for one in ones])
 
@@ -258,7 +259,7 @@ def run(seed: int, arms: int, blocks: int, real: bool) -> Run:
 
 @pytest.mark.parametrize('real', [True, False], ids=['franka-sim', 'many'])
 def test_the_checker_rejects_nothing_that_the_limiter_lets_through(monkeypatch, real) -> None:
-    monkeypatch.setattr(clamping, 'clamp', clamp_each)
+    monkeypatch.setattr(velocity_bounds, 'clamp', clamp_each)
     arms = 25 if real else min(500, max(25, STREAMS // RUN))
     blocks = 2 * RUN if real else -(-STREAMS // arms)
     found = run(2, arms, blocks, real)
@@ -272,8 +273,8 @@ def test_the_checker_rejects_nothing_that_the_limiter_lets_through(monkeypatch, 
 )
 def test_a_limiter_that_is_too_loose_is_rejected(monkeypatch, name: str, value: object) -> None:
     """The teeth of the test above: too much jerk, no envelope, braking that begins too late."""
-    monkeypatch.setattr(clamping, 'clamp', clamp_each)
-    monkeypatch.setattr(clamping, name, value)
+    monkeypatch.setattr(velocity_bounds, 'clamp', clamp_each)
+    monkeypatch.setattr(velocity_bounds, name, value)
     assert run(2, 50, RUN, real=False).rejected > 0
 
 
@@ -313,7 +314,7 @@ SAME = 1e-3  # rad/s, libfranka's kLimitEps
 def passed(rng: np.random.Generator, arms: int, most: float, every: int, ours: bool) -> Passed:
     """Count legal streams that pass; `ours`: among those that our braking distances allow."""
     position = rng.uniform(LOWER, UPPER, (arms, 7))
-    low, high = clamping.velocity_bounds(FR3, position, DT)
+    low, high = velocity_bounds.velocity_bounds(FR3, position, DT)
     if not ours:
         bounds = checker.lower_joint_velocity_limits, checker.upper_joint_velocity_limits
         low, high = (np.array([limits(q) for q in position]) for limits in bounds)
@@ -324,7 +325,7 @@ def passed(rng: np.random.Generator, arms: int, most: float, every: int, ours: b
     for row in stream:
         legal &= ~judge.rejects(row, where)
         if ours:
-            low, high = clamping.velocity_bounds(FR3, where, DT)
+            low, high = velocity_bounds.velocity_bounds(FR3, where, DT)
             legal &= ((row >= low) & (row <= high)).all(axis=1)
         where = where + DT * row
     many = Arms(position, velocity)
@@ -339,7 +340,7 @@ def passed(rng: np.random.Generator, arms: int, most: float, every: int, ours: b
 
 def test_what_is_legal_and_within_what_is_used_passes(monkeypatch) -> None:
     """The issue's figure: at most 1 % false rejections. What the bridge leaves unused is told."""
-    monkeypatch.setattr(clamping, 'clamp', clamp_each)
+    monkeypatch.setattr(velocity_bounds, 'clamp', clamp_each)
     rng, arms = np.random.default_rng(3), 500
     told = min(STREAMS, 10_000)
     for words, streams, *limits in (

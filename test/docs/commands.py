@@ -7,7 +7,8 @@ import shlex
 
 from emppi_docs import commands, graph, parameters
 
-from emppi_ros import cli, paths
+from emppi_ros import cli
+from emppi_ros.core import paths
 
 _TARGETS = set(
     re.findall(r'^([a-z]+):', (paths.share() / 'Makefile').read_text(), flags=re.MULTILINE)

@@ -11,10 +11,10 @@ from emppi_docs.generated import MAKERS, find
 from pages import PAGES, ROOT, spans
 import pytest
 
-from emppi_ros import config, paths
 from emppi_ros.bridge import faults
+from emppi_ros.core import config, paths
+from emppi_ros.robots.robot import load_robot
 from emppi_ros.tasks.residuals import RESIDUALS
-from emppi_ros.tasks.robot import load_robot
 from emppi_ros.tasks.task import load_task
 
 REFERENCE = sorted((ROOT / 'docs' / 'reference').glob('*.md'))

@@ -9,10 +9,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=['emppi_ros', 'yaml']):
-    from emppi_ros import config
-    from emppi_ros.errors import EmppiError
-    from emppi_ros.tasks.file import TaskFile
-    from emppi_ros.tasks.robot import Robot
+    from emppi_ros.core import config
+    from emppi_ros.core.errors import EmppiError
+    from emppi_ros.robots.robot import Robot
+    from emppi_ros.tasks.schema import TaskFile
 
 
 def one(data: bytes) -> None:

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from emppi_ros.belief.prior import Prior
-from emppi_ros.errors import ConfigError
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import parameters
-from emppi_ros.tasks import published
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.robots import franka_limits
+from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.task import Task
 
 NAMES = {
@@ -69,7 +69,7 @@ def _limits(it: Robot) -> list[str]:
 def _looser(it: Robot) -> list[str]:
     if it.published == 'none' or it.accept_custom_limits:
         return []
-    table, wrong = published.TABLES[it.published], []
+    table, wrong = franka_limits.TABLES[it.published], []
     for i, name in enumerate(it.commanded):
         j = int(name[-1]) - 1
         position = it.limits.position

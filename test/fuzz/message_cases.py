@@ -13,7 +13,8 @@ from sensor_msgs.msg import JointState, PointCloud2, PointField
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from emppi_ros.nodes import cloud, convert
+from emppi_ros.nodes.common import convert
+from emppi_ros.nodes.topics import belief_cloud
 
 POISON = [
     np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e300, -0.0, 1e18, 57.3, -180.0, 6.2832, 1e-9,
@@ -188,5 +189,5 @@ def good_belief(task):
     """Return a cloud of three particles."""
     rng = np.random.default_rng(1)
     columns = [p.sample(x, 3, rng) for p, x in zip(task.priors, task.parameters, strict=True)]
-    made = cloud.Belief(np.array(columns).T, np.log(np.full(3, 1 / 3)))
-    return cloud.write_belief(task, 1.0, made)
+    made = belief_cloud.Belief(np.array(columns).T, np.log(np.full(3, 1 / 3)))
+    return belief_cloud.write_belief(task, 1.0, made)

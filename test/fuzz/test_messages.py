@@ -20,8 +20,9 @@ import message_cases as cases
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import cloud, convert
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import convert
+from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import load_task
 
@@ -104,7 +105,7 @@ def poses(rng):
 
 def beliefs(rng):
     """A belief that is taken has finite particles within bounds, and weights that sum to 1."""
-    found = cloud.read_belief(TASK, cases.belief(rng, TASK, GOOD_BELIEF))
+    found = belief_cloud.read_belief(TASK, cases.belief(rng, TASK, GOOD_BELIEF))
     assert found.theta.shape == (len(found.log_weights), 2)
     for column, parameter in zip(found.theta.T, TASK.parameters, strict=True):
         assert np.all((column >= parameter.lower) & (column <= parameter.upper))
@@ -190,7 +191,7 @@ def test_a_field_outside_of_its_point_is_not_read(offset):
     message = cases.good_belief(TASK)
     message.fields[2].offset = offset
     with pytest.raises(EmppiError, match='is outside of a point of 24 bytes'):
-        cloud.read_belief(TASK, message)
+        belief_cloud.read_belief(TASK, message)
 
 
 def test_a_plan_of_nothing_is_refused_by_name():

@@ -17,11 +17,11 @@ import message_cases as cases
 
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.bridge.plan import make
 from emppi_ros.bridge.watchdog import BridgeConfig
-from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import convert
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.control.plan import make
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import convert
+from emppi_ros.robots.robot import load_robot
 
 MESSAGES = int(os.environ.get('EMPPI_FUZZ_STREAM', '3000'))
 LENGTH = 500  # messages to one bridge, then comes a fresh one

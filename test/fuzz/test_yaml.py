@@ -15,10 +15,10 @@ import legal
 import pytest
 import yaml_cases
 
-from emppi_ros.errors import EmppiError
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import scene
-from emppi_ros.tasks import live, task, tuning
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
+from emppi_ros.tasks import switch_protocol, task, tuning
 from emppi_ros.tasks.task import load_task, parse_task
 
 CASES = int(os.environ.get('EMPPI_FUZZ_YAML', '300'))
@@ -88,10 +88,14 @@ def test_any_request_is_a_task_that_can_be_gone_over_to_or_a_named_error(quick, 
             kind, raw = yaml_cases.case(index)
             text = raw.decode(errors='replace')
             try:
-                live.checked(live.requested(live.tagged(text)), 'request', running.robot)
+                switch_protocol.checked(
+                    switch_protocol.requested(switch_protocol.tagged(text)),
+                    'request',
+                    running.robot,
+                )
             except EmppiError as error:
                 refused += 1
-                if not live.explain(error):
+                if not switch_protocol.explain(error):
                     wrong.append(f'case {index} ({kind}): no reason')
             except Exception as error:
                 wrong.append(f'case {index} ({kind}): {type(error).__name__}: {error}')

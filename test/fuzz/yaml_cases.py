@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros import config, paths
+from emppi_ros.core import config, paths
 
 BASES = [
     (kind, path.read_text(), dict(config.load(path)))

@@ -3,6 +3,7 @@
 import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+import re
 import subprocess
 import sys
 
@@ -12,13 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / 'emppi_ros'
 FILES = sorted(PACKAGE.rglob('*.py'))
 
-LAYERS = [
-    {'nodes', 'cli'},
-    {'loop', 'sim', 'report', 'bench', 'display', 'identify', 'replay', 'view'},
-    {'state', 'tasks', 'bridge', 'belief', 'control'},
-    {'model'},
-    {'weights', 'config', 'documents', 'errors', 'paths', '__init__'},
-]
+MAP = (ROOT / 'docs' / 'architecture.md').read_text().split('```text\n', 1)[1].split('```', 1)[0]
+LAYERS = [set(re.findall(r'(\w+)/', line.split('  ')[0])) for line in MAP.splitlines()]
+LAYERS[-1].add('__init__')
 
 
 def part(path: Path) -> str:
@@ -69,6 +66,15 @@ def test_imports_go_down_the_layers(path: Path) -> None:
         assert layer(part(path)) <= layer(target), f'{path.name} imports {target}, which is above'
 
 
+def test_the_map_names_every_folder_once_and_fits_on_one_screen() -> None:
+    named = [name for names in LAYERS for name in names]
+    folders = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
+    assert sorted(named) == sorted({*folders, '__init__'})
+    lines = MAP.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 120
+
+
 def test_what_runs_online_never_imports_identify() -> None:
     offline = {'identify', 'bench', 'cli'}
     for path in FILES:
@@ -94,7 +100,9 @@ def test_folders_import_one_another_without_circles() -> None:
 def test_a_node_that_starts_waits_for_no_more_than_it_needs(name: str) -> None:
     pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
     slow = ['scipy.signal', 'scipy.optimize', 'scipy.stats', 'matplotlib', 'imageio']
-    code = f'import emppi_ros.nodes.{name}, sys; print([n for n in {slow} if n in sys.modules])'
+    code = (
+        f'import emppi_ros.nodes.{name}.node, sys; print([n for n in {slow} if n in sys.modules])'
+    )
     said = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)
     assert said.stdout == '[]\n'
 

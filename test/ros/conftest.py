@@ -8,7 +8,7 @@ import time
 import pytest
 
 try:
-    from emppi_ros.nodes import middleware
+    from emppi_ros.nodes.common import middleware
 except ImportError:  # no ROS 2: its tests are skipped
     pass
 else:
@@ -27,7 +27,7 @@ class Harness:
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.node import Node
 
-        from emppi_ros.nodes.children import unused_domain
+        from emppi_ros.nodes.tools.process_group import unused_domain
 
         self.domain = unused_domain()
         self.context = rclpy.Context()
@@ -56,21 +56,21 @@ class Harness:
 
     def spawn(self, *specs):
         """Start nodes as processes."""
-        from emppi_ros.nodes.children import Children, environment
+        from emppi_ros.nodes.tools.process_group import Children, environment
 
         self.children = Children(specs, environment(self.domain), None)
         return self.children
 
     def listen(self, kind, topic, profile=None):
         """Return a list that grows by what arrives on a topic."""
-        from emppi_ros.nodes import qos
+        from emppi_ros.nodes.common import qos
 
         heard = []
         self.tester.create_subscription(kind, topic, heard.append, profile or qos.DEFAULT)
         return heard
 
     def publisher(self, kind, topic, profile=None):
-        from emppi_ros.nodes import qos
+        from emppi_ros.nodes.common import qos
 
         return self.tester.create_publisher(kind, topic, profile or qos.DEFAULT)
 
@@ -78,7 +78,7 @@ class Harness:
         """Publish a task as the planner does: who comes later hears the last one; return it."""
         from std_msgs.msg import String
 
-        from emppi_ros.nodes import qos
+        from emppi_ros.nodes.common import qos
         from emppi_ros.tasks.task import load_task, task_text
 
         if self._tasks is None:

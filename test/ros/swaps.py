@@ -9,10 +9,10 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.nodes import graph, qos
-from emppi_ros.nodes.convert import to_seconds
-from emppi_ros.tasks import live
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.nodes.common import graph, qos
+from emppi_ros.nodes.common.convert import to_seconds
+from emppi_ros.robots.robot import load_robot
+from emppi_ros.tasks import switch_protocol
 
 SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))  # of the campaign, `make swaps`
 # a busy machine plans late, and an arm that follows old plans presses on the table; and here
@@ -31,7 +31,7 @@ ROBOT = load_robot('panda')
 class Swap(NamedTuple):
     """What came of a request, and what was measured meanwhile."""
 
-    answer: live.Answer
+    answer: switch_protocol.Answer
     speed_before: float  # rad/s, commanded, the fastest joint, when the request was sent
     commanded: float  # when the new task was published
     measured: float  # likewise; what leans on an arm at rest may push it
@@ -74,14 +74,14 @@ class SwapGraph:
 
     def send(self, request):
         """Send a request; return what tells its answer."""
-        text = live.tagged(request)
+        text = switch_protocol.tagged(request)
         self.harness.spin_until(lambda: self.requests.get_subscription_count() > 0)
         self.requests.publish(String(data=text))
-        return live.digest(text)
+        return switch_protocol.digest(text)
 
     def answer(self, about):
         """Return the planner's answer, None before it has come."""
-        found = [live.read_answer(message.data) for message in self.answers]
+        found = [switch_protocol.read_answer(message.data) for message in self.answers]
         return next((a for a in found if a.about == about and a.node == '/planner'), None)
 
     def ask(self, request):

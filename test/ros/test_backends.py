@@ -12,13 +12,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.bridge import plan as plans
-from emppi_ros.nodes import convert, qos
+from emppi_ros.control import plan as plans
 from emppi_ros.nodes.backends import BACKENDS
-from emppi_ros.nodes.bridge import BridgeNode
-from emppi_ros.nodes.diagnostics import ERROR
-from emppi_ros.nodes.graph import NodeSpec
-from emppi_ros.tasks import robot as robots
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.diagnostics import ERROR
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.robots import robot as robots
 
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}

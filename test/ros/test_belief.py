@@ -8,12 +8,13 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros.errors import DegenerateWeightsError
+from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model.ensemble import State
-from emppi_ros.nodes import cloud, qos
-from emppi_ros.nodes.belief import BeliefNode
-from emppi_ros.nodes.diagnostics import WARN
-from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.diagnostics import WARN
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.state.estimator import jumped
 from emppi_ros.tasks.task import load_task
 
@@ -56,7 +57,7 @@ def test_it_starts_from_a_prior_that_it_is_given(harness, tmp_path):
     harness.make(BeliefNode, prior=str(path))
     heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
     harness.spin_until(lambda: heard)
-    assert np.all(cloud.read_belief(task, heard[0]).theta[:, 0] == 0.25)
+    assert np.all(belief_cloud.read_belief(task, heard[0]).theta[:, 0] == 0.25)
     assert harness.says('belief')[2]['prior'] == f"{path}; the task's own for block_friction"
 
 
@@ -76,14 +77,14 @@ def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):
     harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
     heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
     harness.spin_until(lambda: heard)
-    first = cloud.read_belief(task, heard[-1])
+    first = belief_cloud.read_belief(task, heard[-1])
     assert first.theta.shape == (task.belief.particles, 2)
     harness.spin_until(lambda: len(heard) > 2)  # said again and again: it is alive
-    assert np.array_equal(first.theta, cloud.read_belief(task, heard[-1]).theta)
+    assert np.array_equal(first.theta, belief_cloud.read_belief(task, heard[-1]).theta)
     assert harness.call(Trigger, 'emppi/reset_belief', Trigger.Request()).success
 
     def drawn_anew():
-        return not np.array_equal(first.theta, cloud.read_belief(task, heard[-1]).theta)
+        return not np.array_equal(first.theta, belief_cloud.read_belief(task, heard[-1]).theta)
 
     harness.spin_until(drawn_anew)
 

@@ -15,12 +15,12 @@ from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.bridge import plan as plans
-from emppi_ros.errors import ConfigError
-from emppi_ros.nodes import convert, qos
-from emppi_ros.nodes.bridge import BridgeNode
-from emppi_ros.nodes.diagnostics import ERROR, OK
-from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.control import plan as plans
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.diagnostics import ERROR, OK
+from emppi_ros.nodes.common.graph import NodeSpec
 
 pytestmark = pytest.mark.alone
 

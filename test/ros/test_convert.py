@@ -9,13 +9,14 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.belief.particles import Belief, uniform
-from emppi_ros.bridge import plan as plans
-from emppi_ros.bridge import tail
-from emppi_ros.bridge.trajectory import State
-from emppi_ros.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
-from emppi_ros.nodes import cloud, convert
+from emppi_ros.bridge import stop_trajectory
+from emppi_ros.bridge.joint_trajectory import State
+from emppi_ros.control import plan as plans
+from emppi_ros.core.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
+from emppi_ros.nodes.common import convert
+from emppi_ros.nodes.topics import belief_cloud
+from emppi_ros.robots.robot import load_robot
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tasks.robot import load_robot
 from emppi_ros.tasks.task import load_task
 
 ROBOT = load_robot('panda')
@@ -202,7 +203,7 @@ def test_a_plan_of_the_past_is_an_error():
 
 def trajectory():
     state = State(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
-    return tail.build(ROBOT, state, 0.02, 0.06)
+    return stop_trajectory.build(ROBOT, state, 0.02, 0.06)
 
 
 def test_trajectory_round_trip_in_any_order_of_joints():
@@ -262,7 +263,7 @@ def belief(task):
 
 def test_belief_round_trip_keeps_every_bit_of_theta(task):
     sent = belief(task)
-    back = cloud.read_belief(task, cloud.write_belief(task, 1.0, sent))
+    back = belief_cloud.read_belief(task, belief_cloud.write_belief(task, 1.0, sent))
     np.testing.assert_array_equal(back.theta, sent.theta)
     # log(exp(x)) is good to a few units in the last place
     np.testing.assert_allclose(back.log_weights, sent.log_weights, rtol=1e-14)
@@ -271,13 +272,13 @@ def test_belief_round_trip_keeps_every_bit_of_theta(task):
 def test_belief_round_trip_keeps_particles_without_weight(task):
     theta = belief(task).theta[:2]
     sent = Belief(theta, np.array([0.0, -np.inf]))
-    back = cloud.read_belief(task, cloud.write_belief(task, 1.0, sent))
+    back = belief_cloud.read_belief(task, belief_cloud.write_belief(task, 1.0, sent))
     np.testing.assert_array_equal(back.log_weights, sent.log_weights)
 
 
 def spoiled_belief(task, **columns):
     """Return a belief message with other values in a column."""
-    message = cloud.write_belief(task, 1.0, belief(task))
+    message = belief_cloud.write_belief(task, 1.0, belief(task))
     names = [field.name for field in message.fields]
     table = np.frombuffer(bytes(message.data)).reshape(-1, len(names)).copy()
     for name, value in columns.items():
@@ -298,37 +299,37 @@ def spoiled_belief(task, **columns):
 )
 def test_beliefs_with_impossible_values_are_errors(task, columns, words):
     with pytest.raises(BeliefError, match=words):
-        cloud.read_belief(task, spoiled_belief(task, **columns))
+        belief_cloud.read_belief(task, spoiled_belief(task, **columns))
 
 
 def test_belief_about_other_parameters_names_both_sides(task):
-    message = cloud.write_belief(task, 1.0, belief(task))
+    message = belief_cloud.write_belief(task, 1.0, belief(task))
     message.fields[1].name = 'drawer_damping'
     with pytest.raises(BeliefError, match='drawer_damping.*needs exactly weight, block_mass'):
-        cloud.read_belief(task, message)
+        belief_cloud.read_belief(task, message)
 
 
 def test_belief_with_a_broken_layout_is_an_error(task):
-    message = cloud.write_belief(task, 1.0, belief(task))
+    message = belief_cloud.write_belief(task, 1.0, belief(task))
     message.data = message.data[:-1]
     with pytest.raises(BeliefError, match='10 particles'):
-        cloud.read_belief(task, message)
-    message = cloud.write_belief(task, 1.0, belief(task))
+        belief_cloud.read_belief(task, message)
+    message = belief_cloud.write_belief(task, 1.0, belief(task))
     message.fields[2].offset = 1000
     with pytest.raises(BeliefError, match='is outside of a point'):
-        cloud.read_belief(task, message)
+        belief_cloud.read_belief(task, message)
 
 
 def test_belief_is_read_from_float32_of_the_other_byte_order(task):
     sent = belief(task)
     names = ['weight', *(p.name for p in task.parameters)]
     table = np.column_stack([np.exp(sent.log_weights), sent.theta]).astype('>f4')
-    message = cloud.write_belief(task, 1.0, sent)
+    message = belief_cloud.write_belief(task, 1.0, sent)
     for i, field in enumerate(message.fields):
         field.offset, field.datatype = 4 * i, 7
     message.is_bigendian, message.point_step = True, 4 * len(names)
     message.data = array('B', table.tobytes())
-    back = cloud.read_belief(task, message)
+    back = belief_cloud.read_belief(task, message)
     np.testing.assert_array_equal(back.theta, sent.theta.astype(np.float32))
 
 
@@ -336,11 +337,11 @@ def test_belief_is_read_from_float32_of_the_other_byte_order(task):
 def test_a_belief_of_signalling_nan_is_refused_without_a_warning(task):
     sent = belief(task)
     names = ['weight', *(p.name for p in task.parameters)]
-    message = cloud.write_belief(task, 1.0, sent)
+    message = belief_cloud.write_belief(task, 1.0, sent)
     for i, field in enumerate(message.fields):
         field.offset, field.datatype = 4 * i, 7
     message.point_step = 4 * len(names)
     rows = np.full((len(sent.theta), len(names)), 0x7F800001, dtype='<u4')  # its quiet bit is 0
     message.data = array('B', rows.tobytes())
     with pytest.raises(BeliefError, match='not finite'):
-        cloud.read_belief(task, message)
+        belief_cloud.read_belief(task, message)

@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from emppi_ros.bridge import clamping
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import Cycle
-from emppi_ros.tasks import published
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots import franka_limits, velocity_bounds
+from emppi_ros.robots.robot import load_robot
 
 ROBOT = load_robot('fr3')
 HOME = np.array(ROBOT.home)
@@ -178,8 +177,10 @@ def test_motions_are_short_and_within_our_limits(connect, world):
     motion = sent(connect(), world)
     assert np.allclose(motion.velocity, SPEED) and motion.ms == 100 and motion.dynamics == 'max'
     (robot,) = world.robots
-    assert np.allclose(robot.joint_acceleration_limit.get(), clamping.usable_acceleration(ROBOT))
-    assert np.allclose(robot.joint_jerk_limit.get(), clamping.usable_jerk(ROBOT))
+    assert np.allclose(
+        robot.joint_acceleration_limit.get(), velocity_bounds.usable_acceleration(ROBOT)
+    )
+    assert np.allclose(robot.joint_jerk_limit.get(), velocity_bounds.usable_jerk(ROBOT))
     assert robot.settings['realtime_config'] == 'enforce' and robot.address == '10.0.0.2'
     assert robot.settings['default_torque_threshold'] == 20.0
 
@@ -342,7 +343,7 @@ def test_a_bridge_that_was_away_goes_on_from_where_the_arm_has_braked(connect, w
     assert not backend.resume(now).value.any()  # nothing was sent yet
     backend.send(Cycle(now, COMMAND, HOME, True))
     assert backend.resume(now + 0.09) is None  # the motion goes on for 100 ms
-    usable = clamping.usable_acceleration(ROBOT)
+    usable = velocity_bounds.usable_acceleration(ROBOT)
     assert np.allclose(backend.resume(now + 0.12).value, 0.2 - usable * 0.02)
     assert not backend.resume(now + 1.0).value.any()
 
@@ -362,11 +363,15 @@ def test_a_command_that_none_follows_leaves_no_limit_of_the_fr3(share, speed):
     lower, upper = (
         np.array(row) for row in (ROBOT.limits.position.lower, ROBOT.limits.position.upper)
     )
-    position = lower + clamping.MARGIN + np.array(share) * (upper - lower - 2 * clamping.MARGIN)
+    position = (
+        lower
+        + velocity_bounds.MARGIN
+        + np.array(share) * (upper - lower - 2 * velocity_bounds.MARGIN)
+    )
     blind = 0.1 + 1.0 / 125.0 + 0.012
-    bounds = clamping.velocity_bounds(ROBOT, position, blind)
+    bounds = velocity_bounds.velocity_bounds(ROBOT, position, blind)
     wanted = np.array(speed) * np.array(ROBOT.limits.velocity)
-    velocity = clamping.clamp(wanted, *bounds)
+    velocity = velocity_bounds.clamp(wanted, *bounds)
     acceleration, dt, time_s = np.zeros(7), 1e-3, 0.0
     while np.any(velocity):
         # the way there: acceleration rises by 1 rad/s^2 each millisecond, and falls at once
@@ -374,6 +379,6 @@ def test_a_command_that_none_follows_leaves_no_limit_of_the_fr3(share, speed):
             acceleration = np.minimum(acceleration + 1000.0 * dt, 5.0)
             velocity = np.sign(velocity) * np.maximum(np.abs(velocity) - acceleration * dt, 0.0)
         position, time_s = position + velocity * dt, time_s + dt
-        low, high = published.velocity_envelope('fr3', ROBOT.commanded, position)
+        low, high = franka_limits.velocity_envelope('fr3', ROBOT.commanded, position)
         assert np.all(velocity <= high + 1e-9) and np.all(velocity >= low - 1e-9)
         assert np.all(position <= upper) and np.all(position >= lower)

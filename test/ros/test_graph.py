@@ -13,9 +13,10 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.nodes import demo, graph, qos
-from emppi_ros.nodes.children import NodeDiedError
-from emppi_ros.nodes.demo import DemoError, run_demo
+from emppi_ros.nodes.common import graph, qos
+from emppi_ros.nodes.tools import demo
+from emppi_ros.nodes.tools.demo import DemoError, run_demo
+from emppi_ros.nodes.tools.process_group import NodeDiedError
 
 
 @pytest.mark.alone

@@ -12,13 +12,14 @@ from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from emppi_ros import paths
-from emppi_ros.nodes import markers, qos
-from emppi_ros.nodes.costs import COST, NAME, TOTAL
-from emppi_ros.nodes.following import STAGE
-from emppi_ros.nodes.graph import NodeSpec
-from emppi_ros.nodes.markers import MarkersNode
-from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.core import paths
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.markers import node
+from emppi_ros.nodes.markers.node import MarkersNode
+from emppi_ros.nodes.planner.node import PlannerNode
+from emppi_ros.nodes.topics.cost import COST, NAME, TOTAL
+from emppi_ros.nodes.topics.task import STAGE
 
 TASK = 'panda_push'
 DIAGNOSTICS = '/diagnostics'
@@ -26,7 +27,7 @@ TYPES = {
     DIAGNOSTICS: DiagnosticArray,
     f'/{COST}': DiagnosticArray,
     f'/{STAGE}': String,
-    **{f'/{t}': MarkerArray for t in (markers.ROLLOUTS, markers.OBJECTS, markers.BELIEF_MARKERS)},
+    **{f'/{t}': MarkerArray for t in (node.ROLLOUTS, node.OBJECTS, node.BELIEF_MARKERS)},
 }
 VALUE = re.compile(
     r'(/[\w/]+)\.status\[:\]\{name=="([^"]+)"\}\.values\[:\]\{key=="([^"]+)"\}\.value'

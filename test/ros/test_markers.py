@@ -9,14 +9,16 @@ from builtin_interfaces.msg import Duration, Time
 from visualization_msgs.msg import Marker, MarkerArray
 
 from emppi_ros.belief.particles import uniform
-from emppi_ros.display.layers import Layers, Seen
-from emppi_ros.display.shapes import Label, Lines, Spheres, Triangles, paint
-from emppi_ros.display.view import View
-from emppi_ros.errors import EmppiError
-from emppi_ros.loop.watching import Candidates
-from emppi_ros.nodes import candidates, cloud, drawing, picture
-from emppi_ros.nodes.picture import MarkerError
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.markers import conversion
+from emppi_ros.nodes.tools import marker_image
+from emppi_ros.nodes.tools.marker_image import MarkerError
+from emppi_ros.nodes.topics import belief_cloud, candidates
+from emppi_ros.session.candidates import Candidates
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.shapes.camera import View
+from emppi_ros.viz.shapes.layers import Layers, Seen
+from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles, paint
 
 # looks along y from 4 m; a metre at y = 0 is 100 px
 VIEW = View(
@@ -39,7 +41,7 @@ def square(name, side, depth, color, alpha=1.0):
 
 
 def drawn(*shapes, **keys):
-    return picture.draw(VIEW, [drawing.write_shapes(shapes, 'base', Time())], **keys)
+    return marker_image.draw(VIEW, [conversion.write_shapes(shapes, 'base', Time())], **keys)
 
 
 def spread(image, color):
@@ -112,11 +114,11 @@ def test_a_picture_of_the_scene_shines_through():
 
 
 def test_a_marker_is_where_its_pose_puts_it():
-    message = drawing.write_shapes([square('a', 0.2, 0.0, RED)], 'base', Time())
+    message = conversion.write_shapes([square('a', 0.2, 0.0, RED)], 'base', Time())
     pose = message.markers[0].pose
     pose.position.x, pose.position.z = 1.0, 0.5
     pose.orientation.w, pose.orientation.y = np.cos(np.pi / 8), np.sin(np.pi / 8)  # 45 degrees
-    (left, right), (top, bottom), _ = spread(picture.draw(VIEW, [message]), [255, 0, 0])
+    (left, right), (top, bottom), _ = spread(marker_image.draw(VIEW, [message]), [255, 0, 0])
     wide = 20 * np.sqrt(2)  # a square on its corner
     assert (left + right + 1) / 2 == pytest.approx(300, abs=1)
     assert (top + bottom + 1) / 2 == pytest.approx(100, abs=1)
@@ -129,7 +131,7 @@ def test_a_layer_has_one_namespace_and_ids_that_count():
         square('a', 1.0, 0.0, RED),
         Label('text', np.zeros(3), 'b', 0.1),
     ]
-    message = drawing.write_shapes(shapes, 'base', Time(sec=3))
+    message = conversion.write_shapes(shapes, 'base', Time(sec=3))
     assert [(m.ns, m.id) for m in message.markers] == [('text', 0), ('a', 0), ('text', 1)]
     assert {m.header.frame_id for m in message.markers} == {'base'}
     assert {m.header.stamp.sec for m in message.markers} == {3}
@@ -137,30 +139,33 @@ def test_a_layer_has_one_namespace_and_ids_that_count():
 
 def test_the_faintest_line_comes_last_for_rviz_blends_by_it():
     ends, alpha = np.arange(18.0).reshape(3, 2, 3), np.array([0.4, 0.1, 1.0])
-    (marker,) = drawing.write_shapes(
+    (marker,) = conversion.write_shapes(
         [Lines('line', ends, paint(RED, alpha), 0.1)], 'base', Time(), Duration(sec=2)
     ).markers
     np.testing.assert_allclose([c.a for c in marker.colors[::2]], [1.0, 0.4, 0.1], rtol=1e-6)
-    np.testing.assert_array_equal(picture.points(marker), ends[[2, 0, 1]].reshape(-1, 3))
+    np.testing.assert_array_equal(marker_image.points(marker), ends[[2, 0, 1]].reshape(-1, 3))
     assert marker.lifetime.sec == 2
 
 
 def test_a_layer_of_nothing_takes_its_marker_away():
     full = Lines('line', np.ones((1, 2, 3)), paint(RED, 1.0, 1), 0.1)
     empty = Lines('line', np.empty((0, 2, 3)), np.empty((0, 4)), 0.1)
-    messages = [drawing.write_shapes([shape], 'base', Time()) for shape in (full, empty)]
+    messages = [conversion.write_shapes([shape], 'base', Time()) for shape in (full, empty)]
     assert messages[1].markers[0].action == Marker.DELETE
-    assert len(picture.collect(messages[:1])) == 1 and picture.collect(messages) == []
-    assert (picture.draw(VIEW, messages) == 255).all()
+    assert len(marker_image.collect(messages[:1])) == 1 and marker_image.collect(messages) == []
+    assert (marker_image.draw(VIEW, messages) == 255).all()
 
 
 def test_later_messages_replace_and_delete_all():
     one, two = (
-        drawing.write_shapes([square('a', side, 0.0, RED)], 'base', Time()) for side in (1.0, 0.5)
+        conversion.write_shapes([square('a', side, 0.0, RED)], 'base', Time())
+        for side in (1.0, 0.5)
     )
-    (kept,) = picture.collect([one, two])
+    (kept,) = marker_image.collect([one, two])
     assert kept == two.markers[0]
-    assert picture.collect([one, MarkerArray(markers=[Marker(action=Marker.DELETEALL)])]) == []
+    assert (
+        marker_image.collect([one, MarkerArray(markers=[Marker(action=Marker.DELETEALL)])]) == []
+    )
 
 
 def test_rviz_has_nothing_to_complain_about():
@@ -171,7 +176,7 @@ def test_rviz_has_nothing_to_complain_about():
         Label('text', np.zeros(3), 'a', 0.1),
     ]
     corners = {Marker.TRIANGLE_LIST: 3, Marker.LINE_LIST: 2, Marker.SPHERE_LIST: 1}
-    for marker in drawing.write_shapes(shapes, 'base', Time()).markers:
+    for marker in conversion.write_shapes(shapes, 'base', Time()).markers:
         assert marker.pose.orientation.w == 1.0 and marker.color.a > 0.0
         if marker.type == Marker.TEXT_VIEW_FACING:
             assert marker.scale.z > 0.0 and marker.text and not marker.points
@@ -189,12 +194,12 @@ def test_rviz_has_nothing_to_complain_about():
     ],
 )
 def test_a_marker_that_cannot_be_drawn_is_named(change, words):
-    message = drawing.write_shapes([square('a', 1.0, 0.0, RED)], 'base', Time())
+    message = conversion.write_shapes([square('a', 1.0, 0.0, RED)], 'base', Time())
     for name, value in change.items():
         less = getattr(message.markers[0], name)[:-1] if value == 'less' else value
         setattr(message.markers[0], name, less)
     with pytest.raises(MarkerError, match=words):
-        picture.draw(VIEW, [message])
+        marker_image.draw(VIEW, [message])
 
 
 def test_candidates_arrive_as_they_were_sent():
@@ -234,7 +239,7 @@ def test_points_of_a_belief_lie_in_the_box_of_the_prior():
     seen = Seen(0.0, task.start(), {}, belief)
     places = Layers(task).points(seen)
     np.testing.assert_allclose(places[2], 0.5 * (places[0] + places[1]), atol=1e-12)
-    message = cloud.write_points(task, 0.0, belief, places)
+    message = belief_cloud.write_points(task, 0.0, belief, places)
     names = ['x', 'y', 'z', 'weight', 'block_mass', 'block_friction']
     assert [field.name for field in message.fields] == names
     rows = np.frombuffer(message.data, np.float32).reshape(3, 6)

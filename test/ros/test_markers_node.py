@@ -10,12 +10,20 @@ from rclpy.qos import QoSPresetProfiles
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import Marker, MarkerArray
 
-from emppi_ros import paths
-from emppi_ros.nodes import candidates, markers, qos
-from emppi_ros.nodes.diagnostics import OK
-from emppi_ros.nodes.graph import MARKERS, NodeSpec
-from emppi_ros.nodes.markers import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS, MarkersNode
-from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.core import paths
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.diagnostics import OK
+from emppi_ros.nodes.common.graph import MARKERS, NodeSpec
+from emppi_ros.nodes.markers import node as markers
+from emppi_ros.nodes.markers.node import (
+    BELIEF_MARKERS,
+    BELIEF_POINTS,
+    OBJECTS,
+    ROLLOUTS,
+    MarkersNode,
+)
+from emppi_ros.nodes.planner.node import PlannerNode
+from emppi_ros.nodes.topics import candidates
 
 TASK = 'panda_push'
 TOPICS = {

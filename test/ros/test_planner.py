@@ -13,13 +13,14 @@ from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.belief import prior
+from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import uniform
-from emppi_ros.errors import AllDivergedError, StaleInputError
-from emppi_ros.nodes import cloud, convert, qos
-from emppi_ros.nodes.diagnostics import ERROR
-from emppi_ros.nodes.graph import NodeSpec
-from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.core.errors import AllDivergedError, StaleInputError
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.diagnostics import ERROR
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.planner.node import PlannerNode
+from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import load_task
 
@@ -48,8 +49,8 @@ class World:
 
     def believe(self):
         rng = np.random.default_rng(5)
-        theta = prior.sample(self.task.parameters, self.task.priors, 20, rng)
-        self._belief.publish(cloud.write_belief(self.task, 0.0, uniform(theta)))
+        theta = distributions.sample(self.task.parameters, self.task.priors, 20, rng)
+        self._belief.publish(belief_cloud.write_belief(self.task, 0.0, uniform(theta)))
 
     def keep_believing(self):
         self.harness.feeds.append(self._believe_at_10_hz)
@@ -156,13 +157,13 @@ def test_a_belief_about_other_parameters_is_rejected_and_the_last_one_kept(harne
     node = harness.make(PlannerNode, task='cartpole_swingup', belief_timeout_s=60.0)
     other = load_task('panda_push')
     wrong = uniform(np.full((4, len(other.parameters)), 0.3))
-    world._belief.publish(cloud.write_belief(other, 0.0, wrong))
+    world._belief.publish(belief_cloud.write_belief(other, 0.0, wrong))
     harness.spin_until(lambda: 'pole_mass' in harness.says('planner')[1])
     assert not heard and not believes(node)
     world.believe()
     world.keep_measuring()
     harness.spin_until(lambda: heard)
-    world._belief.publish(cloud.write_belief(other, 0.0, wrong))
+    world._belief.publish(belief_cloud.write_belief(other, 0.0, wrong))
     harness.spin_until(lambda: 'block_mass' in harness.says('planner')[1])
     count = len(heard)
     harness.spin_until(lambda: len(heard) > count + 2)

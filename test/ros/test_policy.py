@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from emppi_ros import paths
-from emppi_ros.nodes import graph
-from emppi_ros.nodes.belief import BeliefNode
-from emppi_ros.nodes.bridge import BridgeNode
-from emppi_ros.nodes.markers import ROLLOUTS, MarkersNode
-from emppi_ros.nodes.planner import PlannerNode
-from emppi_ros.nodes.simulator import SimulatorNode
+from emppi_ros.core import paths
+from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import graph
+from emppi_ros.nodes.markers.node import ROLLOUTS, MarkersNode
+from emppi_ros.nodes.planner.node import PlannerNode
+from emppi_ros.nodes.simulator.node import SimulatorNode
 
 POLICY = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
 KINDS = {  # element and attribute, by what a node's entity is called in the graph
@@ -107,7 +107,7 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
 
 def test_the_live_page_needs_no_more_than_the_operator_may(harness):
     pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
-    from emppi_ros.nodes.viewing import Graph
+    from emppi_ros.nodes.tools.web_source import Graph
 
     harness.publish_task('panda_push')
     page = Graph(patience_s=60.0, context=harness.context)

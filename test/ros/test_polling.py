@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from emppi_ros.nodes.polling import Loop, PolledSubscription, Regular
+from emppi_ros.nodes.common.polling import Loop, PolledSubscription, Regular
 
 DEPTH = 5
 

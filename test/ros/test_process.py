@@ -9,23 +9,24 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from emppi_ros import paths
-from emppi_ros.nodes import middleware
-from emppi_ros.nodes.children import environment
-from emppi_ros.nodes.graph import NodeSpec
+from emppi_ros.core import paths
+from emppi_ros.nodes.common import middleware
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.tools.process_group import environment
 
 CODE = """
 import os
-from emppi_ros.errors import EmppiError
-from emppi_ros.nodes import {module} as module, middleware, process
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import middleware, process
+import emppi_ros.nodes.{module} as module
 def make(*_):
     print(*(os.environ.get(name) for name in [*middleware.CHOICES, middleware.TRANSPORTS]))
     raise EmppiError('enough')
 {call}
 """
 WAYS = {
-    'node': ('process', 'process.run(make)'),
-    'demo': ('demo', 'module.load_task = lambda _: None; module.environment = make\n'
+    'node': ('common.process', 'process.run(make)'),
+    'demo': ('tools.demo', 'module.load_task = lambda _: None; module.environment = make\n'
              'try: module.run_demo("x")\nexcept EmppiError: pass'),
 }  # fmt: skip
 OURS = str(paths.share() / 'config' / 'fastdds.xml')
@@ -70,7 +71,7 @@ def test_the_bridge_shares_no_memory_whose_locks_a_hung_planner_could_hold(harne
 
 URGENT = """
 import os, time
-from emppi_ros.nodes import process
+from emppi_ros.nodes.common import process
 from rclpy.node import Node
 class Working(Node):
     failed = False

@@ -22,11 +22,12 @@ from swaps import SWAPS, SwapGraph
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.cli import main
-from emppi_ros.nodes import definitions, graph
-from emppi_ros.nodes.children import environment
-from emppi_ros.replay import replaying
-from emppi_ros.replay.bag import Bag
-from emppi_ros.tasks import live
+from emppi_ros.nodes.common import graph
+from emppi_ros.nodes.tools import message_definitions
+from emppi_ros.nodes.tools.process_group import environment
+from emppi_ros.replay import replay
+from emppi_ros.replay.bag_reader import Bag
+from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import task_text
 
 
@@ -86,7 +87,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
     assert verdict['planner']['seed'] == verdict['belief']['seed'] == 5
     assert main(['report', str(folder), '--out', str(tmp_path / 'report')]) == 0
     assert (tmp_path / 'report' / 'belief.png').exists()
-    assert not Bag(folder).cut and replaying.read(Bag(folder)).seconds > 1.0
+    assert not Bag(folder).cut and replay.read(Bag(folder)).seconds > 1.0
 
 
 @pytest.mark.alone
@@ -104,9 +105,9 @@ def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_pat
         arm.arm()
         arm.get_moving()
         tuned = arm.ask(task_text('panda_push').replace('temperature: 0.02', 'temperature: 0.05'))
-        assert tuned.said == live.DONE and tuned.figures['tuned']
+        assert tuned.said == switch_protocol.DONE and tuned.figures['tuned']
         arm.get_moving()
-        assert arm.ask('panda_reconfigure').said == live.DONE
+        assert arm.ask('panda_reconfigure').said == switch_protocol.DONE
         began = len(arm.plans)
         harness.spin_until(lambda: len(arm.plans) > began + 20, 60.0)
     finally:
@@ -142,7 +143,9 @@ def test_a_recorder_that_hears_nothing_says_so_and_overwrites_nothing(harness, t
 )
 def test_definitions_let_others_read_the_bytes_of_messages(message):
     kind = type(message)
-    schema = Schema(1, definitions.text(kind).encode(), 'ros2msg', definitions.name(kind))
+    schema = Schema(
+        1, message_definitions.text(kind).encode(), 'ros2msg', message_definitions.name(kind)
+    )
     decoded = DecoderFactory().decoder_for('cdr', schema)(serialize_message(message))
     assert_alike(decoded, message)
 

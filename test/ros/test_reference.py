@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'docs'))
 
 from emppi_docs import graph, parameters
 
-from emppi_ros.nodes import qos
-from emppi_ros.nodes.bridge import BridgeNode
-from emppi_ros.nodes.markers import ROLLOUTS
-from emppi_ros.nodes.planner import PlannerNode
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.markers.node import ROLLOUTS
+from emppi_ros.nodes.planner.node import PlannerNode
 
 OF_ROS = {'use_sim_time', 'start_type_description_service'}
 OTHER_BACKENDS = ('trajectory_', 'fci_', 'realtime', 'motion_', 'move_', 'collision_', 'external_')

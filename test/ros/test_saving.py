@@ -10,11 +10,12 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros.errors import ConfigError
-from emppi_ros.nodes import cloud, qos
-from emppi_ros.nodes.belief import BeliefNode
-from emppi_ros.nodes.graph import NodeSpec
-from emppi_ros.nodes.saving import SAVE
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.belief.saver import SAVE
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.tasks.task import load_task
 
 CARTPOLE = 'cartpole_swingup'
@@ -48,7 +49,7 @@ def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path)
     heard = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
     children.start(belief)
     harness.spin_until(lambda: len(heard) > 1, 60.0)
-    expected, found = saved(path), cloud.read_belief(task, heard[-1])
+    expected, found = saved(path), belief_cloud.read_belief(task, heard[-1])
     assert np.array_equal(found.theta, expected.theta)
     # normalized again on the way: an ulp or two of logarithms of about -5
     np.testing.assert_allclose(found.log_weights, expected.log_weights, atol=1e-14)

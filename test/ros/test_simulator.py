@@ -10,9 +10,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
-from emppi_ros.nodes import convert, qos
-from emppi_ros.nodes.graph import NodeSpec
-from emppi_ros.nodes.simulator import SimulatorNode
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.simulator.node import SimulatorNode
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from geometry_msgs.msg import PoseStamped
 from std_msgs.msg import String
 
-from emppi_ros.nodes import qos
-from emppi_ros.nodes.belief import BeliefNode
-from emppi_ros.nodes.planner import PlannerNode
-from emppi_ros.nodes.simulator import SimulatorNode
+from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.planner.node import PlannerNode
+from emppi_ros.nodes.simulator.node import SimulatorNode
 
 
 def test_simulator_and_belief_grasp_as_the_stage_says_and_let_go(harness):

@@ -16,8 +16,8 @@ import swaps
 from swaps import SwapGraph
 
 from emppi_ros.cli import main
-from emppi_ros.nodes import qos
-from emppi_ros.tasks import live
+from emppi_ros.nodes.common import qos
+from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import task_text
 
 pytestmark = pytest.mark.alone
@@ -41,7 +41,7 @@ def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
     arm.arm()
     for request, name in (('panda_reconfigure', 'panda_reconfigure'), (PUSH, 'panda_push')):
         swap = arm.swap(request)
-        assert (swap.answer.said, swap.answer.reason) == (live.DONE, '')
+        assert (swap.answer.said, swap.answer.reason) == (switch_protocol.DONE, '')
         assert swap.answer.figures['task'] == name and f'name: {name}' in arm.running()
         assert swap.speed_before > swaps.SPEED
         assert swap.commanded == 0.0 and swap.rested <= swaps.SINCE_REST_S
@@ -51,7 +51,7 @@ def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
     for request, words in bad_requests().values():
         arm.get_moving()
         answer = arm.ask(request)
-        assert answer.said == live.REFUSED and words in answer.reason
+        assert answer.said == switch_protocol.REFUSED and words in answer.reason
     assert arm.running() == before == PUSH and {text.data for text in arm.texts} == {PUSH, TIP}
     harness.spin_until(lambda: 'bridge' in harness.statuses)
     assert harness.says('bridge')[2]['fault'] == ''
@@ -63,7 +63,7 @@ def test_of_two_requests_at_once_one_is_refused(harness):
     first, second = arm.send('panda_reconfigure'), arm.send(PUSH)
     harness.spin_until(lambda: arm.answer(first) and arm.answer(second), 40.0)
     answers = [arm.answer(first), arm.answer(second)]
-    assert [answer.said for answer in answers] == [live.DONE, live.REFUSED]
+    assert [answer.said for answer in answers] == [switch_protocol.DONE, switch_protocol.REFUSED]
     assert 'under way: ask again' in answers[1].reason
     assert 'name: panda_reconfigure' in arm.running()
     # nobody was armed, and nobody is now; a pause stays one
@@ -79,13 +79,13 @@ def test_a_node_that_cannot_follow_is_named_and_nothing_changes(harness):
     arm = SwapGraph(harness, simulator={'truth': "['block_mass=0.3']"})
     other = TIP.replace('block_mass', 'mass')
     answer = arm.ask(other)
-    assert answer.said == live.REFUSED
+    assert answer.said == switch_protocol.REFUSED
     assert '/simulator' in answer.reason and "unknown parameter 'block_mass'" in answer.reason
     arm.children.end('belief', signal.SIGKILL)
     harness.spin_until(lambda: arm.children.code('belief') is not None)
     arm.arm()
     answer = arm.ask('panda_reconfigure')
-    assert answer.said == live.REFUSED and '/belief' in answer.reason
+    assert answer.said == switch_protocol.REFUSED and '/belief' in answer.reason
     assert len(arm.texts) == 1
     assert harness.says('bridge')[2]['swapping'] == 'False'
 
@@ -159,7 +159,7 @@ def test_numbers_are_tuned_between_cycles_all_or_none(harness):
     assert arm.running() == before
     # the task as its file says it differs in numbers alone: no need to stop
     answer = arm.ask('panda_push')
-    assert answer.said == live.DONE and answer.figures['tuned']
+    assert answer.said == switch_protocol.DONE and answer.figures['tuned']
     harness.spin_until(lambda: 'joint_velocity_sd: 0.02' in arm.running())
 
 

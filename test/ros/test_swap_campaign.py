@@ -17,8 +17,8 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 import swaps
 from swaps import SWAPS, SwapGraph
 
-from emppi_ros.errors import EmppiError
-from emppi_ros.tasks import live
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.tasks import switch_protocol
 
 pytestmark = pytest.mark.alone
 
@@ -36,7 +36,9 @@ def wrong_requests():
         if len(text) > 1 << 16 or '\0' in text:  # the longest and NUL do not travel well
             continue
         try:
-            live.checked(live.requested(live.tagged(text)), 'request', swaps.ROBOT)
+            switch_protocol.checked(
+                switch_protocol.requested(switch_protocol.tagged(text)), 'request', swaps.ROBOT
+            )
         except EmppiError:
             yield text
 
@@ -50,7 +52,7 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
     for i in range(SWAPS):
         name = ('panda_reconfigure', 'panda_push')[i % 2]
         swap = arm.swap(name)
-        assert swap.answer.said == live.DONE, swap
+        assert swap.answer.said == switch_protocol.DONE, swap
         assert f'name: {name}' in arm.running()
         assert swap.answer.figures['bridge'] in ('', 'settling where it is', 'waiting for a plan')
         fault = harness.says('bridge')[2]['fault']
@@ -85,7 +87,7 @@ def test_wrong_requests_in_motion_change_nothing(harness):
     before = arm.running()
     for i, text in enumerate(islice(wrong_requests(), 10 * SWAPS)):
         answer = arm.ask(text)
-        assert answer.said == live.REFUSED and answer.reason, (i, text[:200])
+        assert answer.said == switch_protocol.REFUSED and answer.reason, (i, text[:200])
         arm.answers.clear()
         if i % 100 == 0:
             print(f'{i}: {answer.reason[:120]}', flush=True)

@@ -8,9 +8,9 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
 
 from emppi_ros.cli import view
-from emppi_ros.errors import ConfigError, EmppiError, SwapError, ViewError
-from emppi_ros.nodes import graph, priority
-from emppi_ros.nodes.viewing import Graph
+from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, ViewError
+from emppi_ros.nodes.common import graph, priority
+from emppi_ros.nodes.tools.web_source import Graph
 
 
 def test_without_a_graph_it_says_so_and_nothing_is_left(harness):

@@ -18,9 +18,10 @@ from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
-from emppi_ros.nodes import qos, watch
-from emppi_ros.nodes.children import environment
-from emppi_ros.nodes.watch import GraphWatch, Topic
+from emppi_ros.nodes.bridge import graph_monitor
+from emppi_ros.nodes.bridge.graph_monitor import GraphWatch, Topic
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.tools.process_group import environment
 
 STATES = Topic('joint_states', JointState, qos.SENSOR)
 PLAN = Topic('emppi/plan', JointTrajectory, qos.DEFAULT)
@@ -103,7 +104,7 @@ def test_topics_that_nobody_publishes_are_named_with_their_type(harness):
         'nobody publishes /left/emppi/plan (trajectory_msgs/JointTrajectory)',
         'nobody publishes /left/emppi/task (std_msgs/String)',
     ]
-    assert {problem.code for problem in made.watch.check()} == {watch.SILENT}
+    assert {problem.code for problem in made.watch.check()} == {graph_monitor.SILENT}
 
 
 def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
@@ -138,13 +139,13 @@ def test_a_bridge_that_publishes_nothing_yet_finds_whoever_does(harness):
 def test_a_publisher_of_another_type_is_named_with_both_types(harness, bridge, stranger):
     stranger.create_publisher(String, STATES.name, 1)
     words = 'node /left/stranger publishes std_msgs/String, expected sensor_msgs/JointState'
-    wait_for(harness, bridge, watch.WRONG_TYPE, words)
+    wait_for(harness, bridge, graph_monitor.WRONG_TYPE, words)
 
 
 def test_a_listener_of_another_type_is_named_with_both_types(harness, bridge, stranger):
     stranger.create_subscription(String, COMMANDS.name, print, 1)
     words = 'node /left/stranger asks for std_msgs/String, expected std_msgs/Float64MultiArray'
-    wait_for(harness, bridge, watch.WRONG_TYPE, words)
+    wait_for(harness, bridge, graph_monitor.WRONG_TYPE, words)
 
 
 VOLATILE = qos.DEFAULT
@@ -164,7 +165,7 @@ def test_a_publisher_that_cannot_be_heard_is_told_what_to_change(
     harness, bridge, topic, profile, words
 ):
     publish(harness, topic, profile=profile)
-    wait_for(harness, bridge, watch.QOS, f'/left/{topic.name}: node /tester {words}')
+    wait_for(harness, bridge, graph_monitor.QOS, f'/left/{topic.name}: node /tester {words}')
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_a_publisher_that_cannot_be_heard_is_told_what_to_change(
 )
 def test_a_listener_that_cannot_hear_us_is_told_what_to_change(harness, bridge, profile, words):
     harness.listen(COMMANDS.kind, f'/left/{COMMANDS.name}', profile)
-    problem = wait_for(harness, bridge, watch.QOS, f'node /tester {words}')
+    problem = wait_for(harness, bridge, graph_monitor.QOS, f'node /tester {words}')
     assert profile is not DEADLINE or 'eadline' in problem.text
 
 
@@ -186,7 +187,9 @@ def test_a_subscriber_with_a_deadline_names_what_does_not_promise_one(harness):
     harness.nodes.append(made)
     look = GraphWatch(made, [STATES._replace(profile=DEADLINE)], [])
     harness.publisher(STATES.kind, STATES.name)
-    harness.spin_until(lambda: look.check() and look.check()[0].code == watch.QOS, WITHIN_S)
+    harness.spin_until(
+        lambda: look.check() and look.check()[0].code == graph_monitor.QOS, WITHIN_S
+    )
     assert 'this node cannot hear node /tester: ' in look.check()[0].text
 
 
@@ -215,10 +218,12 @@ def test_a_killed_bridge_stays_listed_no_longer_than_is_said(harness, bridge):
         child.send_signal(signal.SIGKILL)
         child.wait()
         killed = time.monotonic()
-        wait_for(harness, bridge, faults.SECOND_PUBLISHER, f'for up to {watch.LEASE_S:g} s')
-        harness.spin_until(lambda: not bridge.watch.check(), watch.LEASE_S + 5.0)
+        wait_for(
+            harness, bridge, faults.SECOND_PUBLISHER, f'for up to {graph_monitor.LEASE_S:g} s'
+        )
+        harness.spin_until(lambda: not bridge.watch.check(), graph_monitor.LEASE_S + 5.0)
         # 5 s for a busy machine; the lease counts from its last sign of life, at most 3 s before
-        assert time.monotonic() - killed > watch.LEASE_S - 5.0
+        assert time.monotonic() - killed > graph_monitor.LEASE_S - 5.0
     finally:
         child.kill()
         child.wait()

@@ -8,14 +8,14 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.cli import main
-from emppi_ros.nodes import watched
+from emppi_ros.nodes.tools import observer_benchmark
 
 
 def test_it_says_how_far_above_nobody_the_others_are():
     rng = np.random.default_rng(0)
     times = rng.uniform(10.0, 20.0, (2, 300))
     found = {'nobody': times.tolist(), 'pictures': (1.1 * times).tolist()}
-    rows = watched.summarize(found)
+    rows = observer_benchmark.summarize(found)
     assert rows['nobody']['p50_ms'] == pytest.approx(np.median(times))
     for q in (50, 99):
         assert rows['nobody'][f'p{q}_more_percent'] == 0.0
@@ -27,23 +27,23 @@ def test_turns_that_differ_say_how_little_they_say():
     # the mean of n turns whose own medians are normal: their standard error is theory's
     ours, others = (10.0 + 0.1 * rng.standard_normal(50) for _ in range(2))
     found = {'nobody': [[m] * 20 for m in ours], 'page': [[m] * 20 for m in others]}
-    row = watched.summarize(found)['page']
+    row = observer_benchmark.summarize(found)['page']
     median_of_normals = 1.2533 * 0.1 / np.sqrt(50)  # asymptotic, of each
     expected = 100.0 * np.sqrt(2.0) * median_of_normals / 10.0
     assert row['p50_more_error'] == pytest.approx(expected, rel=0.5)  # a bootstrap of 50 turns
-    assert watched.summarize(found)['nobody']['p50_more_error'] == 0.0
+    assert observer_benchmark.summarize(found)['nobody']['p50_more_error'] == 0.0
 
 
 @pytest.mark.alone
 @pytest.mark.slow
 def test_every_kind_gets_its_turn(monkeypatch, capsys):
-    monkeypatch.setattr(watched, '_SETTLE_S', 0.5)
+    monkeypatch.setattr(observer_benchmark, '_SETTLE_S', 0.5)
     words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '1.5', '--json']
     failed = main(['bench', 'watched', *words])
     said = capsys.readouterr()
     assert not failed, said.err
     rows = json.loads(said.out)['rows']
-    assert list(rows) == list(watched.KINDS)
+    assert list(rows) == list(observer_benchmark.KINDS)
     assert all(row['plans'] > 10 for row in rows.values())
 
 

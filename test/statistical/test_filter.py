@@ -4,13 +4,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros import weights
 from emppi_ros.belief import likelihood, particles
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.particles import ResamplingConfig
-from emppi_ros.loop.filter import Filter
+from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.session.particle_filter import Filter
 from emppi_ros.state.estimator import Moment
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from emppi_ros.report import video
+from emppi_ros.viz.report import video
 
 
 @pytest.fixture(scope='session')

@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from emppi_ros import errors, paths
-from emppi_ros.errors import ConfigError, EmppiError, unknown
+from emppi_ros.core import errors, paths
+from emppi_ros.core.errors import ConfigError, EmppiError, unknown
 
 
 def test_every_error_has_one_base_and_says_what_it_means():

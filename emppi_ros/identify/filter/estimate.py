@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.file import PriorFile, Source
+from emppi_ros.belief.prior_schema import PriorFile, Source
 from emppi_ros.bench import workers
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter import posterior, recorded

@@ -3,7 +3,7 @@ What recordings say about each of many particles, by the predictions of the beli
 
 A particle goes through a recording as it does in a belief that is never resampled: it predicts
 from one moment to the next, and goes on from what was measured of joints, and near its own
-prediction for tracked objects (`loop/prediction.py`). So the sum is the likelihood of a Kalman
+prediction for tracked objects (`session/prediction.py`). So the sum is the likelihood of a Kalman
 filter per particle whose gain is the task's `object_gain`. Contact is only ever predicted.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import likelihood
-from emppi_ros.belief.innovation import normalized
+from emppi_ros.belief.innovations import normalized
 from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.belief.particles import uniform
 from emppi_ros.identify.filter.recorded import Seen
-from emppi_ros.loop.prediction import LONGEST_S, Prediction
 from emppi_ros.model.ensemble import State
+from emppi_ros.session.prediction import LONGEST_S, Prediction
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from emppi_ros import weights
-from emppi_ros.belief import prior, resampling
-from emppi_ros.belief.prior import Prior
-from emppi_ros.errors import IdentificationError
+from emppi_ros.belief import distributions, resampling
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.core import weights
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
@@ -79,7 +79,7 @@ def infer(
     power; from one of the states that it was told of the inference goes on bit for bit.
     """
     if state is None:
-        theta = prior.sample(parameters, priors, settings.particles, rng)
+        theta = distributions.sample(parameters, priors, settings.particles, rng)
         now = log_likelihood(theta)
         powers, moved = [0.0], list[float]()
     else:
@@ -99,8 +99,8 @@ def infer(
             steps = rng.multivariate_normal(
                 np.zeros(len(parameters)), covariance, len(theta), method='eigh'
             )
-            before = prior.log_density(parameters, priors, theta)
-            after = prior.log_density(parameters, priors, theta + steps)
+            before = distributions.log_density(parameters, priors, theta)
+            after = distributions.log_density(parameters, priors, theta + steps)
             inside = np.isfinite(after)
             other = np.where(inside[:, None], theta + steps, theta)
             new = log_likelihood(other)

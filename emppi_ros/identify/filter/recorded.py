@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import matching
-from emppi_ros.loop.planner import Commands
+from emppi_ros.session.planner import Commands
 from emppi_ros.state.estimator import Moment
 from emppi_ros.state.measurements import Measurements
-from emppi_ros.state.series import Series
+from emppi_ros.state.time_series import Series
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 

@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.consistency import COUNT
-from emppi_ros.model import confinement
+from emppi_ros.model import mjcf_security
 
 Array = npt.NDArray[np.float64]
 _NO_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
@@ -19,7 +19,7 @@ _STEP = 1e-6  # of finite differences
 
 def scene_of(path: Path, root: Path | None = None, joints: Collection[str] = ()) -> mujoco.MjSpec:
     """Return the scene of `load`: an arm and what stands about it, and nothing else."""
-    confinement.check(path, root)
+    mjcf_security.check(path, root)
     spec = mujoco.MjSpec.from_file(str(path))
     # what refers to a body keeps it from being fused
     for of in (spec.keys, spec.sensors, spec.actuators, spec.equalities, spec.tendons):

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import excitation
 from emppi_ros.identify.excitation import Fourier, Limits
 from emppi_ros.identify.regressor import parameters, regressor
@@ -14,8 +15,7 @@ from emppi_ros.identify.rigid import arm, methods, tracking
 from emppi_ros.identify.rigid.bodies import Everyday
 from emppi_ros.identify.rigid.exciting import TORQUE_SD
 from emppi_ros.identify.rigid.recording import Recording, add_noise
-from emppi_ros.paths import ASSETS
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
 
 Array = npt.NDArray[np.float64]
 LEVELS = (0.02, 0.1, 0.3)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import positive
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.config import positive
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.consistency import COUNT, pseudo_inertia
 
 Array = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.consistency import COUNT
 from emppi_ros.identify.rigid import arm
 from emppi_ros.identify.rigid.bodies import Known

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import deviation_at
 from emppi_ros.identify.signals import Signal, mean

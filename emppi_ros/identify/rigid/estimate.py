@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid import arm, bodies
 from emppi_ros.identify.rigid.others import Others, eliminate

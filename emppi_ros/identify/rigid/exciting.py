@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import excitation
 from emppi_ros.identify.excitation import Fourier, Limits
 from emppi_ros.identify.regressor import regressor

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.consistency import COUNT, pseudo_inertia
 from emppi_ros.identify.regressor import parameters as parameters_of
 from emppi_ros.identify.rigid.bodies import Everyday, Known

@@ -10,7 +10,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import excitation, particles
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.rigid import arm, fitting, recorded, report, tracking
@@ -19,7 +20,6 @@ from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
-from emppi_ros.paths import ASSETS
 
 Array = npt.NDArray[np.float64]
 MODEL = """scene: fr3_follow.xml

@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import SceneFile
 from emppi_ros.identify import dataset
 from emppi_ros.identify.rigid import arm, samples, welded
 from emppi_ros.identify.rigid.derivatives import Derived
@@ -20,7 +21,6 @@ from emppi_ros.identify.signals import common_clock
 from emppi_ros.identify.states import matching
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
-from emppi_ros.paths import SceneFile
 
 Array = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.rigid import named, posterior
 from emppi_ros.identify.rigid.fitting import Found

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.noise import TELLING
 from emppi_ros.identify.rigid.derivatives import Derived, choose, derive
 from emppi_ros.identify.rigid.recording import Noise, Recording

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from emppi_ros.errors import IdentificationError, SceneError
-from emppi_ros.model import mjcf, scene
-from emppi_ros.paths import SceneFile
+from emppi_ros.core.errors import IdentificationError, SceneError
+from emppi_ros.core.paths import SceneFile
+from emppi_ros.model import mjcf_export, scene
 
 _WRITTEN = 1e-4  # of a body's size: MJCF has six digits
 
@@ -47,7 +47,7 @@ def to_text(
                 damping[0] = value
             else:
                 spec.joint(name).damping = value
-        text, back = mjcf.to_xml(spec, file, step_s)
+        text, back = mjcf_export.to_xml(spec, file, step_s)
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
         raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None
     for name, body in bodies.items():

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.consistency import from_pseudo_inertia, pseudo_inertia
 from emppi_ros.identify.regressor import parameters
 from emppi_ros.model import scene

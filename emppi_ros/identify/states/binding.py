@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import config, paths
-from emppi_ros.config import key
-from emppi_ros.errors import ConfigError, EmppiError, SceneError
+from emppi_ros.core import config, paths
+from emppi_ros.core.config import key
+from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
 from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene

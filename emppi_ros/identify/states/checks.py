@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import smoothed_out
 from emppi_ros.identify.states.estimate import CUTOFF_HZ, Estimate

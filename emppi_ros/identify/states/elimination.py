@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states.residuals import Jacobian, Residuals
 
 Array = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.signals import FEWEST
 from emppi_ros.identify.states.motion import Motion, difference
 from emppi_ros.identify.states.plant import Plant

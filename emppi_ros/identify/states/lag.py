@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimate import Estimate, begin
 from emppi_ros.identify.states.motion import Motion

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError, unknown
+from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import deviation_at, smooth
 from emppi_ros.identify.signals import FEWEST, SI, Signal

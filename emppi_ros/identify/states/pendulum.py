@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros import paths
+from emppi_ros.core import paths
 from emppi_ros.identify.states.plant import Plant, Unknown
 
 Array = npt.NDArray[np.float64]

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import ConfigError, IdentificationError
+from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.core.paths import SceneFile
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.paths import SceneFile
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[mujoco.MjModel, Array], None]

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.file import PriorFile, Source
+from emppi_ros.belief.prior_schema import PriorFile, Source
 from emppi_ros.identify import particles
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.plant import Plant

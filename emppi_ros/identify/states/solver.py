@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.config import between, positive
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.config import between, positive
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states.elimination import assemble, step
 from emppi_ros.identify.states.motion import Motion, displace
 from emppi_ros.identify.states.plant import Plant

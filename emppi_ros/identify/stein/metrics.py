@@ -5,7 +5,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.stein.kernel import squared_distances
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError, unknown
+from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identify import several
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import smooth, smoothed_out

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.stein import csvgd
 from emppi_ros.identify.stein.adam import Adam
 from emppi_ros.identify.stein.problem import LIMIT, Problem

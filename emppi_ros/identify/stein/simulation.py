@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.workers import Share
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.stein.joining import Joiner
 from emppi_ros.identify.stein.problem import Problem
 from emppi_ros.identify.stein.shooting import Shooter

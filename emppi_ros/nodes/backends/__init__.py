@@ -2,13 +2,13 @@
 
 from rclpy.node import Node
 
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.dry_run import DryRunBackend
 from emppi_ros.nodes.backends.forward import ForwardBackend
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import Backend
 from emppi_ros.nodes.backends.trajectory import TrajectoryBackend
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.robots.robot import Robot
 
 BACKENDS: dict[str, type[Backend]] = {
     'dry-run': DryRunBackend,

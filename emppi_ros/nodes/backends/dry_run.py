@@ -5,7 +5,7 @@ import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.nodes.backends.interface import Backend, Cycle
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.robots.robot import Robot
 
 
 class DryRunBackend(Backend):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.errors import EmppiError
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.fci_state import Reading, moves, obstacle, read
 
 Array = npt.NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from emppi_ros.config import key, one_of, positive
+from emppi_ros.core.config import key, one_of, positive
 
 _SHORTEST_S, _LONGEST_S = 0.02, 0.1
 _USUAL_TORQUE, _USUAL_FORCE = 20.0, 20.0  # N m and N, of Franka's own examples

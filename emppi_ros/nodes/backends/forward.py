@@ -5,9 +5,9 @@ import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from emppi_ros.nodes import convert, qos
 from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.robots.robot import Robot
 
 
 class ForwardBackend(Backend):

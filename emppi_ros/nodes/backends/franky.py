@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
-from emppi_ros.bridge import clamping, description
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.errors import ConfigError, EmppiError
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import Reading, Session, Settings
 from emppi_ros.nodes.backends.fci_config import FrankyConfig, doubts
 from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
-from emppi_ros.nodes.parameters import declare_again
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.nodes.common.parameters import declare_again
+from emppi_ros.robots import urdf_check, velocity_bounds
+from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _JOINTS = 7
@@ -96,9 +96,11 @@ class FrankyBackend(Backend):
         if not cycle.engaged and not np.any(value):
             self.session.want(None)
         else:
-            lower, upper = clamping.velocity_bounds(self._robot, cycle.position, self._blind_s)
+            lower, upper = velocity_bounds.velocity_bounds(
+                self._robot, cycle.position, self._blind_s
+            )
             lower, upper = np.maximum(lower, -self._fastest), np.minimum(upper, self._fastest)
-            self._last = clamping.clamp(value, lower, upper), cycle.time
+            self._last = velocity_bounds.clamp(value, lower, upper), cycle.time
             self.session.want(self._last[0])
         reading = self.session.reading
         return np.zeros_like(value) if reading is None else reading.following
@@ -109,7 +111,7 @@ class FrankyBackend(Backend):
         alone = now - sent_at - self._config.motion_duration_s
         if alone <= 0.0:
             return None
-        slower = np.abs(velocity) - alone * clamping.usable_acceleration(self._robot)
+        slower = np.abs(velocity) - alone * velocity_bounds.usable_acceleration(self._robot)
         zero = np.zeros_like(velocity)
         return Command(np.sign(velocity) * np.maximum(slower, 0.0), zero, zero)
 
@@ -161,8 +163,8 @@ class FrankyBackend(Backend):
             raise ConfigError(f'the robot at {config.fci_address} is another: {"; ".join(wrong)}')
         # not as shares of franky's limits, which are those of the older FER on every robot
         for limit, wanted in (
-            (made.joint_acceleration_limit, clamping.usable_acceleration(self._robot)),
-            (made.joint_jerk_limit, clamping.usable_jerk(self._robot)),
+            (made.joint_acceleration_limit, velocity_bounds.usable_acceleration(self._robot)),
+            (made.joint_jerk_limit, velocity_bounds.usable_jerk(self._robot)),
             (made.joint_velocity_limit, np.array(self._robot.limits.velocity)),
         ):
             limit.set(np.minimum(wanted, limit.max).tolist())
@@ -181,7 +183,7 @@ def misfits(robot: Robot, urdf: str) -> list[str]:
     """Return what a robot says of itself that is not so, a sentence each; '' says nothing."""
     for i, name in enumerate(robot.commanded, 1):  # it may not know its prefix
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
-    return description.check(robot, urdf) if urdf else []
+    return urdf_check.check(robot, urdf) if urdf else []
 
 
 def _import() -> ModuleType:

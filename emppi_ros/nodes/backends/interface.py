@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.errors import ConfigError
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 

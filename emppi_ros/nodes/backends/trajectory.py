@@ -7,16 +7,16 @@ import numpy.typing as npt
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.bridge import rolling
-from emppi_ros.bridge.rolling import Rolling, TrajectoryConfig
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.bridge.trajectory import Trajectory
-from emppi_ros.errors import ConfigError
-from emppi_ros.nodes import convert, qos
+from emppi_ros.bridge import trajectory_stream
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.bridge.joint_trajectory import Trajectory
+from emppi_ros.bridge.trajectory_stream import Rolling, TrajectoryConfig
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
-from emppi_ros.nodes.parameters import declare_again
-from emppi_ros.nodes.stamps import Stamps
-from emppi_ros.tasks.robot import Robot
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import Stamps
+from emppi_ros.nodes.common.parameters import declare_again
+from emppi_ros.robots.robot import Robot
 
 _USUAL_S = 0.004  # between two commands
 
@@ -52,16 +52,18 @@ class TrajectoryBackend(Backend):
         some time ago: a belief that compares with the newest would blame the physics.
         """
         if self._rolling is None:
-            self._rolling = rolling.begin(self._config, cycle.time - _USUAL_S, cycle.position)
-        rolled, made = rolling.advance(self._config, self._robot, self._rolling, *cycle)
+            self._rolling = trajectory_stream.begin(
+                self._config, cycle.time - _USUAL_S, cycle.position
+            )
+        rolled, made = trajectory_stream.advance(self._config, self._robot, self._rolling, *cycle)
         message = None if made is None else self._write(made, cycle.time, rolled.rests == 0)
         # asked at the very last: who was interrupted leaves the robot with what it was sent before
         if message is not None and self.is_late(time.monotonic()):
-            return rolling.in_force(self._rolling, cycle.time).velocity
+            return trajectory_stream.in_force(self._rolling, cycle.time).velocity
         self._rolling = rolled
         if message is not None:
             self._publisher.publish(message)
-        return rolling.in_force(self._rolling, cycle.time).velocity
+        return trajectory_stream.in_force(self._rolling, cycle.time).velocity
 
     def _write(self, made: Trajectory, moment: float, moving: bool) -> JointTrajectory:
         """Return a trajectory's message, stamped if it is to be."""
@@ -70,13 +72,13 @@ class TrajectoryBackend(Backend):
 
     def is_late(self, now: float) -> bool:
         """Return whether the robot is about to stop by itself."""
-        return self._rolling is not None and rolling.is_late(self._rolling, now)
+        return self._rolling is not None and trajectory_stream.is_late(self._rolling, now)
 
     def resume(self, now: float) -> Command | None:
         """Return what the robot does by what it was sent last; none if that is nothing."""
         if self._rolling is None:
             return None
-        self._rolling, command = rolling.resume(self._config, self._rolling, now)
+        self._rolling, command = trajectory_stream.resume(self._config, self._rolling, now)
         return command
 
     def close(self) -> None:

@@ -22,10 +22,10 @@ def test_p3_an_exception_in_the_cost_is_no_plan_and_the_node_lives(harness, monk
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory
 
-    from emppi_ros.nodes.belief import BeliefNode
-    from emppi_ros.nodes.diagnostics import ERROR
-    from emppi_ros.nodes.graph import NodeSpec
-    from emppi_ros.nodes.planner import PlannerNode
+    from emppi_ros.nodes.belief.node import BeliefNode
+    from emppi_ros.nodes.common.diagnostics import ERROR
+    from emppi_ros.nodes.common.graph import NodeSpec
+    from emppi_ros.nodes.planner.node import PlannerNode
 
     plans = harness.listen(JointTrajectory, 'emppi/plan')
     applied = harness.publisher(JointState, 'emppi/applied')

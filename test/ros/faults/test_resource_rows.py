@@ -60,11 +60,11 @@ def test_a4_without_a_place_to_log_or_descriptors_it_works_or_says_so():
 
 def _start(environment, out=None, before=''):
     """Start a bridge."""
-    from emppi_ros.nodes import children
+    from emppi_ros.nodes.tools import process_group
 
     return subprocess.Popen(
-        ['sh', '-c', f'{before}exec {sys.executable} -m emppi_ros.nodes.bridge'],
-        env={**children.environment(children.unused_domain()), **environment},
+        ['sh', '-c', f'{before}exec {sys.executable} -m emppi_ros.nodes.bridge.node'],
+        env={**process_group.environment(process_group.unused_domain()), **environment},
         stdout=out or subprocess.PIPE,
         stderr=out or subprocess.STDOUT,
         cwd=ROOT,

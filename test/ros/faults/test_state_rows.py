@@ -11,14 +11,14 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
-from emppi_ros.bridge import plan as plans
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.monitors import Measurement
 from emppi_ros.bridge.watchdog import BridgeConfig
-from emppi_ros.errors import JointStateError
-from emppi_ros.nodes import convert, qos
-from emppi_ros.nodes.bridge import BridgeNode
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.control import plan as plans
+from emppi_ros.core.errors import JointStateError
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.robots.robot import load_robot
 
 pytestmark = pytest.mark.alone
 

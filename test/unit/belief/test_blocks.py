@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.belief import blocks, particles, prior
+from emppi_ros.belief import blocks, distributions, particles
 from emppi_ros.belief.blocks import Block
 from emppi_ros.belief.particles import ResamplingConfig
-from emppi_ros.errors import ConfigError, DegenerateWeightsError, SceneError
+from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
 
 PARAMETERS = [Parameter(f'p{i}', 'body_ipos', 'b', 0) for i in range(3)]
@@ -94,4 +94,6 @@ def test_a_task_with_blocks_learns_in_them(make_task, task_data):
     data['belief']['blocks'] = [{'parameters': ['mass'], 'by': ['x']}]
     task = make_task('slider', data)
     assert task.blocks == (Block((0,), (0,)),)
-    assert prior.sample(task.parameters, task.priors, 2, np.random.default_rng(0)).shape == (2, 1)
+    assert distributions.sample(
+        task.parameters, task.priors, 2, np.random.default_rng(0)
+    ).shape == (2, 1)

@@ -10,7 +10,7 @@ import scipy.stats
 
 from emppi_ros.belief import likelihood
 from emppi_ros.belief.likelihood import LikelihoodConfig, PoseError, residuals
-from emppi_ros.errors import ConfigError
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
 M = 6

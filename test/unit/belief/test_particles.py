@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros import weights
 from emppi_ros.belief import particles
+from emppi_ros.belief.distributions import to_unbounded
 from emppi_ros.belief.particles import Belief, ResamplingConfig
-from emppi_ros.belief.prior import to_unbounded
-from emppi_ros.errors import BeliefError, DegenerateWeightsError
+from emppi_ros.core import weights
+from emppi_ros.core.errors import BeliefError, DegenerateWeightsError
 from emppi_ros.model.parameters import Parameter
 
 MASS = Parameter('mass', 'body_mass', 'b', lower=0.01)

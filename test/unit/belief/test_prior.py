@@ -1,6 +1,4 @@
-"""Priors stay within bounds and follow their distribution; transforms invert each other."""
-
-import math
+"""A joint prior: particles as often as they weigh, all else from priors of its own."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,152 +6,143 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from emppi_ros.belief import prior
-from emppi_ros.belief.prior import Prior, to_bounded, to_unbounded
-from emppi_ros.errors import ConfigError
+from emppi_ros.belief import distributions
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.particles import Belief, uniform
+from emppi_ros.belief.prior import JointPrior
+from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
 
-FREE = Parameter('free', 'body_ipos', 'b')
-ABOVE = Parameter('above', 'body_mass', 'b', lower=0.2)
-BELOW = Parameter('below', 'body_ipos', 'b', upper=3.0)
-BOTH = Parameter('both', 'geom_friction', 'g', lower=0.1, upper=1.5)
-PARAMETERS = (FREE, ABOVE, BELOW, BOTH)
-DRAWS = 4000
+BOUNDED = Parameter('friction', 'geom_friction', 'g', lower=0.1, upper=1.5)
+PARAMETERS = (
+    Parameter('mass', 'body_mass', 'b', lower=0.0),
+    BOUNDED,
+    Parameter('offset', 'body_ipos', 'b'),
+)
+OWN = (Prior('normal', mean=1.0, sd=0.2), Prior('fixed', value=0.4), Prior('fixed', value=7.0))
+COUNT = 1000
 
 
-def _truncated(dist, parameter):
-    """Return the cumulative distribution of `dist` given that it is within bounds."""
-    low, high = dist.cdf(parameter.lower), dist.cdf(parameter.upper)
-    return lambda x: (dist.cdf(x) - low) / (high - low)
+@pytest.fixture
+def drawn(rng):
+    """Return particles of mass and offset, which hang together, with unlike weights."""
+    mass = rng.uniform(0.5, 1.5, 30)
+    values = np.stack([2.0 - mass, mass], axis=1)
+    raw = rng.exponential(size=30)
+    return JointPrior(PARAMETERS, OWN, (2, 0), values, raw / raw.sum())
 
 
-CASES = [
-    (Prior('normal', mean=0.3, sd=0.4), scipy.stats.norm(0.3, 0.4)),
-    (Prior('lognormal', mean=0.5, sd=0.8), scipy.stats.lognorm(s=0.8, scale=0.5)),
-    (Prior('uniform', lower=0.0, upper=2.0), scipy.stats.uniform(0.0, 2.0)),
-]
-
-
-@pytest.mark.parametrize('parameter', PARAMETERS, ids=lambda p: p.name)
-@pytest.mark.parametrize(('distribution', 'expected'), CASES, ids=['normal', 'log', 'uniform'])
-def test_draws_follow_the_truncated_distribution(distribution, expected, parameter, rng):
-    draws = distribution.sample(parameter, DRAWS, rng)
-    assert draws.shape == (DRAWS,)
-    assert np.all((draws > parameter.lower) & (draws < parameter.upper))
-    # twelve comparisons with a fixed seed; by chance one in 1e4 would fail
-    assert scipy.stats.kstest(draws, _truncated(expected, parameter)).pvalue > 1e-4
-
-
-@pytest.mark.filterwarnings('error')
-def test_a_prior_as_wide_as_numbers_go_has_no_mass_within_bounds(rng):
-    wide = Prior('lognormal', mean=0.3, sd=7e299)  # draws are 0 or infinite
-    bounded = Parameter('damping', 'dof_damping', 'joint', 0.01, 5.0)
-    with pytest.raises(ConfigError, match=r"'damping': its prior has next to no mass"):
-        wide.sample(bounded, 100, rng)
-
-
-def test_a_fixed_value_is_always_drawn_and_must_lie_within_bounds(rng):
-    assert Prior('fixed', value=0.4).sample(BOTH, 3, rng).tolist() == [0.4] * 3
-    with pytest.raises(ConfigError, match='next to no mass'):
-        Prior('fixed', value=BOTH.upper + 1.0).sample(BOTH, 3, rng)
-    with pytest.raises(ConfigError, match='value: a fixed prior needs this key'):
-        Prior('fixed')
-    with pytest.raises(ConfigError, match='value: a normal prior has no such key'):
-        Prior('normal', mean=0.0, sd=1.0, value=2.0)
-
-
-def test_parameters_are_drawn_independently_and_repeatably():
-    priors = (CASES[0][0], CASES[1][0], CASES[2][0], CASES[2][0])
-    draws = prior.sample(PARAMETERS, priors, DRAWS, np.random.default_rng(5))
-    again = prior.sample(PARAMETERS, priors, DRAWS, np.random.default_rng(5))
-    assert draws.tobytes() == again.tobytes() and draws.shape == (DRAWS, 4)
-    off_diagonal = np.corrcoef(draws.T)[np.triu_indices(4, 1)]
-    # a correlation of independent draws has a standard deviation of 1 / sqrt(n)
-    assert np.all(np.abs(off_diagonal) < 4.0 / math.sqrt(DRAWS))
-
-
-def test_no_parameters_give_rows_without_columns(rng):
-    assert prior.sample((), (), 5, rng).shape == (5, 0)
-
-
-def test_a_prior_without_mass_within_bounds_is_an_error_that_names_the_parameter(rng):
-    with pytest.raises(ConfigError, match=r"parameter 'both': .* no mass within \[0.1, 1.5\]"):
-        Prior('uniform', lower=2.0, upper=3.0).sample(BOTH, 10, rng)
+def test_without_particles_it_draws_what_independent_priors_draw():
+    first = JointPrior(PARAMETERS, OWN).sample(50, np.random.default_rng(1))
+    again = distributions.sample(PARAMETERS, OWN, 50, np.random.default_rng(1))
+    assert first.tobytes() == again.tobytes()
 
 
 @pytest.mark.parametrize(
-    ('keys', 'match'),
+    ('own', 'expected'),
     [
-        ({'distribution': 'normal', 'mean': 1.0}, 'sd: a normal prior needs this key'),
-        ({'distribution': 'normal', 'sd': 1.0}, 'mean: a normal prior needs this key'),
-        ({'distribution': 'uniform', 'lower': 1.0}, 'upper: a uniform prior needs this key'),
-        (
-            {'distribution': 'uniform', 'lower': 0.0, 'upper': 1.0, 'mean': 0.5},
-            r'mean: a uniform prior has no such key \(its keys: lower, upper\)',
-        ),
-        (
-            {'distribution': 'lognormal', 'mean': 1.0, 'sd': 1.0, 'lower': 0.0},
-            'lower: a lognormal prior has no such key',
-        ),
-        ({'distribution': 'uniform', 'lower': 1.0, 'upper': 1.0}, 'lower: found 1.0, which is no'),
-        ({'distribution': 'normal', 'mean': 1.0, 'sd': 0.0}, 'sd: found 0.0'),
-        ({'distribution': 'lognormal', 'mean': 0.0, 'sd': 1.0}, 'mean: found 0.0; a lognormal'),
+        (Prior('normal', mean=0.3, sd=0.4), scipy.stats.norm(0.3, 0.4)),
+        (Prior('lognormal', mean=0.5, sd=0.8), scipy.stats.lognorm(s=0.8, scale=0.5)),
+        (Prior('uniform', lower=0.0, upper=2.0), scipy.stats.uniform(0.0, 2.0)),
     ],
-    ids=str,
+    ids=['normal', 'log', 'uniform'],
 )
-def test_keys_that_contradict_one_another_are_errors(keys, match):
-    with pytest.raises(ConfigError, match=match):
-        Prior(**keys)
-
-
-@given(st.lists(st.floats(-15.0, 15.0), min_size=4, max_size=4))
-def test_to_bounded_and_to_unbounded_invert_each_other(z):
-    z = np.array([z])
-    theta = to_bounded(PARAMETERS, z)
-    # exp(15) leaves 3e-7 of a bounded width, whose last digits weigh 2^-53 / 3e-7 = 4e-10
-    np.testing.assert_allclose(to_unbounded(PARAMETERS, theta), z, rtol=0, atol=1e-8)
-
-
-@given(st.floats(-700.0, 700.0))  # beyond, exp itself overflows
-def test_however_far_a_particle_wanders_it_stays_strictly_within_bounds(z):
-    theta = to_bounded(PARAMETERS, np.full((1, 4), z))
-    for value, p in zip(theta[0], PARAMETERS, strict=True):
-        assert p.lower < value < p.upper, p.name
-    assert np.isfinite(to_unbounded(PARAMETERS, theta)).all()
-
-
-def test_transforms_leave_their_input_alone_and_the_free_parameter_as_it_is():
-    z = np.zeros((2, 4))
-    theta = to_bounded(PARAMETERS, z)
-    assert not z.any()
-    assert theta[0, 0] == 0.0 and theta[0, 1] == pytest.approx(1.2)
-    assert theta[0, 2] == pytest.approx(2.0) and theta[0, 3] == pytest.approx(0.8)
-
-
-@pytest.mark.parametrize(
-    ('given', 'dist'),
-    [
-        (Prior('normal', mean=0.6, sd=0.3), scipy.stats.norm(0.6, 0.3)),
-        (Prior('lognormal', mean=0.6, sd=0.5), scipy.stats.lognorm(0.5, scale=0.6)),
-        (Prior('uniform', lower=0.3, upper=1.2), scipy.stats.uniform(0.3, 0.9)),
-    ],
-)
-def test_log_densities_are_those_of_scipy_within_bounds(given, dist):
-    values = np.array([0.05, 0.2, 0.4, 0.8, 1.1, 1.3, 1.6])
-    found = given.log_density(BOTH, values)
-    inside = (values > BOTH.lower) & (values < BOTH.upper)
-    expected = np.where(inside, dist.logpdf(values), -np.inf)
-    assert np.array_equal(np.isfinite(found), np.isfinite(expected))
-    there = np.isfinite(found)
-    # up to a constant; rounding of a few operations
-    np.testing.assert_allclose(np.diff(found[there]), np.diff(expected[there]), atol=1e-12)
-
-
-def test_what_is_certain_has_density_at_its_value_alone():
-    found = Prior('fixed', value=0.4).log_density(BOTH, np.array([0.4, 0.5]))
-    assert found.tolist() == [0.0, -np.inf]
-    theta = np.array([[0.4, 0.6], [0.4, 5.0]])
-    both = prior.log_density(
-        (BOTH, BOTH), (Prior('fixed', value=0.4), Prior('uniform', lower=0.3, upper=1.2)), theta
+def test_mean_and_range_are_those_of_the_truncated_distribution(own, expected):
+    found = JointPrior((BOUNDED,), (own,))
+    low, high = expected.cdf([BOUNDED.lower, BOUNDED.upper])
+    inside = expected.expect(lambda x: x, lb=BOUNDED.lower, ub=BOUNDED.upper) / (high - low)
+    # 10 000 draws of a distribution within bounds: five standard errors of its largest sd
+    assert found.mean()[0] == pytest.approx(inside, abs=5 * 0.5 * 1.4 / 100)
+    outside = [expected.cdf(x) for x in found.range[:, 0]]
+    # a thousandth at either end; of 10 000 draws 10 lie there, give or take 4 sd of sqrt(10)
+    np.testing.assert_allclose(
+        (np.array(outside) - low) / (high - low), [0.001, 0.999], atol=4 * 3.2e-4
     )
-    assert both.tolist() == [0.0, -np.inf]
+
+
+def test_every_draw_is_a_particle_of_the_file_as_often_as_it_weighs(drawn, rng):
+    theta = drawn.sample(COUNT, rng)
+    rows, counts = np.unique(theta[:, [2, 0]], axis=0, return_counts=True)
+    found = {tuple(row): count for row, count in zip(rows, counts, strict=True)}
+    for row, weight in zip(drawn.values, drawn.weights, strict=True):
+        # systematic resampling is never more than one off
+        assert abs(found.pop(tuple(row), 0) - COUNT * weight) <= 1.0
+    assert not found and np.all(theta[:, 1] == 0.4)
+
+
+def test_moments_of_the_draws_are_those_of_the_particles(drawn, rng):
+    theta = drawn.sample(COUNT, rng)[:, [2, 0]]
+    log_weights = np.log(drawn.weights)
+    # each of 30 particles is at most one draw in 1000 off, of values that differ by less than 1
+    bound = 30 / COUNT
+    mean = weights.mean(log_weights, drawn.values)
+    np.testing.assert_allclose(theta.mean(axis=0), mean, atol=bound)
+    np.testing.assert_allclose(drawn.mean()[[2, 0]], mean, atol=bound)
+    covariance = weights.covariance(log_weights, drawn.values)
+    np.testing.assert_allclose(np.cov(theta.T), covariance, atol=2 * bound)
+
+
+def test_what_hangs_together_stays_together(drawn, rng):
+    theta = drawn.sample(COUNT, rng)
+    # the very numbers of the particles: no rounding
+    assert np.all(theta[:, 2] == 2.0 - theta[:, 0])
+
+
+def test_a_particle_without_weight_is_never_drawn(drawn, rng):
+    some = drawn.weights.copy()
+    some[::2] = 0.0
+    found = JointPrior(PARAMETERS, OWN, (2, 0), drawn.values, some / some.sum())
+    assert not np.isin(found.sample(COUNT, rng)[:, 0], drawn.values[::2, 1]).any()
+
+
+NORMAL = JointPrior((Parameter('m', 'body_ipos', 'b'),), (Prior('normal', mean=3.0, sd=0.5),))
+
+
+@given(shift=st.floats(-4.0, 4.0))
+def test_the_distance_of_a_shifted_prior_is_the_shift(shift):
+    theta = scipy.stats.norm.ppf((np.arange(500) + 0.5) / 500, 3.0 + 0.5 * shift, 0.5)
+    # 10 000 draws: their mean and quantiles err by a few hundredths of the sd at the ends
+    found = NORMAL.distance(uniform(theta[:, None]))
+    assert found[0] == pytest.approx(abs(shift), abs=0.03)
+
+
+def test_the_distance_of_a_certain_belief_is_the_mean_distance_to_the_prior():
+    for value in (0.0, 3.0, 5.0):
+        expected = np.abs(NORMAL._many - value).mean() / NORMAL._many.std()
+        found = NORMAL.distance(uniform(np.full((7, 1), value)))
+        assert found[0] == pytest.approx(expected, abs=2e-3)  # 500 quantiles for 10 000 draws
+
+
+def test_weights_count_in_the_distance_like_copies(rng):
+    theta, counts = rng.normal(3.0, 1.0, (4, 1)), np.array([1, 5, 2, 8])
+    weighted = Belief(theta, np.log(counts / counts.sum()))
+    copies = uniform(np.repeat(theta, counts, axis=0))
+    np.testing.assert_allclose(NORMAL.distance(weighted), NORMAL.distance(copies), rtol=1e-12)
+
+
+def test_a_certain_prior_is_at_no_distance_or_at_any():
+    prior = JointPrior(NORMAL.parameters, (Prior('fixed', value=2.0),))
+    assert prior.distance(uniform(np.full((3, 1), 2.0))) == 0.0
+    assert prior.distance(uniform(np.full((3, 1), 2.1))) == np.inf
+
+
+def test_the_tail_is_the_share_of_the_prior_beyond():
+    for deviations in (-2.0, -1.0, 0.5, 2.0):
+        found = NORMAL.tail(np.array([3.0 + 0.5 * deviations]))[0]
+        expected = scipy.stats.norm.sf(abs(deviations))
+        # a share of 10 000 draws errs by half a percent at most; three of these
+        assert found == pytest.approx(expected, abs=0.015)
+    assert NORMAL.tail(np.array([100.0])) == NORMAL.tail(np.array([-100.0])) == 0.0
+
+
+def test_what_comes_together_is_correlated_and_what_is_certain_is_not(rng):
+    names = ('a', 'b', 'c', 'd')
+    parameters = tuple(Parameter(name, 'body_ipos', 'b') for name in names)
+    values = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 4.0]], 5000)
+    priors = (Prior('fixed', value=1.0), *(Prior('normal', mean=0.0, sd=3.0),) * 3)
+    prior = JointPrior(parameters, priors, (1, 2), values, np.full(5000, 1.0 / 5000))
+    # 5000 and 10 000 draws err by a few percent of an sd at most
+    np.testing.assert_allclose(prior.spread, [0.0, 1.0, 2.0, 3.0], atol=0.1)
+    expected = np.eye(4)
+    expected[1, 2] = expected[2, 1] = 0.4
+    np.testing.assert_allclose(prior.correlation, expected, atol=0.06)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from emppi_ros.bench import cells
-from emppi_ros.bench.cells import Cell
-from emppi_ros.bench.rows import Course, Estimate, Row
+from emppi_ros.bench.paper import cells
+from emppi_ros.bench.paper.cells import Cell
+from emppi_ros.bench.paper.rows import Course, Estimate, Row
 
 
 @pytest.fixture

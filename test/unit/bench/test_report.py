@@ -7,10 +7,11 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
-from emppi_ros.bench import cells, machine, plots, results, settings
-from emppi_ros.bench.results import Origin
-from emppi_ros.bench.rows import Attempt, Course, Estimate
-from emppi_ros.bench.summary import summarize
+from emppi_ros.bench import hardware
+from emppi_ros.bench.paper import cells, plots, results, settings
+from emppi_ros.bench.paper.results import Origin
+from emppi_ros.bench.paper.rows import Attempt, Course, Estimate
+from emppi_ros.bench.paper.summary import summarize
 from emppi_ros.tasks.task import parse_task
 
 ORIGIN = Origin('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'processor': 'abacus'})
@@ -154,7 +155,7 @@ def test_one_run_of_one_controller_is_enough_for_a_report(make_row, tmp_path):
 
 
 def test_the_machine_is_described():
-    found = machine.describe()
+    found = hardware.describe()
     assert {'processor', 'cores', 'memory', 'Python', 'MuJoCo', 'NumPy', 'commit'} <= set(found)
     assert all(isinstance(value, str) and value for value in found.values())
-    assert machine.label().startswith('emppi_ros ')
+    assert hardware.label().startswith('emppi_ros ')

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from emppi_ros.bench import workers
-from emppi_ros.bench.store import Store, complete
-from emppi_ros.errors import ClusterError, ConfigError
+from emppi_ros.bench.paper.store import Store, complete
+from emppi_ros.core.errors import ClusterError, ConfigError
 
 CLOCK = {'plan_ms': None, 'plan_p99_ms': None, 'compute_s': 0.0}
 

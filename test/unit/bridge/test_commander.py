@@ -5,16 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import faults, shaping
+from emppi_ros.bridge import faults, jerk_limiter
 from emppi_ros.bridge.commander import Commander
 from emppi_ros.bridge.faults import Fault
-from emppi_ros.bridge.machine import Machine, Phase
+from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.bridge.plan import Plan
-from emppi_ros.bridge.shaping import Command
+from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.bridge.watchdog import BridgeConfig
-from emppi_ros.errors import ArmError
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import ArmError
+from emppi_ros.robots.robot import load_robot
 
 ROBOT = load_robot('panda')
 HOME = np.array(ROBOT.home)
@@ -173,7 +173,7 @@ def test_a_robot_that_was_left_moving_is_braked_from_there():
     assert np.all((first > 0.3) & (first < 0.4)) and not commander.resting
     assert commander.machine.phase is Phase.STOPPING
     start = Command(np.full(7, 0.4), np.zeros(7), np.zeros(7))
-    np.testing.assert_allclose(first, shaping.shape(ROBOT, start, None, HOME, DT).value)
+    np.testing.assert_allclose(first, jerk_limiter.shape(ROBOT, start, None, HOME, DT).value)
     for sign in (1.0, -1.0):  # what is measured may be anything; what is commanded may not
         wild = Commander(BridgeConfig(), ROBOT)
         wild.measure(Measurement(0.0, 0.0, HOME, np.full(7, sign * 99.0)))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import faults, monitors, shaping
+from emppi_ros.bridge import faults, jerk_limiter, monitors
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
 
 PANDA = load_robot('panda')
 HOME = np.array(PANDA.home)
@@ -25,12 +25,12 @@ ZERO = np.zeros(7)
 def motion(seed, seconds, fastest=0.5):
     """Return commands (cycles, 7) as the bridge shapes them towards random targets."""
     rng = np.random.default_rng(seed)
-    position, command, target, rows = HOME.copy(), shaping.at_rest(PANDA, HOME), ZERO, []
+    position, command, target, rows = HOME.copy(), jerk_limiter.at_rest(PANDA, HOME), ZERO, []
     for k in range(round(seconds / BRIDGE_S)):
         if k % 100 == 0:  # every 0.4 s: a third of them rest, a third creep
             size = rng.choice([0.0, 0.02, 1.0]) * fastest
             target = size * rng.uniform(-1.0, 1.0, 7) * PANDA.limits.velocity
-        command = shaping.shape(PANDA, command, target, position, BRIDGE_S)
+        command = jerk_limiter.shape(PANDA, command, target, position, BRIDGE_S)
         position = position + command.value * BRIDGE_S
         rows.append(command.value)
     return np.array(rows)

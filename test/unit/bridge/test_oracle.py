@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import clamping, shaping
-from emppi_ros.bridge.shaping import Command
-from emppi_ros.tasks import published
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.bridge import jerk_limiter
+from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.robots import franka_limits, velocity_bounds
+from emppi_ros.robots.robot import load_robot
 
 ARMS = [
     dataclasses.replace(load_robot(name), command=command)
@@ -47,11 +47,11 @@ def test_whatever_the_targets_no_limit_is_exceeded_and_braking_never_reverses(ro
     fastest = np.array(robot.limits.velocity)
     lower, upper = (np.array(row) for row in vars(robot.limits.position).values())
     position = rng.uniform(lower + 0.1, upper - 0.1)
-    command, speed, change = shaping.at_rest(robot, position), np.zeros(7), np.zeros(7)
+    command, speed, change = jerk_limiter.at_rest(robot, position), np.zeros(7), np.zeros(7)
     for target, duration in _segments(robot, rng):
         onset = speed
         for _ in range(1 + int(duration / dt)):
-            command = shaping.shape(robot, command, target, position, dt)
+            command = jerk_limiter.shape(robot, command, target, position, dt)
             velocity = command.value if robot.command == 'velocity' else command.rate
             acceleration = (velocity - speed) / dt
             assert np.all(np.abs(velocity) <= fastest * (1.0 + ROUNDING))
@@ -63,7 +63,7 @@ def test_whatever_the_targets_no_limit_is_exceeded_and_braking_never_reverses(ro
                 position = command.value
             assert np.all(position < upper) and np.all(position > lower)
             if robot.published == 'fr3':
-                down, up = published.velocity_envelope('fr3', robot.commanded, position)
+                down, up = franka_limits.velocity_envelope('fr3', robot.commanded, position)
                 assert np.all(velocity <= up + ROUNDING) and np.all(velocity >= down - ROUNDING)
             if target is None:
                 assert np.all(velocity * np.sign(onset) >= 0.0)
@@ -81,12 +81,12 @@ def test_braking_takes_the_derived_time(robot, dt):
     command = Command(speed, zero, zero)
     if robot.command == 'position':
         command = Command(home, speed, zero)
-    usable, jerk = clamping.usable_acceleration(robot), clamping.usable_jerk(robot)
+    usable, jerk = velocity_bounds.usable_acceleration(robot), velocity_bounds.usable_jerk(robot)
     derived = np.max(0.5 / usable + usable / jerk)  # 98 % of half the limit, and of a fifth
     assert derived == pytest.approx({'panda': 0.1411, 'fr3': 0.1070}[robot.name], abs=1e-4)
     cycles = 0
-    while not shaping.is_at_rest(robot, command) and cycles < 1000:
-        command, cycles = shaping.shape(robot, command, None, home, dt), cycles + 1
+    while not jerk_limiter.is_at_rest(robot, command) and cycles < 1000:
+        command, cycles = jerk_limiter.shape(robot, command, None, home, dt), cycles + 1
     assert derived - dt <= cycles * dt <= derived + dt  # on the grid of cycles
     assert not np.any(command.acceleration)
 
@@ -96,7 +96,7 @@ def test_a_clamped_vector_keeps_its_direction_and_touches_its_bound(seed):
     rng = np.random.default_rng(seed)
     target = rng.normal(0.0, 2.0, 7)
     lower, upper = -rng.uniform(0.1, 2.0, 7), rng.uniform(0.1, 2.0, 7)
-    clamped = clamping.clamp(target, lower, upper)
+    clamped = velocity_bounds.clamp(target, lower, upper)
     assert np.all(clamped >= lower) and np.all(clamped <= upper)
     cosine = clamped @ target / np.linalg.norm(clamped) / np.linalg.norm(target)
     assert cosine == pytest.approx(1.0, abs=1e-14)  # a few roundings
@@ -109,9 +109,9 @@ def test_a_clamped_vector_keeps_its_direction_and_touches_its_bound(seed):
 )
 def test_a_target_beyond_limits_is_followed_in_its_own_direction(robot, rng):
     target, home = rng.normal(0.0, 9.0, 7), np.array(robot.home)
-    command = shaping.at_rest(robot, home)
+    command = jerk_limiter.at_rest(robot, home)
     for _ in range(500):  # 2 s: longer than it takes to the fastest speed
-        command = shaping.shape(robot, command, target, home, 0.004)
+        command = jerk_limiter.shape(robot, command, target, home, 0.004)
     speed = command.value
     cosine = speed @ target / np.linalg.norm(speed) / np.linalg.norm(target)
     assert np.linalg.norm(speed) > 0.1 and cosine == pytest.approx(1.0, abs=1e-12)
@@ -126,8 +126,8 @@ def test_a_target_that_is_not_finite_brakes(robot, bad):
     last = (
         Command(speed, zero, zero) if robot.command == 'velocity' else Command(home, speed, zero)
     )
-    ours = shaping.shape(robot, last, target, home, 0.004)
-    braked = shaping.shape(robot, last, None, home, 0.004)
+    ours = jerk_limiter.shape(robot, last, target, home, 0.004)
+    braked = jerk_limiter.shape(robot, last, None, home, 0.004)
     assert all(np.array_equal(a, b) for a, b in zip(ours[:3], braked[:3], strict=True))
 
 
@@ -135,24 +135,24 @@ def test_a_target_that_is_not_finite_brakes(robot, bad):
 @pytest.mark.parametrize('target', [None, 0.1])
 def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch):
     def fail(*_):
-        raise shaping.ruckig.RuckigError('no way')
+        raise jerk_limiter.ruckig.RuckigError('no way')
 
     solver = type('Solver', (), {'__init__': lambda *_: None, 'calculate': fail})
-    monkeypatch.setattr(shaping.ruckig, 'Ruckig', solver)
+    monkeypatch.setattr(jerk_limiter.ruckig, 'Ruckig', solver)
     home, zero, speed = np.array(robot.home), np.zeros(7), np.full(7, 0.3)
     last = (
         Command(speed, zero, zero) if robot.command == 'velocity' else Command(home, speed, zero)
     )
     row = None if target is None else np.full(7, target)
-    longest = 0.3 / shaping.clamping.usable_acceleration(robot).min()
-    assert shaping.braking_time(robot, last) == pytest.approx(longest)
-    first = shaping.shape(robot, last, None, home, 0.004)
-    slower = 0.3 - shaping.clamping.usable_acceleration(robot) * 0.004
+    longest = 0.3 / jerk_limiter.velocity_bounds.usable_acceleration(robot).min()
+    assert jerk_limiter.braking_time(robot, last) == pytest.approx(longest)
+    first = jerk_limiter.shape(robot, last, None, home, 0.004)
+    slower = 0.3 - jerk_limiter.velocity_bounds.usable_acceleration(robot) * 0.004
     moved = home + 0.004 * slower if robot.command == 'position' else slower
     np.testing.assert_allclose(first.value, moved)
     for _ in range(50):
-        last = shaping.shape(robot, last, row, home, 0.004)
-    assert shaping.is_at_rest(robot, last)
+        last = jerk_limiter.shape(robot, last, row, home, 0.004)
+    assert jerk_limiter.is_at_rest(robot, last)
 
 
 def test_shaping_changes_none_of_its_arguments():
@@ -160,8 +160,8 @@ def test_shaping_changes_none_of_its_arguments():
     last = Command(np.full(7, 0.1), np.zeros(7), np.full(7, 0.2))
     target, home = np.full(7, 9.0), np.array(robot.home)
     copies = [row.copy() for row in (*last[:3], target, home)]
-    first = shaping.shape(robot, last, target, home, 0.004)
-    again = shaping.shape(robot, last, target, home, 0.004)
+    first = jerk_limiter.shape(robot, last, target, home, 0.004)
+    again = jerk_limiter.shape(robot, last, target, home, 0.004)
     assert all(
         np.array_equal(a, b) for a, b in zip((*last[:3], target, home), copies, strict=True)
     )

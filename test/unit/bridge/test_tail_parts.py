@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import ruckig
 
-from emppi_ros.bridge import clamping, tail
-from emppi_ros.bridge.trajectory import State
-from emppi_ros.tasks import published
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.bridge import stop_trajectory
+from emppi_ros.bridge.joint_trajectory import State
+from emppi_ros.robots import franka_limits, velocity_bounds
+from emppi_ros.robots.robot import load_robot
 
 PANDA, FR3 = load_robot('panda'), load_robot('fr3')
 LOWER, UPPER = np.array(FR3.limits.position.lower), np.array(FR3.limits.position.upper)
@@ -29,7 +29,7 @@ def _dense(made):
 @pytest.mark.parametrize('braking', [False, True])
 def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
     rng = np.random.default_rng(int(braking))
-    a, j = clamping.usable_acceleration(FR3), clamping.usable_jerk(FR3)
+    a, j = velocity_bounds.usable_acceleration(FR3), velocity_bounds.usable_jerk(FR3)
     seen = {True: 0, False: 0}
     for _ in range(800):
         velocity = rng.uniform(-0.6, 0.6) * rng.uniform(-1.0, 1.0, 7)
@@ -39,39 +39,41 @@ def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
         position = np.clip(np.where(velocity > 0.0, UPPER - room, LOWER + room), LOWER, UPPER)
         state = State(position, velocity, np.zeros(7))
         if braking:
-            made = tail._each_alone(state, 0.0, a, j)
+            made = stop_trajectory._each_alone(state, 0.0, a, j)
         else:
-            phases = tail._together(state, np.full(7, 0.005), rng.uniform(0.0, 0.1), a, j)
-            made = tail._integrate(state, 0.0, phases)
+            phases = stop_trajectory._together(
+                state, np.full(7, 0.005), rng.uniform(0.0, 0.1), a, j
+            )
+            made = stop_trajectory._integrate(state, 0.0, phases)
         q, v = _dense(made)
-        down, up = published.velocity_envelope('fr3', FR3.commanded, q)
+        down, up = franka_limits.velocity_envelope('fr3', FR3.commanded, q)
         spare = min((v - down).min(), (up - v).min())
         inside = np.all((q[-1] >= LOWER) & (q[-1] <= UPPER))
         # of six moments between two points: what they miss is no more than the arc between them
         if not inside or spare < -0.05 or spare > 1e-6:
             expected = bool(inside and spare > 0.0)
-            assert tail._within(FR3, made) == expected, (inside, spare)
+            assert stop_trajectory._within(FR3, made) == expected, (inside, spare)
             seen[expected] += 1
     assert min(seen.values()) > 20
 
 
 def test_a_way_that_ends_beyond_the_limits_is_not_within():
     state = State(np.array(PANDA.home), np.full(7, 0.3), np.zeros(7))
-    made = tail.build(PANDA, state, 0.02, 0.06)
-    assert tail._within(PANDA, made)
+    made = stop_trajectory.build(PANDA, state, 0.02, 0.06)
+    assert stop_trajectory._within(PANDA, made)
     limits = PANDA.limits.position
     for bound, away in ((limits.lower, -1e-9), (limits.upper, 1e-9)):
         for joint in range(7):
             positions = made.positions.copy()
             positions[-1, joint] = bound[joint]
-            assert tail._within(PANDA, made._replace(positions=positions))
+            assert stop_trajectory._within(PANDA, made._replace(positions=positions))
             positions[-1, joint] += away
-            assert not tail._within(PANDA, made._replace(positions=positions))
+            assert not stop_trajectory._within(PANDA, made._replace(positions=positions))
 
 
 def test_an_acceleration_is_let_go_before_the_joint_passes_rest_or_its_limit():
     rng, ramp = np.random.default_rng(0), 0.005
-    most, jerk = np.array(PANDA.limits.velocity), clamping.usable_jerk(PANDA)
+    most, jerk = np.array(PANDA.limits.velocity), velocity_bounds.usable_jerk(PANDA)
     shortened = reduced = 0
     for _ in range(2000):
         near = rng.choice([0.0, 1.0], 7) * most * rng.choice([-1.0, 1.0], 7)
@@ -79,7 +81,7 @@ def test_an_acceleration_is_let_go_before_the_joint_passes_rest_or_its_limit():
         velocity[rng.random(7) < 0.1] = 0.0
         wanted = rng.uniform(-1.0, 1.0, 7) * ramp * jerk
         state = State(np.array(PANDA.home), velocity, wanted)
-        given, time = tail._release(PANDA, state, ramp, jerk)
+        given, time = stop_trajectory._release(PANDA, state, ramp, jerk)
         after = velocity + 0.5 * given * time
         # products of numbers of order 1 here and 1000 there
         assert np.all(np.abs(after) <= most + 1e-12)
@@ -102,7 +104,7 @@ def test_one_joint_stops_as_soon_as_ruckig_can_stop_it():
     for _ in range(300):
         v = rng.uniform(-2.0, 2.0)
         a = rng.uniform(-1.0, 1.0) * most
-        begin, durations, jerks = tail._stop(v, a, most, jerk)
+        begin, durations, jerks = stop_trajectory._stop(v, a, most, jerk)
         # what could not end before the joint turns back is reduced to what just can
         if v * a < 0.0 and a * a > 2.0 * jerk * abs(v):
             assert begin == pytest.approx(np.sign(a) * np.sqrt(2.0 * jerk * abs(v)), rel=1e-12)
@@ -127,7 +129,7 @@ def test_one_joint_stops_as_soon_as_ruckig_can_stop_it():
 
 @pytest.mark.parametrize('a', [0.0, -1.0, 3.0])
 def test_a_joint_at_rest_stays_there_and_one_that_speeds_up_from_rest_is_stopped(a):
-    begin, durations, jerks = tail._stop(0.0, a, 4.9, 980.0)
+    begin, durations, jerks = stop_trajectory._stop(0.0, a, 4.9, 980.0)
     if a == 0.0:
         assert (begin, sum(durations), jerks) == (0.0, 0.0, (0.0, 0.0, 0.0))
         return
@@ -137,13 +139,13 @@ def test_a_joint_at_rest_stays_there_and_one_that_speeds_up_from_rest_is_stopped
 
 def test_joints_that_stop_alone_are_each_where_they_would_be_alone():
     rng = np.random.default_rng(0)
-    a, j = clamping.usable_acceleration(FR3), clamping.usable_jerk(FR3)
+    a, j = velocity_bounds.usable_acceleration(FR3), velocity_bounds.usable_jerk(FR3)
     for _ in range(100):
         state = State(np.array(FR3.home), rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7) * a)
-        made = tail._each_alone(state, 0.5, a, j)
+        made = stop_trajectory._each_alone(state, 0.5, a, j)
         assert made.times[0] == 0.5
         for joint in range(7):
-            begin, durations, jerks = tail._stop(
+            begin, durations, jerks = stop_trajectory._stop(
                 state.velocity[joint], state.acceleration[joint], a[joint], j[joint]
             )
             assert made.accelerations[0, joint] == begin

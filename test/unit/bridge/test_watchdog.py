@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import faults, machine, shaping, watchdog
-from emppi_ros.bridge.machine import Machine, Phase
-from emppi_ros.bridge.plan import Plan
+from emppi_ros.bridge import faults, jerk_limiter, state_machine, watchdog
+from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
-from emppi_ros.errors import ConfigError
-from emppi_ros.tasks.robot import JointLimits, PositionLimits, Robot, load_robot
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, load_robot
 
 LIMITS = JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,))
 ROBOT = Robot('r', ('a',), ('a',), 'velocity', (0.0,), LIMITS)
@@ -24,8 +24,8 @@ def _plan(start, speed=0.5, duration=1.0, joints=1):
 
 
 def _bridge(armed=True, robot=ROBOT):
-    start = shaping.at_rest(robot, np.array(robot.home))
-    return Bridge(start, machine.arm(Machine()) if armed else Machine())
+    start = jerk_limiter.at_rest(robot, np.array(robot.home))
+    return Bridge(start, state_machine.arm(Machine()) if armed else Machine())
 
 
 def _run(bridge, begin, end, plans=(), robot=ROBOT, config=CONFIG, delay=0.0):
@@ -73,7 +73,7 @@ def test_what_is_held_stays_at_rest_whatever_plans_come_until_it_is_armed_again(
     held = _run(_bridge(), 0.0, 1.0, _stream(0.0, 0.5))[-1]
     seen = _run(held, 1.0, 1.5, _stream(1.0, 1.5))
     assert not _speeds(seen).any() and seen[-1].machine.phase is Phase.HELD
-    again = watchdog.change(seen[-1], machine.arm(machine.disarm(seen[-1].machine)))
+    again = watchdog.change(seen[-1], state_machine.arm(state_machine.disarm(seen[-1].machine)))
     assert _speeds(_run(again, 1.5, 2.0, _stream(1.5, 2.0)))[-1] == 0.5
 
 
@@ -185,7 +185,7 @@ def test_disarming_brakes_and_arming_again_forgets_old_plans():
     moving = _run(_bridge(), 0.0, 0.15, [(0.0, _plan(0.0)), (0.1, _plan(0.1, duration=9.0))])[-1]
     moving = watchdog.receive(moving, _plan(0.3))
     assert moving.command.value[0] == 0.5
-    disarmed = watchdog.change(moving, machine.disarm(moving.machine))
+    disarmed = watchdog.change(moving, state_machine.disarm(moving.machine))
     stopping = _run(disarmed, 0.15, 0.4)
     assert (
         _speeds(stopping)[0] == pytest.approx(0.5 - 0.5 * JERK * DT**2)
@@ -193,7 +193,7 @@ def test_disarming_brakes_and_arming_again_forgets_old_plans():
     )
     assert stopping[0].machine.phase is Phase.STOPPING
     assert stopping[-1].machine.phase is Phase.INACTIVE
-    armed = watchdog.change(disarmed, machine.arm(disarmed.machine))
+    armed = watchdog.change(disarmed, state_machine.arm(disarmed.machine))
     assert armed.plans.current is None and armed.plans.upcoming == ()
     again = _run(armed, 0.15, 0.4)
     assert again[-1].machine.phase is Phase.ARMED and again[-1].command.value[0] == 0.0

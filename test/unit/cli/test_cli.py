@@ -12,7 +12,7 @@ import pytest
 
 from emppi_ros import cli
 from emppi_ros.cli import main, output
-from emppi_ros.paths import find_config
+from emppi_ros.core.paths import find_config
 
 RUN = ['run', 'cartpole_swingup', '--duration', '0.4', '--json']
 

@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import signal, sys, threading
-from emppi_ros.cli.ending import Ending
+from emppi_ros.cli.interrupt import Ending
 
 class Event(threading.Event):
     def __init__(self):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, excitation, generator
 from emppi_ros.identify.excitation import Limits
 from emppi_ros.identify.rigid import course
 from emppi_ros.identify.rigid.clearance import Surroundings
-from emppi_ros.loop.trace import Trace
-from emppi_ros.sim.robot import SimulatedRobot
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
+from emppi_ros.session.trace import Trace
+from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.tasks.task import load_task, task_text
 
 TRUTH = {'payload_mass': 0.75, 'wrist_damping': 0.3}

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import least_squares
 import yaml
 
-from emppi_ros.cli import identification_csvgd, main
-from emppi_ros.cli.identification_csvgd import STIFFNESS
-from emppi_ros.errors import IdentificationError
+from emppi_ros.cli import identify_csvgd, main
+from emppi_ros.cli.identify_csvgd import STIFFNESS
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, keeping, sysid
 from emppi_ros.identify.states import binding, simulation
 from emppi_ros.identify.stein import cases, csvgd, findings, recorded
@@ -132,7 +132,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
 
         return infer(problem, settings, threads, until, state, share)
 
-    monkeypatch.setattr(identification_csvgd.csvgd, 'infer', interrupted)
+    monkeypatch.setattr(identify_csvgd.csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
     kept = keeping.beside(parts).read_bytes()

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid import arm, payload, scene_file
-from emppi_ros.paths import ASSETS
 
 ARM = """
 <mujoco><option timestep="0.01"/>

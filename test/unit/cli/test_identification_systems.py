@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.cli import identification_csvgd, main
+from emppi_ros.cli import identify_csvgd, main
 from emppi_ros.identify import keeping
 from emppi_ros.identify.states import binding, simulation
 from emppi_ros.identify.stein import csvgd, findings
@@ -90,7 +90,7 @@ def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys,
         return infer(*given)
 
     infer = csvgd.infer
-    monkeypatch.setattr(identification_csvgd.csvgd, 'infer', second)
+    monkeypatch.setattr(identify_csvgd.csvgd, 'infer', second)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
     assert keeping.beside(parts).exists() and not parts.exists()

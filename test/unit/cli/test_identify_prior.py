@@ -6,14 +6,14 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.belief import binding, file
-from emppi_ros.bench.cells import changed
+from emppi_ros.belief import prior_binding, prior_schema
+from emppi_ros.bench.paper.cells import changed
 from emppi_ros.cli import main, output
-from emppi_ros.cli.identify_prior import compare, summarize
-from emppi_ros.errors import IdentificationError
+from emppi_ros.cli.bench_identify_prior import compare, summarize
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import benefit
 from emppi_ros.identify.benefit import Knowledge, Run
-from emppi_ros.loop.closed_loop import ClosedLoop
+from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task, task_text
 
 NAME = 'cartpole_swingup'
@@ -25,8 +25,8 @@ def test_a_first_run_says_more_than_the_tasks_prior(name):
     rate = {'simulation': {'joint_state_rate_hz': 1.0 / benefit.STEP_S}}
     task = parse_task(changed(task_text(name), rate), name)
     trace = ClosedLoop(task, 3).run(1.5)
-    text = file.to_text(benefit.learn(task, trace, 3), 'learned')
-    learned = binding.parse(text, task.parameters, task.priors, 'learned', name)
+    text = prior_schema.to_text(benefit.learn(task, trace, 3), 'learned')
+    learned = prior_binding.parse(text, task.parameters, task.priors, 'learned', name)
     drawn = learned.sample(500, np.random.default_rng(0))
     before = task.prior.sample(500, np.random.default_rng(0))
     # by how much: one and a half seconds of motion leave less than a tenth of the spread

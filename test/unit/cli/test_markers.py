@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip('visualization_msgs', reason="ROS 2's messages are not installed")
 
 from emppi_ros.cli import main
-from emppi_ros.display import histograms, objects
+from emppi_ros.viz.shapes import histograms, objects
 
 DRAW = ['markers', 'panda_push', '--at', '0.2', '--seed', '3', '--plain']
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.control import mppi
-from emppi_ros.control.limits import ControlLimits
 from emppi_ros.control.mppi import Costs, PlannerConfig
-from emppi_ros.errors import AllDivergedError, ConfigError, DegenerateWeightsError
+from emppi_ros.core.errors import AllDivergedError, ConfigError, DegenerateWeightsError
+from emppi_ros.robots.control_limits import ControlLimits
 
 M, K, H, NU = 3, 5, 7, 2
 CONFIG = PlannerConfig(

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from emppi_ros import config
 from emppi_ros.control import mppi, risk
-from emppi_ros.control.limits import ControlLimits
 from emppi_ros.control.mppi import Costs, PlannerConfig
-from emppi_ros.errors import AllDivergedError, ConfigError, DegenerateWeightsError
+from emppi_ros.core import config
+from emppi_ros.core.errors import AllDivergedError, ConfigError, DegenerateWeightsError
+from emppi_ros.robots.control_limits import ControlLimits
 
 M, K, H, NU = 4, 6, 5, 2
 SETTINGS = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.errors import EmppiError
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.identify import dataset, tables
 from emppi_ros.identify.states import binding, simulation
 from emppi_ros.tasks.task import load_task

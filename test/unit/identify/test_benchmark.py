@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import benchmark, regression, synthetic
 from emppi_ros.identify.synthetic import RELEVANT, Setup
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import correction, factors, regression, synthetic
 from emppi_ros.identify.inputs import standardize
 from emppi_ros.identify.synthetic import Setup

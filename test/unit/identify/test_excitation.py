@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import excitation
 from emppi_ros.identify.excitation import HARMONICS, Limits
 from emppi_ros.identify.rigid import arm
-from emppi_ros.paths import ASSETS
 
 JOINTS = 4
 

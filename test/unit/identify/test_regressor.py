@@ -4,10 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import consistency, inputs, regressor
 from emppi_ros.model import scene
-from emppi_ros.paths import ASSETS
 
 
 @pytest.fixture(scope='module')

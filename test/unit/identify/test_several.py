@@ -2,7 +2,7 @@
 
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.several import naming
 
 

@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.paths import ASSETS
 from emppi_ros.tasks.task import load_task
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from emppi_ros import paths
+from emppi_ros.core import paths
 from emppi_ros.model import scene
-from emppi_ros.tasks.robot import load_robot
+from emppi_ros.robots.robot import load_robot
 
 # Franka's documentation: modified (Craig) Denavit-Hartenberg parameters a [m], d [m], alpha [rad]
 DH = [

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import ConfigError, ParameterError, SceneError
+from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import (
     FIELDS,

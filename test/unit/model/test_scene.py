@@ -3,8 +3,8 @@
 import mujoco
 import pytest
 
-from emppi_ros import paths
-from emppi_ros.errors import SceneError
+from emppi_ros.core import paths
+from emppi_ros.core.errors import SceneError
 from emppi_ros.model import scene
 
 

@@ -7,17 +7,17 @@ from mcap_ros2.writer import Writer
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import machine, shaping, watchdog
-from emppi_ros.bridge.machine import Machine
+from emppi_ros.bridge import jerk_limiter, state_machine, watchdog
+from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
-from emppi_ros.errors import EmppiError
-from emppi_ros.loop.learning import Learning
-from emppi_ros.loop.planning import Planning
-from emppi_ros.replay import journal
-from emppi_ros.replay.about import describe
-from emppi_ros.replay.journal import Journal
-from emppi_ros.replay.messages import NANO, belief_table, nanoseconds
-from emppi_ros.sim.robot import SimulatedRobot, draw_truth
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.session import journal
+from emppi_ros.session.belief_session import Learning
+from emppi_ros.session.journal import Journal
+from emppi_ros.session.message_tables import NANO, belief_table, nanoseconds
+from emppi_ros.session.metadata import describe
+from emppi_ros.session.planner_session import Planning
+from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -88,8 +88,8 @@ class Graph:
         self.belief = Journal(Learning(task, seed), about)
         settings = self.task.robot
         rows = self.task.commanded_rows
-        start = shaping.at_rest(settings, self.robot.read_joints().position[rows])
-        self.bridge = Bridge(start, machine.arm(Machine()))
+        start = jerk_limiter.at_rest(settings, self.robot.read_joints().position[rows])
+        self.bridge = Bridge(start, state_machine.arm(Machine()))
         self.config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
         tape.add('emppi/task', epoch, {'data': self.text})
 

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.errors import ReplayError
-from emppi_ros.replay import memory, replaying
-from emppi_ros.replay.bag import Bag
-from emppi_ros.replay.journal import BELIEF, KEY, PLANNER
+from emppi_ros.core.errors import ReplayError
+from emppi_ros.replay import replay
+from emppi_ros.replay.bag_reader import Bag
+from emppi_ros.session import snapshot
+from emppi_ros.session.journal import BELIEF, KEY, PLANNER
 
 
 def replayed(tape, path):
     bag = Bag(tape.write(path))
-    return replaying.replay(bag, replaying.read(bag))
+    return replay.replay(bag, replay.read(bag))
 
 
 def edited(tape, topic, edit):
@@ -76,9 +77,9 @@ def test_one_bit_of_one_input_is_found_where_it_first_counts(tape, topic, node, 
         if number != half:
             return
         event = [e for e in content['events'] if e[0] == 'joints'][-1]
-        velocity = memory.decode(event[3])
+        velocity = snapshot.decode(event[3])
         velocity[0] = np.nextafter(velocity[0], np.inf)
-        event[3] = memory.encode(velocity)
+        event[3] = snapshot.encode(velocity)
 
     verdict = replayed(edited(tape, topic, flip), tmp_path / 'run.mcap')
     assert not verdict['identical'] and not verdict[node]['identical']
@@ -102,7 +103,7 @@ def test_a_plan_that_was_published_but_never_made_is_found(tape, tmp_path):
 
 
 def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.25)
+    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 1.0)
     whole = replayed(tape, tmp_path / 'whole.mcap')
     assert whole['identical'] and whole['planner']['memories_compared'] > 1
@@ -113,7 +114,7 @@ def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch
 
 
 def test_a_memory_that_is_not_as_recorded_is_said(make_tape, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.25)
+    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 0.6)
 
     def change(content, number):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.loop.planning import Planning
-from emppi_ros.replay import memory, observing, replaying, whatif
-from emppi_ros.replay.bag import Bag
-from emppi_ros.replay.journal import BELIEF, PLANNER
+from emppi_ros.replay import bag_report, replay, what_if
+from emppi_ros.replay.bag_reader import Bag
+from emppi_ros.session import snapshot
+from emppi_ros.session.journal import BELIEF, PLANNER
+from emppi_ros.session.planner_session import Planning
 from emppi_ros.tasks.task import load_task, task_text
 
 NODES = {PLANNER: 'planner', BELIEF: 'belief'}
@@ -17,7 +18,7 @@ NODES = {PLANNER: 'planner', BELIEF: 'belief'}
 
 def replayed(tape, path):
     bag = Bag(tape.write(path))
-    return replaying.replay(bag, replaying.read(bag))
+    return replay.replay(bag, replay.read(bag))
 
 
 def without_tuning(tape, topic):
@@ -58,7 +59,7 @@ def test_whoever_listens_after_the_tuning_replays_from_there(make_swapped, tmp_p
 
 
 def test_keys_hold_the_tuned_numbers(make_swapped, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.replay.journal._KEY_PERIOD_S', 0.1)
+    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.1)
     verdict = replayed(make_swapped(), tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
     assert verdict['planner']['memories_compared'] > 3
@@ -69,11 +70,11 @@ def test_a_report_and_a_what_if_end_where_the_task_does(make_swapped, tmp_path, 
     other.write_text(task_text('cartpole_swingup').replace('duration_s: ', 'duration_s: 1'))
     tape = make_swapped(first='cartpole_swingup', then=str(other))
     bag = Bag(tape.write(tmp_path / 'run.mcap'))
-    task, observer, _, notes = observing.observe(bag)
+    task, observer, _, notes = bag_report.observe(bag)
     assert (task.name, task.planner.temperature) == ('cartpole_swingup', 0.05)
     assert notes == ['after 0.70 s it goes over to another task: shown is cartpole_swingup']
     assert 0.6 < max(observer.rows['times']) < 0.7
-    summary, record = whatif.run(bag, replaying.read(bag), load_task('cartpole_swingup'), None)
+    summary, record = what_if.run(bag, replay.read(bag), load_task('cartpole_swingup'), None)
     assert summary['notes'] == notes and np.max(record.times) < 0.7
     assert main(['replay', str(bag.path)]) == 0
     assert 'tasks 2' in ' '.join(capsys.readouterr().out.split())
@@ -85,7 +86,7 @@ def test_a_session_restored_after_a_tuning_grasps_as_its_stage():
     one, other = Planning(task, 0), Planning(task, 0)
     one.planner._staging._index = grasping  # as if it had come there
     one.tune(json.dumps(task.data))
-    memory.restore(other, json.loads(json.dumps(memory.dump(one))))
+    snapshot.restore(other, json.loads(json.dumps(snapshot.dump(one))))
     other.resume()
     assert other.planner.stage.name == task.stages[grasping].name and other.tuned == one.tuned
     active = other.planner.ensemble._world.eq_active

@@ -10,8 +10,8 @@ from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.binding import bind_jointed
-from emppi_ros.tasks.file import TrackedObject
+from emppi_ros.tasks.objects import bind_jointed
+from emppi_ros.tasks.schema import TrackedObject
 
 DOOR = """
 <mujoco><option gravity="0 0 0"/>

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from emppi_ros.errors import PoseError, StaleInputError
+from emppi_ros.core.errors import PoseError, StaleInputError
 from emppi_ros.state.estimator import Estimator, with_pose
 from emppi_ros.state.tracking import Pose
 

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import ConfigError, SceneError
+from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.tasks.cost import Cost, at_plan_steps
 

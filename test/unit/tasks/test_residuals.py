@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import ConfigError, SceneError
+from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.residuals import RESIDUALS
 

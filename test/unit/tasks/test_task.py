@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros import config, paths
-from emppi_ros.belief import particles, prior
-from emppi_ros.errors import ConfigError, EmppiError, SceneError
-from emppi_ros.loop.planner import Planner
-from emppi_ros.tasks import robot as robots
-from emppi_ros.tasks.file import TaskFile
+from emppi_ros.belief import distributions, particles
+from emppi_ros.core import config, paths
+from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
+from emppi_ros.robots import robot as robots
+from emppi_ros.session.planner import Planner
+from emppi_ros.tasks.schema import TaskFile
 from emppi_ros.tasks.task import Task, load_task, parse_task
 
 TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')
@@ -111,7 +111,9 @@ def test_every_shipped_task_plans_five_times_with_finite_costs(name, rng):
     task = load_task(name)
     planner = Planner(task, rng)
     count = task.belief.particles
-    planner.believe(particles.uniform(prior.sample(task.parameters, task.priors, count, rng)))
+    planner.believe(
+        particles.uniform(distributions.sample(task.parameters, task.priors, count, rng))
+    )
     applied = np.zeros(len(task.robot.commanded))
     for cycle in range(5):
         now = cycle / task.planner.rate_hz
@@ -137,8 +139,8 @@ def test_the_text_of_a_task_says_the_same_as_its_file(name):
 def test_hidden_truth_is_possible_and_the_prior_knows_it(name):
     task = load_task(name)
     rng = np.random.default_rng(0)
-    truth = prior.sample(task.parameters, task.truth, 200, rng)
-    belief = prior.sample(task.parameters, task.priors, 200, rng)
+    truth = distributions.sample(task.parameters, task.truth, 200, rng)
+    belief = distributions.sample(task.parameters, task.priors, 200, rng)
     # a prior that leaves out the truth makes it hard to learn; 1.1 allows for the extremes
     inside = (belief.min(axis=0) < truth.min(axis=0) * 1.1) & (
         belief.max(axis=0) > truth.max(axis=0) / 1.1

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from emppi_ros import config, paths
-from emppi_ros.errors import ConfigError
-from emppi_ros.loop.filter import Filter
-from emppi_ros.loop.planner import Planner
+from emppi_ros.core import config, paths
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task, parse_task
 

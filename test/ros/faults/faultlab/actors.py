@@ -44,8 +44,8 @@ def plan(domain, robot, pipe, last):
     from rclpy.node import Node
     from trajectory_msgs.msg import JointTrajectory
 
-    from emppi_ros.bridge import plan as plans
-    from emppi_ros.nodes import convert, qos
+    from emppi_ros.control import plan as plans
+    from emppi_ros.nodes.common import convert, qos
 
     context = _context(domain)
     node = Node('planner', context=context)
@@ -92,9 +92,9 @@ def move(domain, robot, pipe, last):
     from std_msgs.msg import Float64MultiArray
     from trajectory_msgs.msg import JointTrajectory
 
-    from emppi_ros.nodes import convert, qos
-    from emppi_ros.nodes.polling import PolledSubscription
-    from emppi_ros.sim.follower import Follower
+    from emppi_ros.nodes.common import convert, qos
+    from emppi_ros.nodes.common.polling import PolledSubscription
+    from emppi_ros.sim.trajectory_controller import Follower
 
     node = Node('robot', context=_context(domain))
     rng = np.random.default_rng(0)

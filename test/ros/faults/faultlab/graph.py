@@ -28,8 +28,8 @@ class Graph:
 
     def __init__(self, backend='trajectory', parameters=None, environment=None):
         """Start everything, and wait until the bridge commands rest."""
-        from emppi_ros.nodes import middleware
-        from emppi_ros.nodes.children import unused_domain
+        from emppi_ros.nodes.common import middleware
+        from emppi_ros.nodes.tools.process_group import unused_domain
         from emppi_ros.tasks.task import load_task
 
         middleware.set_up()
@@ -54,8 +54,8 @@ class Graph:
 
     def start_bridge(self):
         """Start the bridge, for the first time or again."""
-        from emppi_ros.nodes.children import Children, environment
-        from emppi_ros.nodes.graph import NodeSpec
+        from emppi_ros.nodes.common.graph import NodeSpec
+        from emppi_ros.nodes.tools.process_group import Children, environment
 
         spec = NodeSpec('bridge', {'backend': self.backend, **self._parameters})
         surroundings = {**environment(self.domain), **self._environment}
@@ -178,8 +178,8 @@ class Graph:
         from std_srvs.srv import SetBool
         from trajectory_msgs.msg import JointTrajectory
 
-        from emppi_ros.nodes import qos
-        from emppi_ros.nodes.polling import PolledSubscription
+        from emppi_ros.nodes.common import qos
+        from emppi_ros.nodes.common.polling import PolledSubscription
         from emppi_ros.tasks.task import task_text
 
         self._context = rclpy.Context()

@@ -18,7 +18,7 @@ def flood(domain, over):
     from std_msgs.msg import String
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-    from emppi_ros.nodes import qos
+    from emppi_ros.nodes.common import qos
 
     context = rclpy.Context()
     context.init(domain_id=domain)

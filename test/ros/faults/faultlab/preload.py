@@ -7,13 +7,13 @@ import sensor_msgs.msg
 import std_msgs.msg
 import trajectory_msgs.msg
 
-from emppi_ros.bridge import plan
-from emppi_ros.nodes import convert, polling, qos
-from emppi_ros.sim import follower
+from emppi_ros.control import plan
+from emppi_ros.nodes.common import convert, polling, qos
+from emppi_ros.sim import trajectory_controller
 from faultlab import actors, witness
 
 # messages load their type support at the first publisher: in the child
 __all__ = [
-    'actors', 'convert', 'diagnostic_msgs', 'follower', 'numpy', 'plan', 'polling', 'qos',
-    'rclpy', 'sensor_msgs', 'std_msgs', 'trajectory_msgs', 'witness',
+    'actors', 'convert', 'diagnostic_msgs', 'numpy', 'plan', 'polling', 'qos', 'rclpy',
+    'sensor_msgs', 'std_msgs', 'trajectory_controller', 'trajectory_msgs', 'witness',
 ]  # fmt: skip

@@ -84,7 +84,7 @@ ROWS = (
         'all rollouts diverge',
         'said; no plan; S',
         (
-            'test/unit/loop/test_planning.py::test_a_state_that_diverges_everywhere_is_an_error',
+            'test/unit/session/test_planner_session.py::test_a_state_that_diverges_everywhere_is_an_error',
             'test/ros/test_planner.py::test_all_diverged_is_said_and_the_next_cycle_tries_again',
         ),
     ),
@@ -96,7 +96,7 @@ ROWS = (
             'test/ros/test_planner.py::test_a_belief_about_other_parameters_is_rejected',
             'test/ros/test_planner.py::test_from_a_belief_that_nobody_holds_any_more',
             'test/unit/belief/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
-            'test/unit/loop/test_degenerate.py',
+            'test/unit/session/test_degenerate.py',
         ),
         'slower motion in that second: the planner plans on at full speed',
     ),
@@ -116,8 +116,8 @@ ROWS = (
         'the same seed and inputs again',
         'the same commands, bit for bit',
         (
-            'test/unit/loop/test_planning.py::test_the_same_seed_and_inputs_give_the_same_bits',
-            'test/unit/loop/test_closed_loop.py::test_one_seed_gives_the_same_bits',
+            'test/unit/session/test_planner_session.py::test_the_same_seed_and_inputs_give_the_same_bits',
+            'test/unit/session/test_closed_loop.py::test_one_seed_gives_the_same_bits',
         ),
     ),
     Row(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid import arm
-from emppi_ros.paths import ASSETS
 
 
 @pytest.fixture(scope='session')

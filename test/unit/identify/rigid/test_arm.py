@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import consistency, excitation, regressor
 from emppi_ros.identify.noise import deviation
 from emppi_ros.identify.rigid import arm, recording, tracking

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import deviation, deviation_at
 from emppi_ros.identify.rigid import derivatives

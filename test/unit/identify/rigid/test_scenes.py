@@ -4,10 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import SceneFile
 from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid import arm, named, scene_file, welded
-from emppi_ros.paths import SceneFile
 
 SCENE = """<mujoco {compiler}>{before}<worldbody>{other}
   <body name="upper"><joint name="shoulder"/>{second}<geom size="0.1 0.1 0.2" type="box" mass="2"/>

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states import binding, forecast, simulation
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.tasks.task import load_task

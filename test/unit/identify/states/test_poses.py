@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, tables
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import checks, recorded, report

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import ConfigError, IdentificationError
+from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.states import furuta, pendulum, residuals, simulation
 from emppi_ros.identify.states.motion import Motion, difference, displace
 from emppi_ros.identify.states.plant import Plant, Unknown

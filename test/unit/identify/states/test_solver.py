@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.states import (
     elimination,
     pendulum,

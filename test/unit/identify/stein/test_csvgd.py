@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.stein import benchmark, cases, csvgd, experiments, heldout, samplers
 from emppi_ros.identify.stein.csvgd import Settings
 from emppi_ros.identify.stein.experiments import Effort, Found

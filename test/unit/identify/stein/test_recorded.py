@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Signal
 from emppi_ros.identify.stein import csvgd, recorded
 from emppi_ros.identify.stein.csvgd import Settings

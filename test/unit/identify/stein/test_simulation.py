@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench import workers
-from emppi_ros.errors import ClusterError, IdentificationError
+from emppi_ros.core.errors import ClusterError, IdentificationError
 from emppi_ros.identify.stein import csvgd
 from emppi_ros.identify.stein.csvgd import Settings
 from emppi_ros.identify.stein.simulation import Recipe, Simulation

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.stein import csvgd
 from emppi_ros.identify.stein.problem import LIMIT
 from emppi_ros.identify.stein.shooting import Shooter

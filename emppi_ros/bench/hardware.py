@@ -1,0 +1,64 @@
+"""What the benchmark ran on, and with which versions."""
+
+from collections.abc import Mapping
+import functools
+import os
+from pathlib import Path
+import platform
+import subprocess
+
+import mujoco
+import numpy
+import scipy
+
+import emppi_ros
+from emppi_ros.core import paths
+
+GIB = 1 << 30
+
+
+@functools.cache
+def processor() -> str:
+    """Return the name of the processor."""
+    try:
+        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
+    except OSError:  # no Linux
+        lines = []
+    models = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+@functools.cache
+def commit() -> str:
+    """Return the git commit of a checkout, with a + where files are changed; else nothing."""
+    if not (paths.PACKAGE.parent / '.git').exists():  # installed, perhaps inside of another
+        return ''
+    command = ['git', '-C', str(paths.PACKAGE), 'describe', '--always', '--dirty=+', '--exclude=*']
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):  # no git, or no checkout
+        return ''
+    return done.stdout.strip()
+
+
+@functools.cache
+def label() -> str:
+    """Return in one line what made a row."""
+    return f'emppi_ros {emppi_ros.__version__} {commit()}'.strip() + f' on {processor()}'
+
+
+def describe() -> Mapping[str, str]:
+    """Return the machine and the versions, by name."""
+    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / GIB
+    return {
+        'processor': processor(),
+        'cores': str(os.cpu_count()),
+        'memory': f'{memory:.1f} GiB',
+        'system': f'{platform.system()} {platform.release()}',
+        'Python': platform.python_version(),
+        'MuJoCo': mujoco.__version__,
+        'NumPy': numpy.__version__,
+        'SciPy': scipy.__version__,
+        'emppi_ros': emppi_ros.__version__,
+        'commit': commit() or 'none: not a git checkout',
+    }

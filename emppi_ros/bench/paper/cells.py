@@ -1,0 +1,199 @@
+"""What the benchmark runs: one cell a run, described so wholly that anyone can compute it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+import hashlib
+from typing import Any, NamedTuple
+
+import yaml
+
+from emppi_ros.bench.paper import published
+from emppi_ros.control.risk import MEASURES
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.tasks.task import Task, parse_task, task_text
+
+TASKS = (
+    'halfcheetah_backflip',
+    'shadow_dice',
+    'adroit_door',
+    'panda_drawer',
+    'panda_cabinet',
+    'panda_push',
+    'panda_reconfigure',
+    'cartpole_swingup',
+)
+LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
+CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
+)  # fmt: skip
+
+SEEDS, PANDA_SEEDS = 10, 20
+LEARNING_S = {'halfcheetah_backflip': 10.0, 'shadow_dice': 4.0}  # success or not
+STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
+ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
+RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
+RISK_MEASURES, RISK_SIZE = ('none', *MEASURES), {'models': 8, 'rollouts': 8}
+CALIBRATION_RUNS = 120  # a share of 0.9 has then a standard error of 0.027
+QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run; `models` and `rollouts` other than 0 replace the task's."""
+
+    study: str
+    task: str
+    controller: str
+    seed: int
+    text: str = field(repr=False)  # the task's YAML, changes and all
+    models: int = 0
+    rollouts: int = 0
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """What tells this cell from all others."""
+        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the task's YAML: a row with another one was made by other settings."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        """Return the cell in words, for messages."""
+        size = f' with {self.models} x {self.rollouts}' if self.models else ''
+        return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
+
+
+class Request(NamedTuple):
+    """What was asked for on the command line."""
+
+    tasks: Sequence[str] = TASKS
+    controllers: Sequence[str] = CONTROLLERS
+    studies: Sequence[str] = STUDIES
+    seeds: int | None = None  # None: each task's own number
+    quick: bool = False
+
+
+def make_cells(request: Request) -> list[Cell]:
+    """
+    Return all cells of a request, seed by seed, so that half a benchmark compares too.
+
+    Every task is loaded once: one that cannot be is an error before anything runs.
+    """
+    for name in request.controllers:
+        if name not in CONTROLLERS:
+            raise ConfigError(f'--controllers: {unknown("controller", name, CONTROLLERS)}')
+    for name in request.studies:
+        if name not in STUDIES:
+            raise ConfigError(f'--studies: {unknown("study", name, STUDIES)}')
+    cells: list[Cell] = []
+    for name in request.tasks:
+        text = task_text(name)
+        task = parse_task(text, name)
+        if request.quick:
+            text = changed(text, {'duration_s': min(QUICK_S, task.file.duration_s)})
+        if SUCCESS in request.studies:
+            cells += _success(request, task, text)
+        if LEARNING in request.studies:
+            cells += _learning(request, task, text)
+        if PUBLISHED in request.studies and task.name in published.PAPER:
+            cells += _published(request, task, text)
+        if task.name == STUDIED:
+            cells += _studies(request, task, text)
+        if RISK in request.studies and task.name in RISK_TASKS:
+            cells += _risk(request, task, text)
+    return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
+
+
+def seeds_of(request: Request, task: str) -> range:
+    """Return the seeds of a task's runs."""
+    if request.seeds is not None:
+        return range(request.seeds)
+    if request.quick:
+        return range(QUICK_SEEDS)
+    return range(PANDA_SEEDS if task.startswith('panda_') else SEEDS)
+
+
+def _success(request: Request, task: Task, text: str) -> list[Cell]:
+    if WRONG in request.controllers and not task.simulation.wrong:
+        raise ConfigError(
+            f'{task.name}: controller {WRONG!r} needs a wrong model in the task file '
+            '(simulation: wrong: {name: value})'
+        )
+    return [
+        Cell(SUCCESS, task.name, controller, seed, text)
+        for seed in seeds_of(request, task.name)
+        for controller in request.controllers
+    ]
+
+
+def _learning(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of runs that go on, whatever succeeds, so that estimates may converge."""
+    seconds = LEARNING_S.get(task.name)
+    if seconds is None or LEARNER not in request.controllers:
+        return []
+    longer = changed(text, {'duration_s': min(seconds, QUICK_S) if request.quick else seconds})
+    return [
+        Cell(LEARNING, task.name, LEARNER, seed, longer) for seed in seeds_of(request, task.name)
+    ]
+
+
+def _published(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of runs by the paper's own hyper-parameters."""
+    theirs = changed(text, published.changes(task.file))
+    return [
+        Cell(PUBLISHED, task.name, controller, seed, theirs)
+        for seed in seeds_of(request, task.name)
+        for controller in (LEARNER, ORACLE)
+        if controller in request.controllers
+    ]
+
+
+def _studies(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of the ablation over M and K, and of the calibration."""
+    cells = []
+    if ABLATION in request.studies:
+        seeds = min(len(seeds_of(request, task.name)), ABLATION_SEEDS)
+        for models in ABLATION_MODELS:
+            for rollouts in ABLATION_ROLLOUTS:
+                size = {'models': models, 'rollouts': rollouts}
+                smaller = changed(text, {'planner': size})
+                cells += [
+                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size)
+                    for seed in range(seeds)
+                ]
+    if CALIBRATION in request.studies:
+        runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
+        cells += [Cell(CALIBRATION, task.name, 'filter', seed, text) for seed in range(runs)]
+    return cells
+
+
+def _risk(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of EMPPI with each measure of risk, named in place of the controller."""
+    seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
+    texts = {
+        name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in RISK_MEASURES
+    }
+    return [
+        Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
+        for seed in seeds
+        for name, weighed in texts.items()
+    ]
+
+
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """Return a task's YAML with some keys changed; mappings in it are merged."""
+    data = _merged(config.parse(text, 'task'), changes)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with the changes in it, at every depth."""
+    merged = dict(data)
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(data.get(name), Mapping)
+        merged[name] = _merged(data[name], value) if nested else value
+    return merged

@@ -1,0 +1,144 @@
+"""
+How wrong a belief is: squared errors of what can be told apart.
+
+Most parameters are compared with the truth as they are. The axis of a joint is compared by its
+angle to the true one, for its length and sign mean nothing, and a pivot by its distance from
+the true hinge line, for it may lie anywhere on that; a slide has none.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.core import weights
+from emppi_ros.model import uncertain_joints
+from emppi_ros.model.uncertain_joints import Joint, Motion
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+def squared_error(task: Task, belief: Belief, truth: Array) -> float:
+    """Return the sum of `terms`; rad^2, m^2 and other units squared count alike."""
+    return sum(terms(task, belief, truth).values())
+
+
+def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
+    """
+    Return the squared errors of a belief about a task's parameters, by what they are about.
+
+    An ordinary parameter's is that of its mean. A joint with an uncertain axis has
+
+    - 'axis of NAME': the squared angle [rad^2] between the mean axis and the true one;
+    - 'pivot of NAME', where the true joint is a hinge and pivots are uncertain: the squared
+      distance [m^2] of the mean pivot from the true hinge line;
+    - 'choice of NAME', in place of its axis where it is one of a few: the squared probability
+      of all that are wrong.
+    """
+    found = {}
+    apart: set[int] = set()
+    for joint in uncertain_joints.uncertain(task.model, task.parameters):
+        if joint.choice is not None:
+            apart |= set(joint.axis)
+            wrong = 1.0 - share_of_kind(task, joint, belief, truth)
+            found[f'choice of {joint.name}'] = wrong**2
+            continue
+        apart |= {*joint.axis, *joint.pivot}
+        true, believed = (_motion(task, joint, theta) for theta in (truth[None], belief.theta))
+        axis = mean_axis(np.exp(belief.log_weights), believed.axis)
+        found[f'axis of {joint.name}'] = angle(axis, true.axis[0]) ** 2
+        if joint.pivot and true.hinge[0]:
+            found[f'pivot of {joint.name}'] = _off_line(_mean_pivot(belief, believed), true) ** 2
+    mean = weights.mean(belief.log_weights, belief.theta)
+    for i, parameter in enumerate(task.parameters):
+        if i not in apart:
+            found[parameter.name] = float((mean[i] - truth[i]) ** 2)
+    return found
+
+
+def share_of_kind(task: Task, joint: Joint, belief: Belief, truth: Array) -> float:
+    """Return the share of a belief that is right about hinge or slide, or about the choice."""
+    believed, true = (
+        uncertain_joints.kinds(task.model, task.parameters, joint, theta)
+        for theta in (belief.theta, truth[None])
+    )
+    return min(float(np.exp(belief.log_weights) @ (believed == true[0])), 1.0)
+
+
+def mean_axis(shares: Array, axes: Array) -> Array:
+    """
+    Return the mean (3,) of unit axes (M, 3) of either sign, itself a unit vector of either sign.
+
+    It is the one with the largest mean squared cosine: the first eigenvector of sum w a a'.
+    """
+    return np.linalg.eigh((axes * shares[:, None]).T @ axes)[1][:, -1]
+
+
+def angle(one: Array, other: Array) -> float:
+    """Return the angle [rad] between two axes, from 0 to a right angle: signs mean nothing."""
+    return float(np.arctan2(np.linalg.norm(np.cross(one, other)), abs(one @ other)))
+
+
+def told(task: Task, theta: Array, truth: Array) -> Array:
+    """
+    Return theta (n, P) in numbers that may be averaged and compared with the truth's.
+
+    Axes are unit vectors whose sign is the true one's, choices whole numbers; others stay.
+    """
+    found = theta.copy()
+    for joint in uncertain_joints.uncertain(task.model, task.parameters):
+        if joint.choice is not None:
+            found[:, joint.choice] = uncertain_joints.kinds(
+                task.model, task.parameters, joint, theta
+            )
+            continue
+        axes = _motion(task, joint, theta).axis
+        found[:, list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axes, truth))
+    return found
+
+
+def centre(task: Task, belief: Belief, truth: Array) -> Array:
+    """Return the mean (P,) of a belief in the numbers of `told`: of axes, the mean axis."""
+    mean = weights.mean(belief.log_weights, told(task, belief.theta, truth))
+    for joint in uncertain_joints.uncertain(task.model, task.parameters):
+        if joint.choice is None:
+            axes = _motion(task, joint, belief.theta).axis
+            axis = mean_axis(np.exp(belief.log_weights), axes)[None]
+            mean[list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axis, truth))[0]
+    return mean
+
+
+def has_interval(task: Task) -> list[bool]:
+    """Return for each parameter whether its interval means anything: not where joints are open."""
+    apart = {
+        column
+        for joint in uncertain_joints.uncertain(task.model, task.parameters)
+        for column in (*joint.axis, *(joint.pivot if joint.choice is None else ()))
+    }
+    return [i not in apart for i in range(len(task.parameters))]
+
+
+def _motion(task: Task, joint: Joint, theta: Array) -> Motion:
+    return uncertain_joints.motion(task.model, task.parameters, joint, theta)
+
+
+def _mean_pivot(belief: Belief, believed: Motion) -> Array:
+    """Return the mean pivot (3,) of the particles with a hinge; of all, if none has one."""
+    shares = np.exp(belief.log_weights)
+    hinged = shares * believed.hinge
+    chosen = hinged if hinged.sum() > 0.0 else shares
+    return chosen @ believed.pivot / chosen.sum()
+
+
+def _off_line(point: Array, line: Motion) -> float:
+    return float(np.linalg.norm(np.cross(point - line.pivot[0], line.axis[0])))
+
+
+def _aligned(task: Task, joint: Joint, axes: Array, truth: Array) -> Array:
+    """Return unit axes (n, 3), turned over where they point away from the true one."""
+    (true,) = _motion(task, joint, truth[None]).axis
+    return np.where((axes @ true < 0.0)[:, None], -axes, axes)
+
+
+def _elements(task: Task, joint: Joint, axes: Array) -> Array:
+    return axes[:, [task.parameters[column].element for column in joint.axis]]

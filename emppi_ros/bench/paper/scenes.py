@@ -1,0 +1,52 @@
+"""Pictures of what is believed of open joints: one run of each such task is done again."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from emppi_ros.bench.paper.cells import LEARNER, SUCCESS, Cell
+from emppi_ros.core import config
+from emppi_ros.model.uncertain_joints import AXES
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import parse_task
+from emppi_ros.viz.report import joint_pictures, recording, video
+
+
+def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -> list[Path]:
+    """
+    Write `articulation_TASK.png` of EMPPI's first run of each task with an open joint.
+
+    Rows keep no particles, and the same cell gives the same bits: it is run again, unless the
+    picture is there already. `say` hears about that, and where nothing can be rendered.
+    """
+    written: list[Path] = []
+    for cell in _first(cells):
+        name = f'articulation_{cell.task}'
+        kept = [
+            path
+            for path in folder.glob(f'{name}*.png')
+            if joint_pictures.source_of(path) == cell.digest
+        ]
+        if kept:
+            written += sorted(kept)
+            continue
+        try:
+            video.check_renderer()
+            say(f'drawing what is believed of the joint in {cell.task}')
+            task = parse_task(cell.text, cell.task)
+            record = recording.of_trace(ClosedLoop(task, cell.seed, cell.controller).run())
+            written += joint_pictures.write_all(task, record, folder, name, cell.digest)
+        except video.RenderError as error:
+            say(f'no pictures of the belief about joints: {error}')
+            break
+    return written
+
+
+def _first(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the first cell of each task with an open joint, in which the learner runs."""
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.study == SUCCESS and cell.controller == LEARNER and cell.task not in found:
+            parameters = config.parse(cell.text, cell.task).get('parameters', {})
+            if any(entry.get('field') in AXES for entry in parameters.values()):
+                found[cell.task] = cell
+    return list(found.values())

@@ -1,0 +1,112 @@
+"""A plan on its way to the robot: stamped points that end at rest."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import PlanError
+from emppi_ros.robots import velocity_bounds
+from emppi_ros.robots.robot import Robot
+
+Array = npt.NDArray[np.float64]
+_EDGE_S = 1e-3  # a held control changes within one cycle of the fastest controllers
+MAX_POINTS = 10_000
+
+
+class Plan(NamedTuple):
+    """Commands at points in time, linear between them."""
+
+    start: float  # s, the clock that stamps measurements
+    times: Array  # (n,) s from start, increasing
+    values: Array  # (n, joints) velocity, position or effort of the commanded joints
+
+    def at(self, time: float) -> Array:
+        """Return the command (joints,) at a time; the ends hold beyond them."""
+        phase = time - self.start
+        i = int(np.searchsorted(self.times, phase, side='right'))
+        if i == 0 or i == len(self.times):
+            return self.values[min(i, len(self.times) - 1)]
+        t0, t1 = self.times[i - 1], self.times[i]
+        share = (phase - t0) / (t1 - t0)
+        return (1.0 - share) * self.values[i - 1] + share * self.values[i]
+
+    @property
+    def end(self) -> float:
+        """When the last point is reached."""
+        return self.start + float(self.times[-1])
+
+
+def make(
+    robot: Robot, start: float, applied: Array, controls: Array, step_s: float, kind: str
+) -> Plan:
+    """
+    Return a plan of controls (H, joints) that follow `applied`, with a braking tail.
+
+    Velocities ramp to zero at the robot's usable acceleration, efforts go to zero at once,
+    positions stay.
+    """
+    steps = np.arange(1, len(controls) + 1) * step_s
+    if kind == 'hold':
+        times = np.column_stack([steps - step_s + _EDGE_S, steps]).ravel()
+        values = np.repeat(controls, 2, axis=0)
+    else:
+        times, values = steps, controls
+    tail = _EDGE_S
+    if robot.command == 'velocity':
+        braking = velocity_bounds.usable_acceleration(robot)
+        tail = max(_EDGE_S, float(np.max(np.abs(values[-1]) / braking)))
+    rest = values[-1] if robot.command == 'position' else np.zeros_like(values[-1])
+    return Plan(
+        start,
+        np.concatenate([[0.0], times, [times[-1] + tail]]),
+        np.vstack([applied, values, rest]),
+    )
+
+
+def check(
+    robot: Robot, joints: Sequence[str], plan: Plan, now: float, reach_s: float = 0.1
+) -> Plan:
+    """
+    Return the plan in the order of the robot's commanded joints, or raise PlanError.
+
+    Joints must be exactly those commanded, in any order; times must increase; all values
+    finite and within the robot's limits; it must end at rest; it must not be over by `now`,
+    nor start more than `reach_s` later.
+    """
+    if sorted(joints) != sorted(robot.commanded):
+        raise PlanError(
+            f'plan for joints {", ".join(joints) or "none"}; expected exactly '
+            f'{", ".join(robot.commanded)}'
+        )
+    if not 1 < len(plan.times) <= MAX_POINTS:
+        raise PlanError(f'plan of {len(plan.times)} points; expected 2 to {MAX_POINTS}')
+    if plan.values.shape != (len(plan.times), len(joints)):
+        raise PlanError(
+            f'plan with values of shape {plan.values.shape}; expected one of {len(joints)} joints '
+            f'for each of {len(plan.times)} points'
+        )
+    if not all(np.isfinite(part).all() for part in plan):
+        raise PlanError('plan with values that are not finite')
+    if plan.times[0] < 0 or np.any(np.diff(plan.times) <= 0):
+        raise PlanError('plan whose times do not increase from 0')
+    if plan.end <= now:
+        raise PlanError(f'plan that ended {now - plan.end:.3f} s ago')
+    if plan.start > now + reach_s:
+        raise PlanError(f'plan that starts in {plan.start - now:.3f} s; at most {reach_s:g} s')
+    order = [list(joints).index(name) for name in robot.commanded]
+    values = plan.values[:, order]
+    limits = robot.limits
+    low, high = {
+        'velocity': (-np.array(limits.velocity), np.array(limits.velocity)),
+        'position': (np.array(limits.position.lower), np.array(limits.position.upper)),
+        'effort': (-np.array(limits.effort), np.array(limits.effort)),
+    }[robot.command]
+    beyond = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=0)
+    if beyond.any():
+        which = [name for name, b in zip(robot.commanded, beyond, strict=True) if b]
+        raise PlanError(f'plan beyond the {robot.command} limits of {", ".join(which)}')
+    if robot.command != 'position' and np.any(values[-1] != 0.0):
+        raise PlanError('plan that does not end at rest: its last point must be zero')
+    return Plan(plan.start, plan.times, values)

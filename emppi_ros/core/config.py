@@ -1,0 +1,139 @@
+"""
+YAML to frozen, validated dataclasses.
+
+`load(path)` reads one mapping; `build(cls, mapping, where)` turns it into a frozen
+dataclass, checks every value against its annotation and its `check`, and raises
+`ConfigError` with the file, the line, the key, what was found and what is allowed.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import sys
+import types
+import typing
+from typing import Any, TypeVar
+
+from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.core.yaml_loader import load, located, parse  # noqa: F401  (read, then build)
+
+T = TypeVar('T')
+
+MAX_INT = 1_000_000_000  # nothing here is counted in billions
+
+
+def key(
+    default: Any = dataclasses.MISSING,
+    *,
+    check: Callable[[Any], bool] | None = None,
+    allowed: str = '',
+    doc: str = '',
+) -> Any:
+    """Return a dataclass field with a check, the words for what it allows, and a description."""
+    metadata = {'check': check, 'allowed': allowed, 'doc': doc}
+    if isinstance(default, (dict, list)):
+        return dataclasses.field(default_factory=lambda: default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for a number above zero."""
+    return key(default, check=lambda value: value > 0, allowed='a number above 0', doc=doc)
+
+
+def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for a number in (0, 1]."""
+    return key(default, check=lambda value: 0 < value <= 1, allowed='in (0, 1]', doc=doc)
+
+
+def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for one of a few words."""
+    return key(default, check=lambda v: v in names, allowed='one of ' + ', '.join(names), doc=doc)
+
+
+def between(low: float, high: float, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for a number that makes sense between two bounds only."""
+    allowed = f'from {low:g} to {high:g}'
+    return key(default, check=lambda value: low <= value <= high, allowed=allowed, doc=doc)
+
+
+def build(cls: type[T], data: object, where: str) -> T:
+    """Return `cls` built from a mapping, or raise ConfigError naming line and key at fault."""
+    try:
+        return _build(cls, data, where)
+    except ConfigError as error:
+        raise located(error, where, data) from None
+
+
+def _build(cls: type[T], data: object, where: str) -> T:
+    if not isinstance(data, Mapping):
+        raise ConfigError(f'{where}: expected a mapping of keys, found {_show(data)}')
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for name in data:
+        if name not in fields:
+            raise ConfigError(f'{where}: {unknown("key", name, fields)}')
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for name, field in fields.items():
+        if name in data:
+            values[name] = _convert(data[name], hints[name], f'{where}: {name}')
+            check = field.metadata.get('check')
+            if check and values[name] is not None and not check(values[name]):
+                allowed = field.metadata['allowed']
+                raise ConfigError(
+                    f'{where}: {name}: found {_show(data[name])}, expected {allowed}'
+                )
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f'{where}: missing key {name!r} ({_words(hints[name])})')
+    try:
+        return cls(**values)
+    except ConfigError as error:  # raised by __post_init__: keys that contradict one another
+        raise ConfigError(f'{where}: {error}') from None
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    """Return `value` as `hint` says, or raise ConfigError."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in args:
+            return None
+        (hint,) = (arg for arg in args if arg is not type(None))
+        return _convert(value, hint, where)
+    if dataclasses.is_dataclass(hint):
+        return _build(hint, value, where)  # type: ignore[arg-type]
+    if origin is tuple and isinstance(value, list):
+        return tuple(_convert(v, args[0], f'{where}[{i}]') for i, v in enumerate(value))
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        return {k: _convert(v, args[1], f'{where}: {k}') for k, v in value.items()}
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not abs(value) <= sys.float_info.max:  # NaN, infinity, or an integer of 400 digits
+            raise ConfigError(f'{where}: found {_show(value)}, expected a finite number')
+        return float(value)
+    if hint is int and type(value) is int and abs(value) > MAX_INT:
+        raise ConfigError(
+            f'{where}: found {_show(value)}, expected a whole number up to {MAX_INT}'
+        )
+    if hint is Any or (
+        hint in (int, str, bool, dict) and type(value) is hint  # True is no integer here
+    ):
+        return value
+    raise ConfigError(f'{where}: found {_show(value)}, expected {_words(hint)}')
+
+
+def _words(hint: Any) -> str:
+    """Return an annotation in the words of a YAML author."""
+    simple = {float: 'a number', int: 'a whole number', str: 'a word', bool: 'true or false'}
+    if hint in simple:
+        return simple[hint]
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return f'a list, each {_words(args[0])}'
+    if origin in (types.UnionType, typing.Union):
+        return ' or '.join('null' if arg is type(None) else _words(arg) for arg in args)
+    return 'a mapping of keys'
+
+
+def _show(value: object) -> str:
+    if type(value) is int and abs(value) > MAX_INT:
+        return f'a whole number of {value.bit_length()} bits'  # Python writes none of any length
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + '...'

@@ -1,0 +1,73 @@
+"""
+Log-weight arithmetic, shared by the planner and the belief.
+
+Weights are kept as logarithms from end to end, so that neither a very unlikely
+particle nor a very costly rollout underflows. A set of weights with nothing in it is
+an error, never a uniform guess.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import DegenerateWeightsError
+
+Array = npt.NDArray[np.float64]
+
+
+def normalize(log_weights: Array, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Return log weights whose exponentials sum to 1 over `axis` (all axes by default)."""
+    peak = np.max(log_weights, axis=axis, keepdims=True)
+    if not np.all(np.isfinite(peak)):
+        raise DegenerateWeightsError(
+            f'log weights need a finite maximum, found {np.unique(peak[~np.isfinite(peak)])}'
+        )
+    shifted = log_weights - peak
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+
+
+def softmin(
+    costs: Array,
+    temperature: float,
+    log_prior: Array | float = 0.0,
+    axis: int | tuple[int, ...] | None = None,
+) -> Array:
+    """
+    Return weights proportional to exp(-cost / temperature) * prior, summing to 1 over `axis`.
+
+    This is omega of eq. 9; subtracting the smallest cost (beta) happens in `normalize`.
+    A cost of +inf (a diverged rollout) gets weight zero.
+    """
+    return np.exp(normalize(log_prior - costs / temperature, axis=axis))
+
+
+def effective_sample_size(log_weights: Array) -> float:
+    """Return 1 / sum of squared weights: M for uniform weights, 1 for a one-hot set."""
+    return float(np.exp(-np.logaddexp.reduce(2.0 * normalize(log_weights))))
+
+
+def entropy(log_weights: Array) -> float:
+    """Return -sum of w log w in nats; log M for uniform weights, 0 for a one-hot set."""
+    log_w = normalize(log_weights)
+    weights = np.exp(log_w)
+    return float(-np.sum(weights[weights > 0.0] * log_w[weights > 0.0]))
+
+
+def mean(log_weights: Array, values: Array) -> Array:
+    """Return the weighted mean over the first axis: (M,), (M, P) -> (P,)."""
+    return np.exp(normalize(log_weights)) @ values
+
+
+def covariance(log_weights: Array, values: Array) -> Array:
+    """Return the weighted (population) covariance: (M,), (M, P) -> (P, P)."""
+    weights = np.exp(normalize(log_weights))
+    centred = values - weights @ values
+    return (centred * weights[:, None]).T @ centred
+
+
+def quantile(log_weights: Array, values: Array, probability: float) -> Array:
+    """Return the weighted quantile per column: (M,), (M, P) -> (P,)."""
+    weights = np.exp(normalize(log_weights))
+    order = np.argsort(values, axis=0)
+    cumulative = np.cumsum(weights[order], axis=0)
+    rows = np.minimum(np.sum(cumulative < probability, axis=0), len(values) - 1)
+    return np.take_along_axis(values, order, axis=0)[rows, np.arange(values.shape[1])]

@@ -1,0 +1,1 @@
+"""What all nodes share: lifecycle, parameters, QoS, conversions, processes."""

@@ -1,0 +1,210 @@
+"""
+Messages to arrays and back: pure functions, and the only place that knows both.
+
+ROS quaternions are xyzw, MuJoCo's wxyz: they change order here and nowhere else. Stamps
+become float seconds, good to a fraction of a microsecond.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import PoseStamped
+import numpy as np
+import numpy.typing as npt
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from emppi_ros.bridge.joint_trajectory import Trajectory
+from emppi_ros.control import plan as plans
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import JointStateError, PlanError, PoseError
+from emppi_ros.robots.joints import select_joints
+from emppi_ros.robots.robot import Robot
+from emppi_ros.session.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
+from emppi_ros.state.tracking import Pose
+
+Array = npt.NDArray[np.float64]
+
+
+def to_seconds(stamp: Time | Duration) -> float:
+    """Return a stamp as seconds."""
+    return (stamp.sec * NANO + stamp.nanosec) / NANO
+
+
+def to_stamp(seconds: float) -> Time:
+    """Return seconds as a stamp; EmppiError if a stamp cannot hold them."""
+    return Time(**_split(seconds))
+
+
+def to_duration(seconds: float) -> Duration:
+    """Return seconds as a duration."""
+    return Duration(**_split(seconds))
+
+
+def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]:
+    """Return stamp, positions and velocities (joints,) in the order of the robot's joints."""
+    values = {'position': message.position, 'velocity': message.velocity}
+    rows = select_joints(robot.joints, message.name, values)
+    return to_seconds(message.header.stamp), rows['position'], rows['velocity']
+
+
+def write_joints(
+    robot: Robot, stamp: float, position: Array, velocity: Array, effort: Array | None = None
+) -> JointState:
+    """Return the joint state of all of the robot's joints; efforts where they were measured."""
+    message = JointState(name=list(robot.joints))
+    message.header.stamp = to_stamp(stamp)
+    message.position, message.velocity = _doubles(position), _doubles(velocity)
+    if effort is not None:
+        message.effort = _doubles(effort)
+    return message
+
+
+def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
+    """Return stamp and pose in the robot's frame; PoseError if it is in another one."""
+    if message.header.frame_id != robot.frame:
+        raise PoseError(
+            f'pose in frame {message.header.frame_id!r}; expected {robot.frame!r}, the frame '
+            f'of robot {robot.name!r}'
+        )
+    p, q = message.pose.position, message.pose.orientation
+    pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
+    return to_seconds(message.header.stamp), pose
+
+
+def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
+    """Return a pose in the robot's frame."""
+    message = PoseStamped()
+    message.header.stamp, message.header.frame_id = to_stamp(stamp), robot.frame
+    p, q = message.pose.position, message.pose.orientation
+    p.x, p.y, p.z = pose.position.tolist()
+    q.w, q.x, q.y, q.z = pose.quaternion.tolist()
+    return message
+
+
+def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
+    """Return a plan that the robot can follow, or raise PlanError."""
+    name = POINT_FIELD[robot.command]
+    width = len(message.joint_names)
+    _check_length(message)
+    for i, point in enumerate(message.points):
+        if len(getattr(point, name)) != width:
+            raise PlanError(
+                f'plan whose point {i} has {len(getattr(point, name))} {name} for {width} '
+                f'joints; robot {robot.name!r} is commanded by {robot.command}'
+            )
+    plan = Plan(
+        to_seconds(message.header.stamp),
+        np.array([to_seconds(point.time_from_start) for point in message.points]),
+        np.array([getattr(point, name) for point in message.points]).reshape(
+            len(message.points), width
+        ),
+    )
+    return plans.check(robot, message.joint_names, plan, now)
+
+
+def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
+    """Return the trajectory of a plan, stamped with its start."""
+    message = JointTrajectory(joint_names=list(robot.commanded))
+    message.header.stamp = to_stamp(plan.start)
+    name = POINT_FIELD[robot.command]
+    for time, row in zip(plan.times.tolist(), plan.values, strict=True):
+        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        setattr(point, name, _doubles(row))
+        message.points.append(point)
+    return message
+
+
+def write_trajectory(
+    robot: Robot, trajectory: Trajectory, start: Time | None = None
+) -> JointTrajectory:
+    """
+    Return a trajectory for the robot's controller, stamped with its start.
+
+    Without one its stamp stays 0, which a joint_trajectory_controller takes for "now".
+    """
+    message = JointTrajectory(joint_names=list(robot.commanded))
+    if start is not None:
+        message.header.stamp = start
+    columns = (trajectory.positions, trajectory.velocities, trajectory.accelerations)
+    for time, *row in zip(trajectory.times.tolist(), *columns, strict=True):
+        point = JointTrajectoryPoint(time_from_start=Duration(**_split(time)))
+        point.positions, point.velocities, point.accelerations = map(_doubles, row)
+        message.points.append(point)
+    return message
+
+
+def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
+    """Return a trajectory in the robot's order, or PlanError where a controller refuses it."""
+    names, points = list(message.joint_names), message.points
+    _check_length(message)
+    if sorted(names) != sorted(robot.commanded):
+        raise PlanError(f'trajectory for joints {", ".join(names)}')
+    fields = [
+        [list(row) for row in rows]
+        for rows in zip(*((p.positions, p.velocities, p.accelerations) for p in points))  # noqa: B905
+    ]
+    times = np.array([to_seconds(point.time_from_start) for point in points])
+    if not fields or any(len(row) != len(names) for rows in fields for row in rows):
+        raise PlanError('trajectory without position, velocity and acceleration of every joint')
+    order = [names.index(name) for name in robot.commanded]
+    positions, velocities, accelerations = (np.array(rows)[:, order] for rows in fields)
+    if times[0] < 0 or np.any(np.diff(times) <= 0):
+        raise PlanError('trajectory whose times do not increase from 0')
+    if not all(np.isfinite(part).all() for part in (positions, velocities, accelerations)):
+        raise PlanError('trajectory with values that are not finite')
+    if np.any(velocities[-1] != 0.0):
+        raise PlanError('trajectory that does not end at rest')
+    return Trajectory(times, positions, velocities, accelerations, float(times[-1]))
+
+
+def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:
+    """Return stamp and command (joints,) in the order of the robot's commanded joints."""
+    name = STATE_FIELD[robot.command]
+    rows = select_joints(robot.commanded, message.name, {name: getattr(message, name)})
+    return to_seconds(message.header.stamp), rows[name]
+
+
+def write_applied(robot: Robot, stamp: Time, command: Array) -> JointState:
+    """Return what was commanded; the field that is filled is the robot's kind of command."""
+    message = JointState(name=list(robot.commanded))
+    message.header.stamp = stamp
+    setattr(message, STATE_FIELD[robot.command], _doubles(command))
+    return message
+
+
+def read_command(robot: Robot, message: Float64MultiArray) -> Array:
+    """Return a command (joints,) to the robot's controller, or raise JointStateError."""
+    values = np.array(message.data, dtype=np.float64)
+    if values.shape != (len(robot.commanded),):
+        raise JointStateError(
+            f'command of {values.size} values; expected {len(robot.commanded)}: '
+            f'{", ".join(robot.commanded)}'
+        )
+    if not np.isfinite(values).all():
+        raise JointStateError(f'command with values that are not finite: {values.tolist()}')
+    return values
+
+
+def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
+    """Return a command to a forward command controller."""
+    return Float64MultiArray(data=_doubles(np.asarray(command)))
+
+
+def _check_length(message: JointTrajectory) -> None:
+    """Raise PlanError before time is spent on points that nobody will follow."""
+    if len(message.points) > plans.MAX_POINTS:
+        raise PlanError(f'{len(message.points)} points, at most {plans.MAX_POINTS}')
+
+
+def _split(seconds: float) -> dict[str, int]:
+    """Return whole seconds and nanoseconds."""
+    whole, nanosec = divmod(nanoseconds(seconds), NANO)
+    return {'sec': whole, 'nanosec': nanosec}
+
+
+def _doubles(values: Array) -> array:
+    """Return numbers in the form that messages take without looking at each one."""
+    return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

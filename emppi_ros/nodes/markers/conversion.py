@@ -1,0 +1,73 @@
+"""
+Shapes as a MarkerArray, which rviz and Foxglove draw without a plugin.
+
+A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name.
+The same list of shapes so always has the same markers; a shape of nothing deletes its marker,
+for rviz calls one without points an error.
+"""
+
+from collections import Counter
+
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Point, Vector3
+import numpy as np
+import numpy.typing as npt
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Spheres, Triangles
+
+Array = npt.NDArray[np.float64]
+
+
+def write_shapes(
+    shapes: Shapes, frame: str, stamp: Time, lifetime: Duration | None = None
+) -> MarkerArray:
+    """Return the markers of shapes, in a frame; who shows them takes them away after a time."""
+    counter: Counter[str] = Counter()
+    message = MarkerArray()
+    for shape in shapes:
+        marker = _write(shape)
+        marker.header.frame_id, marker.header.stamp = frame, stamp
+        marker.lifetime = Duration() if lifetime is None else lifetime  # 0 is for ever
+        marker.ns, marker.id = shape.name, counter[shape.name]
+        counter[shape.name] += 1
+        message.markers.append(marker)
+    return message
+
+
+def _write(shape: Shape) -> Marker:
+    marker = Marker(action=Marker.ADD)
+    marker.pose.orientation.w = 1.0
+    if isinstance(shape, Label):
+        marker.type, marker.text = Marker.TEXT_VIEW_FACING, shape.text
+        marker.pose.position = _point(shape.place.tolist())
+        marker.scale.z = float(shape.height)
+        marker.color = _color([*shape.color, 1.0])
+        return marker
+    if isinstance(shape, Lines):
+        marker.type, corners = Marker.LINE_LIST, shape.ends
+        marker.scale.x = float(shape.width)  # rviz reads no other of a line
+    elif isinstance(shape, Triangles):
+        marker.type, corners = Marker.TRIANGLE_LIST, shape.corners
+        marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
+    elif isinstance(shape, Spheres):
+        marker.type, corners = Marker.SPHERE_LIST, shape.centres[:, None]
+        marker.scale = Vector3(x=shape.diameter, y=shape.diameter, z=shape.diameter)
+    if len(corners) == 0:
+        marker.action = Marker.DELETE
+    marker.color.a = 1.0  # rviz warns of 0, though each corner has a colour of its own
+    # rviz blends all lines of a list, or none, as the opacity of the last one tells
+    order = np.argsort(-shape.colors[:, 3], kind='stable')
+    marker.points = [_point(row) for row in corners[order].reshape(-1, 3).tolist()]
+    for row in shape.colors[order].tolist():
+        marker.colors += [_color(row)] * corners.shape[1]
+    return marker
+
+
+def _point(row: list[float]) -> Point:
+    return Point(x=row[0], y=row[1], z=row[2])
+
+
+def _color(row: list[float]) -> ColorRGBA:
+    return ColorRGBA(r=float(row[0]), g=float(row[1]), b=float(row[2]), a=float(row[3]))

@@ -1,0 +1,122 @@
+"""What is heard of the other nodes to make a picture, and only while one is looked at."""
+
+from collections.abc import Callable, Sequence
+import math
+from typing import NamedTuple
+
+from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import EmppiError, StaleInputError
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.inputs import PLAN, Inputs
+from emppi_ros.nodes.common.polling import PolledSubscription
+from emppi_ros.nodes.topics import belief_cloud, candidates
+from emppi_ros.nodes.topics.belief import BELIEF
+from emppi_ros.nodes.topics.task import STAGE
+from emppi_ros.session.candidates import Candidates
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes.layers import Seen
+
+_PAST_S = 1.0  # candidates of so long ago are no longer shown
+
+
+class Wanted(NamedTuple):
+    """What pictures need beside belief and measurements."""
+
+    plan: bool
+    candidates: bool
+
+
+class Ears:
+    """What the node hears while somebody looks; read by `hear`."""
+
+    def __init__(
+        self, node: Node, task: Task, wanted: Wanted, hold: Callable[[Sequence[int]], None]
+    ) -> None:
+        """
+        Subscribe; to candidates only if they are looked at, for only then they are sent.
+
+        `hold` takes the constraints of the grasp of the stage that the planner is in.
+        """
+        self.wanted, self._task, self._hold, self._stage = wanted, task, hold, ''
+        self._errors: dict[str, str] = {}
+        self.inputs = Inputs(node, task)
+        self._belief: Belief | None = None
+        self._plan: Plan | None = None
+        self._candidates: Candidates | None = None
+        self._candidates_at = -math.inf
+        topics = [
+            (PointCloud2, BELIEF, self._take_belief, qos.LATCHED),
+            (String, STAGE, self._take_stage, qos.LATCHED),
+        ]
+        if wanted.plan:
+            topics.append((JointTrajectory, PLAN, self._take_plan, qos.NEWEST))
+        if wanted.candidates:
+            sent = candidates.CANDIDATES
+            topics.append((PointCloud2, sent, self._take_candidates, qos.NEWEST))
+        self._subscriptions = [
+            PolledSubscription(node, kind, name, self._guarded(name, take), profile)
+            for kind, name, take, profile in topics
+        ]
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be used of what was heard last, by topic."""
+        return [*self.inputs.errors.values(), *self._errors.values()]
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self.inputs.close()
+        for subscription in self._subscriptions:
+            subscription.close()
+
+    def hear(self) -> Seen:
+        """Return what is known now; StaleInputError if that is not enough for a picture."""
+        self.inputs.poll()
+        for subscription in self._subscriptions:
+            subscription.poll()
+        if self._belief is None:
+            raise StaleInputError(f'no belief received on {BELIEF} yet')
+        estimator = self.inputs.estimator
+        stamp = estimator.stamp
+        return Seen(
+            stamp,
+            estimator.state(stamp),
+            estimator.seen(stamp),
+            self._belief,
+            self._plan if self._plan is not None and self._plan.end > stamp else None,
+            self._candidates if abs(self._candidates_at - stamp) < _PAST_S else None,
+            self._stage,
+        )
+
+    def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:
+        def call(message: object) -> None:
+            try:
+                take(message)
+                self._errors.pop(topic, None)
+            except EmppiError as error:  # the last good one stays
+                self._errors[topic] = f'{topic}: {error}'
+
+        return call
+
+    def _take_belief(self, message: PointCloud2) -> None:
+        self._belief = belief_cloud.read_belief(self._task, message)
+
+    def _take_plan(self, message: JointTrajectory) -> None:
+        stamp = convert.to_seconds(message.header.stamp)  # to be seen, however old it is
+        self._plan = convert.read_plan(self._task.robot, message, stamp)
+
+    def _take_candidates(self, message: PointCloud2) -> None:
+        self._candidates = candidates.read_candidates(message)
+        self._candidates_at = convert.to_seconds(message.header.stamp)
+
+    def _take_stage(self, message: String) -> None:
+        for stage in self._task.stages:
+            if stage.name == message.data:
+                self._hold(stage.grasp)
+                self._stage = stage.name

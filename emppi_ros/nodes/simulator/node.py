@@ -1,0 +1,216 @@
+"""
+The node `simulator`: stands in for robot and tracker, with true parameters nobody else sees.
+
+Its stamps are the clock's time at the start plus simulated time, which follows the wall
+clock; what it cannot catch up with is counted as lost.
+"""
+
+from collections.abc import Callable
+import math
+import sys
+import threading
+import time
+from typing import Any
+
+from rclpy.node import Node
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.backends.interface import command_topic
+from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
+from emppi_ros.nodes.common.parameters import Seeded, declare, declare_all
+from emppi_ros.nodes.common.polling import Loop, PolledSubscription
+from emppi_ros.nodes.simulator.named_values import named_values
+from emppi_ros.nodes.simulator.sensors import Sensors
+from emppi_ros.nodes.topics.task import TOPIC, StageTopic, TaskFollower, TaskTopic
+from emppi_ros.robots.robot import Robot
+from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
+from emppi_ros.sim.trajectory_controller import Follower
+from emppi_ros.tasks import switch_protocol
+from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.task import Task, parse_task
+
+_CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
+
+
+class SimulatorNode(Node, TaskFollower):
+    """Steps the physics, publishes measurements, takes commands."""
+
+    def __init__(self, **kwargs: object) -> None:
+        """Wait for the task."""
+        super().__init__('simulator', **kwargs)
+        self._seed = declare_all(self, Seeded).seed
+        self._truth = named_values(
+            declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
+        )
+        self._robot: SimulatedRobot | None = None
+        self.loop: Loop | None = None
+        self._lock = threading.Lock()  # between physics and a reset
+        self._problem, self._rejected, self._lost_s = '', 0, 0.0
+        self._follow = TaskTopic(self, self)
+        self.diagnostics = Diagnostics(self, self.report)
+        self.create_service(Trigger, 'simulator/reset', self._reset)
+
+    def report(self) -> Report:
+        """Return how the simulation is doing."""
+        if self._robot is None:
+            level = ERROR if self._problem else WARN
+            return Report(level, self._problem or f'waiting for {TOPIC}')
+        values = {
+            'simulated_time_s': self._robot.time,
+            'lost_s': self._lost_s,
+            'rejected_commands': self._rejected,
+            # for reports alone, with all digits; no node of the graph reads it
+            **{f'true {name}': repr(value) for name, value in self._true.items()},
+        }
+        problem = self._follow.changed or self._problem
+        return Report(WARN if problem else OK, problem or 'simulating', values)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the node can go on no more."""
+        return self.loop is not None and bool(self.loop.failure)
+
+    def end(self) -> None:
+        """Stop the physics."""
+        if self.loop is not None:
+            self.loop.stop()
+
+    def begin(self) -> None:
+        """Start with the first task."""
+        if not self._follow.ready:
+            return
+        try:
+            task = self._follow.take()
+            robot = self._make(task)
+        except EmppiError as error:
+            self._problem = str(error)
+            self._follow.release()
+            self.get_logger().error(self._problem)
+            return
+        self._open(task.robot)
+        self._start(task, robot)
+
+    def try_task(self, text: str) -> Task:
+        """Return the task in a YAML text: for our robot, and for the truth that was given."""
+        task = parse_task(text, TOPIC)
+        switch_protocol.compare(task.robot, self._task.robot)
+        self._make(task)
+        return task
+
+    def swap_task(self) -> None:
+        """Put the robot, where it stands, into the scene of the task that has arrived."""
+        task = self._follow.take()
+        robot = self._make(task)
+        self.loop.stop()
+        self._stage.close()
+        robot.take_over(self._robot)
+        self._start(task, robot)
+
+    def _make(self, task: Task) -> SimulatedRobot:
+        return SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
+
+    def _open(self, robot: Robot) -> None:
+        """Make what the robot says and hears, whatever its task: a bridge misses nothing."""
+        self._sensors = Sensors(self, robot)
+        ways = [(Float64MultiArray, command_topic(robot), self._command)]
+        if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
+            topic = command_topic(robot, 'trajectory')
+            ways.append((JointTrajectory, topic, self._take_trajectory))
+        self._commands = [PolledSubscription(self, *w, qos.DEFAULT, timed=True) for w in ways]
+
+    def _start(self, task: Task, robot: SimulatedRobot) -> None:
+        settings = task.simulation
+        self._sensors.track(task.tracked)
+        self._follower: Follower | None = None  # while trajectories command
+        self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
+        self._task, self._robot, self._problem = task, robot, ''
+        names = [parameter.name for parameter in task.parameters]
+        self._true = dict(zip(names, robot.truth.tolist(), strict=True))
+        self._stage = StageTopic(self, task, self._hold)
+        self._rebase()
+        self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
+
+    def _hold(self, stage: BoundStage) -> None:
+        """Grasp as the planner's stage does: what a gripper would do."""
+        with self._lock:
+            self._robot.hold(stage.grasp)
+
+    def _rebase(self) -> None:
+        """Let simulated time 0 be now."""
+        self._began = time.monotonic()
+        self._epoch = self.get_clock().now().nanoseconds * 1e-9
+        self._done = 0
+
+    def _work(self, _moment: float) -> None:
+        with self._lock:
+            for subscription in self._commands:
+                subscription.poll()
+            self._advance()
+
+    def _advance(self, until: float = math.inf) -> None:
+        """Step up to this moment, or to a simulated time before; publish on the way."""
+        behind = time.monotonic() - self._began - self._robot.time
+        lost = max(0.0, behind - _CATCH_UP_S)
+        self._began += lost
+        self._epoch += lost  # stamps keep to the clock
+        self._lost_s += lost
+        seconds = min(behind - lost, until - self._robot.time)
+        for _ in range(int(seconds / self._task.simulation.timestep_s)):
+            if self._follower is not None:
+                self._robot.command(self._follower.velocity(self._robot.time))
+            self._robot.step()
+            self._done += 1
+            if self._done % self._every == 0:
+                self._sensors.publish(self._robot, self._epoch)
+
+    def _command(self, message: Float64MultiArray, sent: float) -> None:
+        command = self._read(convert.read_command, message)
+        if command is None:
+            return
+        self._advance(sent - self._epoch)  # the one before was in force until this was sent
+        self._follower = None
+        self._robot.command(command)
+
+    def _take_trajectory(self, message: JointTrajectory, sent: float) -> None:
+        trajectory = self._read(convert.read_trajectory, message)
+        if trajectory is None:
+            return
+        self._advance(sent - self._epoch)
+        if self._follower is None:
+            self._follower = Follower(self._robot.commanded_position)
+        stamp = convert.to_seconds(message.header.stamp)
+        start = stamp - self._epoch if stamp else None
+        self._follower.accept(trajectory, self._robot.time, start)
+
+    def _read(self, read: Callable[[Robot, object], Any], message: object) -> Any:
+        try:
+            return read(self._task.robot, message)
+        except EmppiError as error:
+            self._rejected += 1
+            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
+            return None
+
+    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self._robot is not None
+        if self._robot is None:
+            response.message = 'no task yet'
+            return response
+        with self._lock:
+            self._robot.reset()
+            self._follower = None
+            self._rebase()
+        response.message = 'robot and objects are back at the start'
+        return response
+
+
+def main() -> None:
+    """Run the node."""
+    sys.exit(process.run(SimulatorNode, real_time=10))
+
+
+if __name__ == '__main__':
+    main()

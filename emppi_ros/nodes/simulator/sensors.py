@@ -1,0 +1,39 @@
+"""What a simulated robot and its tracker say: joint states, and poses of objects."""
+
+from collections.abc import Collection
+
+from geometry_msgs.msg import PoseStamped
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import JointState
+
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.robots.robot import Robot
+from emppi_ros.sim.simulated_robot import SimulatedRobot
+
+
+class Sensors:
+    """Publishes measurements; those of joints go on while tasks, and what is tracked, change."""
+
+    def __init__(self, node: Node, robot: Robot) -> None:
+        """Advertise joint states."""
+        self._node, self._robot = node, robot
+        self._joints = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
+        self._poses: dict[str, Publisher] = {}
+
+    def track(self, names: Collection[str]) -> None:
+        """Track these objects from now on, and no others."""
+        for name in set(self._poses) - set(names):
+            self._node.destroy_publisher(self._poses.pop(name))
+        for name in set(names) - set(self._poses):
+            topic = f'tracking/{name}'
+            self._poses[name] = self._node.create_publisher(PoseStamped, topic, qos.SENSOR)
+
+    def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
+        """Publish what is measured in a simulation whose time 0 was at `epoch`."""
+        robot = self._robot
+        stamp, *measured = simulated.read_joints()
+        self._joints.publish(convert.write_joints(robot, epoch + stamp, *measured))
+        for reading in simulated.read_poses():
+            message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
+            self._poses[reading.name].publish(message)

@@ -1,0 +1,1 @@
+"""Command-line tools that need ROS: demo, recorder, web source, observer benchmark."""

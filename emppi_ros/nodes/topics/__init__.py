@@ -1,0 +1,1 @@
+"""Topics that several nodes publish or subscribe to, one file each."""

@@ -1,0 +1,129 @@
+"""
+Reading bags: MCAP files with ROS 2 messages, as `emppi record` and `ros2 bag record` write them.
+
+A bag that was cut off, by a crash or a full disk, is read up to the cut.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mcap.records import Channel, Message, Schema
+from mcap.stream_reader import StreamReader
+from mcap_ros2.decoder import DecoderFactory
+
+from emppi_ros.core.errors import ReplayError
+
+_MAGIC = b'\x89MCAP0\r\n'
+SUFFIX = '.mcap'
+
+
+class Heard(NamedTuple):
+    """A message of a bag."""
+
+    topic: str  # relative to the bag's namespace
+    time_ns: int  # when it was recorded
+    data: Any  # with the attributes of its ROS type
+
+
+class Bag:
+    """A bag on disk; `cut` says how it ends too early, once its messages have been read."""
+
+    def __init__(self, path: Path, namespace: str | None = None) -> None:
+        """Find its files: a file, or a folder as `ros2 bag` makes it."""
+        self.path = path
+        self.files = _find(path)
+        self.cut = ''
+        self.counts: dict[str, int] = {}  # of messages by topic, once they have been read
+        self.span_ns = (0, 0)  # recording times of the first and the last
+        self._prefix = '/' if namespace is None else f'/{namespace.strip("/")}/'.replace('//', '/')
+        self._given = namespace is not None
+
+    def messages(self, topics: Collection[str]) -> Iterator[Heard]:
+        """Yield the messages on topics, in the order in which they were recorded."""
+        self.cut, self.counts, first, last = '', {}, None, 0
+        for file in self.files:
+            channels: dict[int, Channel] = {}
+            schemas: dict[int, Schema] = {}
+            factory = DecoderFactory()
+            for record in self._records(file):
+                if isinstance(record, Schema):
+                    schemas[record.id] = record
+                elif isinstance(record, Channel):
+                    channels[record.id] = record
+                elif isinstance(record, Message) and record.channel_id in channels:
+                    channel = channels[record.channel_id]
+                    topic = self._relative(channel.topic)
+                    self.counts[topic] = self.counts.get(topic, 0) + 1
+                    first = record.log_time if first is None else first
+                    last = max(last, record.log_time)
+                    if topic in topics:
+                        schema = schemas.get(channel.schema_id)
+                        data = self._decode(factory, channel, schema, record)
+                        yield Heard(topic, record.log_time, data)
+        self.span_ns = (first or 0, last)
+        if self.cut:
+            seconds = (self.span_ns[1] - self.span_ns[0]) * 1e-9
+            self.cut = f'{self.cut}: read up to there, {seconds:.2f} s'
+
+    def _records(self, path: Path) -> Iterator[Any]:
+        """Yield all records of a file that can be read, and note if its end cannot."""
+        with path.open('rb') as file:
+            limit = path.stat().st_size
+            reader = StreamReader(file, validate_crcs=True, record_size_limit=limit)
+            try:
+                yield from reader.records
+            except Exception as error:  # there is no telling what a cut makes of a record
+                why = str(error) or type(error).__name__
+                self.cut = f'{path} is cut off or damaged at byte {file.tell()} ({why})'
+
+    def _relative(self, name: str) -> str:
+        """Return a topic's name in the namespace; that of a bag of one robot is found out."""
+        if not self._given and name.endswith('/emppi/task') and self._prefix == '/':
+            self._prefix = name.removesuffix('emppi/task')
+        if self._prefix != '/' and name.startswith(self._prefix):
+            return name.removeprefix(self._prefix)
+        return name if name == '/diagnostics' else name.removeprefix('/')
+
+    def _decode(
+        self, factory: DecoderFactory, channel: Channel, schema: Schema | None, record: Message
+    ) -> Any:
+        decode = factory.decoder_for(channel.message_encoding, schema)
+        if decode is None:
+            found = 'none' if schema is None else schema.encoding
+            raise ReplayError(
+                f'{self.path}: {channel.topic}: encoding {channel.message_encoding!r} with schema '
+                f"{found!r}; expected 'cdr' with 'ros2msg'"
+            )
+        try:
+            return decode(record.data)
+        except Exception as error:
+            raise ReplayError(
+                f'{self.path}: {channel.topic}: a message that is no {schema.name}: {error}'
+            ) from None
+
+
+def _find(path: Path) -> list[Path]:
+    """Return the MCAP files of a bag, in order; ReplayError if there is none."""
+    if not path.exists():
+        raise ReplayError(f'{path}: there is no such file or folder')
+    files = [path]
+    if path.is_dir():
+        files = sorted(path.glob(f'*{SUFFIX}'), key=_order)
+        if not files:
+            other = ', '.join(sorted(p.name for p in path.iterdir())[:5]) or 'nothing'
+            raise ReplayError(
+                f'{path}: no bag: a folder without a file *{SUFFIX} (it holds: {other}); '
+                '`ros2 bag convert` makes MCAP of other bags'
+            )
+    for file in files:
+        with file.open('rb') as opened:
+            if opened.read(len(_MAGIC)) != _MAGIC:
+                raise ReplayError(f'{file}: no bag: it does not begin as MCAP files do')
+    return files
+
+
+def _order(path: Path) -> tuple[int, str]:
+    """Return the place of a file among the parts of a bag: NAME_0.mcap, NAME_1.mcap, ..."""
+    number = path.stem.rpartition('_')[2]
+    return (int(number) if number.isdecimal() else 0, path.name)

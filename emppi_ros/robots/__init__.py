@@ -1,0 +1,1 @@
+"""Robots: joints, limits and topics from `config/robots`, and what their makers publish."""

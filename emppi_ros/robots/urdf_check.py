@@ -1,0 +1,130 @@
+"""
+Whether a URDF describes the robot that a robot YAML describes.
+
+It comes from a topic, so it may be anything. It is read as a stream, never as a tree, and a
+DOCTYPE is refused before: without one, XML has no entities that could grow.
+"""
+
+import math
+from typing import NamedTuple
+import xml.etree.ElementTree as ET
+
+from emppi_ros.core.errors import unknown
+from emppi_ros.robots.robot import Robot
+
+MAX_CHARACTERS = 10_000_000
+TOLERANCE = 1e-3  # rad or m, and per second: two files may round differently
+_MOVING = ('revolute', 'prismatic')
+_DEEPEST = 100
+_CHUNK = 1 << 16  # characters; after each the parser can stop
+_JOINT_DEPTH = 2  # <robot><joint>; those of <transmission> and <ros2_control> are deeper
+
+
+class _Joint(NamedTuple):
+    kind: str
+    limit: dict[str, str] | None  # as written
+
+
+class _Reader:
+    """Collects the joints while XML streams by."""
+
+    def __init__(self) -> None:
+        self.joints: dict[str, _Joint] = {}
+        self.twice: list[str] = []
+        self._depth, self._root, self._inside = 0, '', ''
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f'its elements are nested deeper than {_DEEPEST}')
+        if self._depth == 1:
+            self._root = tag
+        elif self._depth == _JOINT_DEPTH and tag == 'joint':
+            self._inside = attributes.get('name', '')
+            if self._inside in self.joints:
+                self.twice.append(self._inside)
+            self.joints[self._inside] = _Joint(attributes.get('type', ''), None)
+        elif self._depth == _JOINT_DEPTH + 1 and tag == 'limit' and self._inside:
+            self.joints[self._inside] = self.joints[self._inside]._replace(limit=attributes)
+
+    def end(self, _tag: str) -> None:
+        if self._depth == _JOINT_DEPTH:
+            self._inside = ''
+        self._depth -= 1
+
+    def close(self) -> '_Reader':
+        if self._root != 'robot':
+            raise ValueError(f'it must begin with <robot>, not <{_clip(self._root)}>')
+        return self
+
+
+def check(robot: Robot, text: str) -> list[str]:
+    """Return what in a URDF does not fit the robot, a sentence each; none if all fits."""
+    if len(text) > MAX_CHARACTERS:
+        return [f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read']
+    if '<!DOCTYPE' in text:
+        return ['the URDF has a DOCTYPE, which is not read: a URDF needs none']
+    try:
+        parser = ET.XMLParser(target=_Reader())
+        for begin in range(0, len(text), _CHUNK):
+            parser.feed(text[begin : begin + _CHUNK])
+        found = parser.close()
+    except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
+        return [f'the URDF cannot be read: {_clip(str(error))}']
+    problems = []
+    for i, name in enumerate(robot.commanded):
+        if name in found.twice:
+            problems.append(f'the URDF has joint {name!r} more than once')
+        elif name not in found.joints:
+            problems.append(
+                f'the URDF lacks a joint: {_clip(unknown("joint", name, found.joints))}'
+            )
+        else:
+            problems += _compare(robot, i, found.joints[name])
+    return problems
+
+
+def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
+    """Return what is wrong with one joint of the URDF."""
+    name, limits = robot.commanded[i], robot.limits
+    if joint.kind not in _MOVING:
+        return [
+            f'joint {name!r} is {_clip(joint.kind) or "of no type"} in the URDF; expected '
+            f'{" or ".join(_MOVING)}'
+        ]
+    if joint.limit is None:
+        return [f'joint {name!r} has no <limit> in the URDF']
+    written = {'lower': '0', 'upper': '0', 'velocity': '', **joint.limit}  # URDF's defaults
+    values = {key: _number(written[key]) for key in ('lower', 'upper', 'velocity')}
+    problems = [
+        f'joint {name!r} has limit {key}={_clip(repr(written[key]))} in the URDF; '
+        'expected a finite number'
+        for key, value in values.items()
+        if value is None
+    ]
+    ours = {
+        'lower': (limits.position.lower[i], 'position down to', -1.0),
+        'upper': (limits.position.upper[i], 'position up to', 1.0),
+        'velocity': (limits.velocity[i], 'velocity up to', 1.0),
+    }
+    for key, (value, words, sign) in ours.items():
+        theirs = values[key]
+        if theirs is not None and sign * (value - theirs) > TOLERANCE:
+            problems.append(
+                f'joint {name!r}: robot {robot.name!r} allows a {words} {value:g}, the URDF only '
+                f'{theirs:g}'
+            )
+    return problems
+
+
+def _number(text: str) -> float | None:
+    """Return a finite number, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + '...'

@@ -1,0 +1,88 @@
+"""ROS messages, as they were decoded from a bag, to arrays. No ROS in here either."""
+
+from collections.abc import Iterator
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import EmppiError, ReplayError
+
+Array = npt.NDArray[np.float64]
+NANO = 1_000_000_000
+# how a command is called in a JointState and in a trajectory point
+STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
+POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
+FLOATS = {7: 'f4', 8: 'f8'}  # sensor_msgs/PointField's numbers of its types
+_OURS = 'emppi: '  # so begins what a node of ours is called in diagnostics
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return seconds as a stamp counts them; EmppiError if a stamp cannot hold them."""
+    if not (math.isfinite(seconds) and abs(seconds) < 2**31):
+        raise EmppiError(f'{seconds} s cannot be written as a ROS time')
+    whole = math.floor(seconds)  # apart, since their product has more digits than a float
+    return whole * NANO + round((seconds - whole) * NANO)
+
+
+def stamp_ns(stamp: Any) -> int:
+    """Return a builtin_interfaces Time or Duration in nanoseconds."""
+    return stamp.sec * NANO + stamp.nanosec
+
+
+def statuses(message: Any) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield node, status and values of what nodes of emppi say in a DiagnosticArray."""
+    for status in message.status:
+        if status.name.startswith(_OURS):
+            values = {pair.key: pair.value for pair in status.values}
+            yield status.name.removeprefix(_OURS), status, values
+
+
+def belief_table(belief: Belief) -> Array:
+    """Return a belief as it is published: weight and parameters of every particle, (M, 1 + P)."""
+    return np.column_stack([np.exp(belief.log_weights), belief.theta])
+
+
+def plan_table(plan: Plan) -> Array:
+    """Return a plan as it is published: time from its start [ns] and values, (n, 1 + joints)."""
+    times = [float(nanoseconds(time)) for time in plan.times.tolist()]
+    return np.column_stack([times, plan.values])
+
+
+def point_type(message: Any) -> np.dtype:
+    """Return the type of a PointCloud2's points; ValueError or KeyError if there is none."""
+    order = '>' if message.is_bigendian else '<'
+    return np.dtype(
+        {
+            'names': [field.name for field in message.fields],
+            'formats': [order + FLOATS[field.datatype] for field in message.fields],
+            'offsets': [field.offset for field in message.fields],
+            'itemsize': message.point_step,
+        }
+    )
+
+
+def read_cloud(message: Any, topic: str) -> tuple[list[str], Array]:
+    """Return names and values (points, fields) of a PointCloud2 of floats."""
+    names = [field.name for field in message.fields]
+    try:
+        points = np.frombuffer(bytes(message.data), point_type(message))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplayError(f'{topic}: a cloud that cannot be read: {error}') from None
+    columns = [points[name].astype(np.float64) for name in names]
+    return names, np.column_stack(columns) if columns else np.empty((0, 0))
+
+
+def read_plan(message: Any, command: str, topic: str) -> Array:
+    """Return a JointTrajectory in the form of `plan_table`."""
+    rows = [
+        [float(stamp_ns(point.time_from_start)), *getattr(point, POINT_FIELD[command])]
+        for point in message.points
+    ]
+    try:
+        return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+    except ValueError as error:
+        raise ReplayError(f'{topic}: a plan that cannot be read: {error}') from None

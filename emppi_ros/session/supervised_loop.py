@@ -1,0 +1,44 @@
+"""A closed loop with an operator: armed, paused and tuned while it runs."""
+
+from collections.abc import Mapping
+
+from emppi_ros.bridge import state_machine, watchdog
+from emppi_ros.bridge.state_machine import Machine
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks import tuning
+from emppi_ros.tasks.task import Task
+
+
+class OperatedLoop(ClosedLoop):
+    """Nothing moves before an operator has armed it, as over ROS."""
+
+    def __init__(
+        self, task: Task, seed: int = 0, truth: Mapping[str, float] | None = None
+    ) -> None:
+        """Begin at rest, disarmed."""
+        super().__init__(task, seed, truth=truth)
+        self._change(state_machine.disarm(self.machine))
+
+    @property
+    def machine(self) -> Machine:
+        """The bridge's state."""
+        return self._bridge.machine
+
+    def arm(self, armed: bool) -> None:
+        """Follow plans from now on; or brake, and acknowledge a fault. ArmError if refused."""
+        self._change((state_machine.arm if armed else state_machine.disarm)(self.machine))
+
+    def pause(self, paused: bool) -> None:
+        """Brake to rest and stay armed, or go on."""
+        self._change(state_machine.pause(self.machine, paused))
+
+    def tune(self, values: Mapping[str, tuning.Value]) -> None:
+        """Plan and learn by other numbers from the next cycle on; ConfigError if one is wrong."""
+        self.task = self.task.tuned(tuning.tune(self.task.data, values))
+        self.planner.tune(self.task)
+        self.filter.tune(self.task)
+
+    def _change(self, changed: Machine) -> None:
+        if changed.engaged and not self.machine.engaged:
+            self.planner.forget()  # the plans that nobody followed
+        self._bridge = watchdog.change(self._bridge, changed)

@@ -1,0 +1,174 @@
+"""Plots of a recording: the belief over time, the motion, how long things took."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+import matplotlib.style
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core import weights
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.report import object_paths
+from emppi_ros.viz.report.recording import Recording
+
+Array = npt.NDArray[np.float64]
+
+BLUE, ORANGE, RED, GREY = '#2a6fb0', '#d9822b', '#c0392b', '#6b7280'
+UNITS = {
+    'distance': '[m]',
+    'height': '[m]',
+    'joint_angle': '[rad]',
+    'joint_position': '[rad or m]',
+    'joint_velocity': '[rad/s or m/s]',
+}
+STYLE = {
+    'font.family': 'DejaVu Sans',
+    'font.size': 11,
+    'axes.titlesize': 12,
+    'axes.titleweight': 'bold',
+    'axes.titlelocation': 'left',
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.edgecolor': GREY,
+    'axes.grid': True,
+    'grid.color': '#e5e7eb',
+    'grid.linewidth': 0.8,
+    'axes.axisbelow': True,
+    'legend.frameon': False,
+    'lines.linewidth': 1.8,
+}
+
+
+def write_all(task: Task, record: Recording, folder: Path) -> list[Path]:
+    """Write every plot as PNG into a folder and return their paths."""
+    written = []
+    for name, draw in (('belief', belief), ('motion', motion), ('latency', latency)):
+        with styled():
+            figure = draw(task, record)
+            written.append(folder / f'{name}.png')
+            figure.savefig(written[-1], dpi=110)
+    return written
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the house's style, and leave matplotlib's settings as they were."""
+    with matplotlib.style.context(['default', STYLE]):
+        yield
+
+
+def label(task: Task, index: int) -> str:
+    """Return a parameter's name with its unit."""
+    parameter = task.parameters[index]
+    name = parameter.name.replace('_', ' ')
+    return f'{name} [{parameter.unit}]' if parameter.unit else name
+
+
+def belief(task: Task, record: Recording) -> Figure:
+    """Return each parameter's particles, mean and 90 % band over time, and the sample size."""
+    count = len(task.parameters)
+    figure, axes = _figure(count + 1, 2.3)
+    if len(record.belief_times):
+        for i, axis in enumerate(axes[:count]):
+            _belief_of(axis, record, i)
+            axis.set_ylabel(label(task, i))
+        axes[0].legend(loc='upper right', ncols=4, markerscale=4)
+        axes[-1].plot(record.belief_times, record.ess, color=BLUE, linewidth=1.2)
+        particles = record.belief_weights.shape[1]
+        bound = task.belief.resampling.ess_fraction * particles
+        if bound <= particles:
+            axes[-1].axhline(bound, color=GREY, linestyle='--', linewidth=1.2)
+        axes[-1].set_ylim(0, 1.05 * particles)
+    axes[0].set_title('Belief over time: particles, mean, 90 % band, hidden true value')
+    axes[-1].set_title('Effective sample size (dashed: resampled below)')
+    axes[-1].set_ylabel('particles')
+    axes[-1].set_xlabel('time [s]')
+    return figure
+
+
+def _belief_of(axis: Axes, record: Recording, index: int) -> None:
+    times, values = record.belief_times, record.belief_theta[:, :, index]
+    with np.errstate(divide='ignore'):
+        logs = np.log(record.belief_weights)
+    mean, low, high = (
+        np.array([float(f(w, v[:, None])[0]) for w, v in zip(logs, values, strict=True)])
+        for f in (weights.mean, _quantile(0.05), _quantile(0.95))
+    )
+    every = max(1, len(times) // 150)
+    axis.scatter(
+        np.repeat(times[::every], values.shape[1]), values[::every].ravel(),
+        s=3, color=BLUE, alpha=0.12, linewidths=0, label='particles',
+    )  # fmt: skip
+    axis.fill_between(times, low, high, color=BLUE, alpha=0.22, linewidth=0, label='90 % band')
+    axis.plot(times, mean, color=BLUE, label='mean')
+    if np.isfinite(record.truth[index]):
+        axis.axhline(record.truth[index], color=RED, linestyle='--', label='true value')
+    axis.set_xlim(0, times[-1])
+
+
+def _quantile(probability: float) -> Callable[[Array, Array], Array]:
+    return lambda log_weights, values: weights.quantile(log_weights, values, probability)
+
+
+def motion(task: Task, record: Recording) -> Figure:
+    """Return the objects' way from above (without objects: joints over time), and the error."""
+    figure = Figure(figsize=(11, 4.8), layout='constrained')
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    if task.objects:
+        object_paths.draw_paths(left, task, record.qpos)
+        left.set_title('Way of the objects, seen from above')
+    else:
+        for row, name in zip(task.map.qpos, task.robot.joints, strict=True):
+            left.plot(record.times, record.qpos[:, row], label=name)
+        left.set(xlabel='time [s]', ylabel='joint position [rad or m]', title='Joints')
+        left.legend()
+    error(right, task, record)
+    return figure
+
+
+def error(axis: Axes, task: Task, record: Recording) -> None:
+    """Draw the length of the success residual over time, and its bound."""
+    below = task.file.success.below
+    axis.plot(record.times, record.error, color=BLUE)
+    axis.axhline(below, color=RED, linestyle='--', label=f'success below {below:g}')
+    unit = UNITS.get(str(task.file.success.residual['residual']), '')
+    axis.set(xlabel='time [s]', ylabel=f'error {unit}', title='Distance from success')
+    axis.set_ylim(0, 1.08 * max(np.max(record.error, initial=0.0), below))
+    axis.legend(loc='upper right')
+
+
+def latency(task: Task, record: Recording) -> Figure:
+    """Return histograms of the planner's cycle and, if a bridge ran by the clock, its period."""
+    rows = [
+        ('Planning cycle', record.plan_ms, 1e3 / task.planner.rate_hz, 'period of plans'),
+        ('Period of the bridge', record.bridge_period_ms, None, ''),
+    ]
+    rows = [row for row in rows if len(row[1])]
+    figure = Figure(figsize=(5.5 * max(len(rows), 1), 3.8), layout='constrained')
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, max(len(rows), 1), squeeze=False)[0]
+    for axis, (title, values, limit, meaning) in zip(axes, rows, strict=False):
+        p50, p99 = np.percentile(values, [50, 99])
+        top = max(1.3 * float(p99), limit * 1.05 if limit else 0.0)
+        axis.hist(np.minimum(values, top), bins=50, range=(0, top), color=BLUE, alpha=0.85)
+        for value, color, name in ((p50, ORANGE, 'p50'), (p99, RED, 'p99')):
+            axis.axvline(value, color=color, linewidth=1.6, label=f'{name} {value:.2f} ms')
+        if limit:
+            axis.axvline(limit, color=GREY, linestyle='--', label=f'{meaning} {limit:.0f} ms')
+        axis.set(
+            title=title, xlabel='time [ms]', ylabel='count (log)', yscale='log', ylim=(0.7, None)
+        )
+        axis.legend()
+    return figure
+
+
+def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(10, height * rows), layout='constrained')
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])

@@ -1,0 +1,125 @@
+"""What is run: cells, their seeds, and the text that describes each wholly."""
+
+import pytest
+
+from emppi_ros.bench.paper import cells
+from emppi_ros.bench.paper.cells import Request, changed, make_cells
+from emppi_ros.bench.paper.published import PAPER
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.tasks.task import parse_task, task_text
+
+TASK = ('cartpole_swingup',)
+PAIR = ('emppi', 'mppi-true')
+
+
+def test_every_cell_is_there_once_and_half_of_them_compare_too():
+    found = make_cells(Request(('cartpole_swingup', 'panda_push'), PAIR, (cells.SUCCESS,), 3))
+    assert len({cell.key for cell in found}) == len(found) == 2 * 2 * 3
+    assert [cell.seed for cell in found] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_the_panda_has_twenty_seeds_and_others_ten():
+    counts = {name: len(cells.seeds_of(Request(), name)) for name in cells.TASKS}
+    assert all(n == (20 if name.startswith('panda') else 10) for name, n in counts.items())
+    assert set(cells.seeds_of(Request(seeds=7), 'panda_push')) == set(range(7))
+
+
+@pytest.mark.parametrize(
+    ('request_', 'words'),
+    [
+        (Request(('cartpol',), PAIR), ["'cartpol'", "did you mean 'cartpole_swingup'"]),
+        (Request(TASK, ('pid',)), ['--controllers', "'pid'", 'mppi-true']),
+        (Request(TASK, ('mppi-nominal',)), ['--controllers', 'emppi']),
+        (Request(TASK, PAIR, ('sucess',)), ['--studies', "did you mean 'success'"]),
+    ],
+)
+def test_what_is_unknown_is_an_error_that_says_what_is_known(request_, words):
+    with pytest.raises(ConfigError) as error:
+        make_cells(request_)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_wrong_model_that_the_task_does_not_name_is_an_error():
+    with pytest.raises(ConfigError, match='fr3_follow.*mppi-wrong.*simulation: wrong'):
+        make_cells(Request(('fr3_follow',), ('mppi-wrong',)))
+
+
+def test_changes_are_merged_and_nothing_else_changes():
+    text = task_text('cartpole_swingup')
+    before, after = parse_task(text), parse_task(changed(text, {'planner': {'models': 2}}))
+    assert after.planner.models == 2 and after.planner.rollouts == before.planner.rollouts
+    assert after.parameters == before.parameters and after.belief == before.belief
+    twice = changed(changed(text, {'duration_s': 1.0}), {'duration_s': 2.0})
+    assert twice == changed(text, {'duration_s': 2.0})
+
+
+def test_the_digest_tells_settings_apart_and_nothing_else():
+    full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1)) for _ in range(2))
+    quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1, quick=True))
+    assert [c.key for c in full] == [c.key for c in quick]
+    assert [c.digest for c in full] == [c.digest for c in again]
+    assert {c.digest for c in full}.isdisjoint({c.digest for c in quick})
+
+
+def test_the_studies_of_the_cart_pole_come_with_it_alone():
+    found = make_cells(Request(TASK, PAIR, seeds=2))
+    ablated = [c for c in found if c.study == cells.ABLATION]
+    sizes = {(m, k) for m in cells.ABLATION_MODELS for k in cells.ABLATION_ROLLOUTS}
+    assert {(c.models, c.rollouts) for c in ablated} == sizes and len(ablated) == 2 * len(sizes)
+    for cell in ablated:
+        planner = parse_task(cell.text).planner
+        assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
+    assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
+    other = make_cells(Request(('panda_drawer',), PAIR, seeds=2))
+    assert {c.study for c in other} == {cells.SUCCESS, cells.PUBLISHED}
+
+
+def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
+    found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
+    seeds = range(cells.RISK_SEEDS)
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.RISK_MEASURES
+    ]
+    for cell in found:
+        planner, own = parse_task(cell.text).planner, parse_task(task_text(cell.task)).planner
+        size = (planner.models, planner.rollouts)
+        assert size == (cell.models, cell.rollouts) == tuple(cells.RISK_SIZE.values())
+        assert planner.risk == cell.controller and planner.risk_level is None
+        assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
+    few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
+    assert len(few) == 2 * len(cells.RISK_MEASURES)
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_drawer'])
+def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
+    found = make_cells(Request((name,), (*PAIR, 'no-update'), (cells.PUBLISHED,), 2))
+    assert [(c.controller, c.seed) for c in found] == [(p, s) for s in (0, 1) for p in PAIR]
+    task, own, table = parse_task(found[0].text), parse_task(task_text(name)), PAPER[name]
+    planner, belief = task.planner, task.belief
+    assert (planner.models, planner.rollouts, planner.horizon) == table[:3]
+    assert belief.particles == planner.models and belief.resampling.scheme == 'gaussian'
+    # the paper's threshold counts rollouts, 0.5 N K
+    least = belief.resampling.ess_fraction * belief.particles
+    assert least == 0.5 * table.models * table.rollouts
+    assert planner.temperature * table.over == pytest.approx(table.temperature, rel=1e-12)
+    compared, ours = (vars(one.belief.likelihood) for one in (task, own))
+    assert {key for key, sd in compared.items() if sd is not None} == {
+        key for key, sd in ours.items() if sd is not None
+    }
+    assert {sd for sd in compared.values() if sd is not None} == {table.likelihood_variance**0.5}
+    for key in ('parameters', 'success', 'duration_s', 'stages', 'cost', 'simulation'):
+        assert getattr(task.file, key) == getattr(own.file, key)
+
+
+def test_learning_has_longer_runs_of_the_learner_alone():
+    pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
+    names = ('halfcheetah_backflip', 'cartpole_swingup')
+    found = make_cells(Request(names, PAIR, (cells.LEARNING,), 3))
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        ('halfcheetah_backflip', 'emppi', seed) for seed in range(3)
+    ]
+    assert parse_task(found[0].text).file.duration_s == 10.0  # 500 control steps
+    assert make_cells(Request(names, PAIR[1:], (cells.LEARNING,))) == []
+    (quick,) = make_cells(Request(names, PAIR, (cells.LEARNING,), 1, quick=True))
+    assert parse_task(quick.text).file.duration_s == cells.QUICK_S

@@ -1,0 +1,121 @@
+"""A benchmark goes on where it was stopped, and computes nothing twice."""
+
+import csv
+import dataclasses
+
+import pytest
+
+from emppi_ros.bench.paper import rows, store
+from emppi_ros.bench.paper.cells import Cell
+from emppi_ros.bench.paper.rows import Attempt
+from emppi_ros.bench.paper.store import Store, complete
+from emppi_ros.core.errors import BenchError
+
+CELLS = [
+    Cell('success', 'slider', controller, seed, 'text')
+    for seed in range(3)
+    for controller in ('emppi', 'mppi-true')
+]
+
+
+@pytest.fixture
+def counting(make_row):
+    """Return a function that computes rows without any run, and the cells that it was given."""
+    given = []
+
+    def compute(cells):
+        for cell in reversed(cells):  # workers finish in any order
+            given.append(cell)
+            yield make_row(cell, time_s=float(len(given)))
+
+    return compute, given
+
+
+def test_a_row_survives_its_line(make_row):
+    tried = (Attempt(0.5, True, False), Attempt(1.25, False, True))
+    row = make_row(attempts=tried, plan_ms=None, time_s=0.1 + 0.2)
+    line = rows.to_line(row)
+    assert '\n' not in line and rows.from_line(line, 'here') == row
+
+
+def test_what_is_finished_is_never_computed_again(tmp_path, counting):
+    compute, given = counting
+    first = complete(Store(tmp_path), CELLS, compute)
+    assert given == CELLS[::-1] and [row.key for row in first] == [cell.key for cell in CELLS]
+    assert complete(Store(tmp_path), CELLS, compute) == first and len(given) == len(CELLS)
+    more = [*CELLS, Cell('success', 'slider', 'emppi', 9, 'text')]
+    assert complete(Store(tmp_path), more, compute)[:-1] == first
+    assert given[len(CELLS) :] == more[-1:]
+
+
+def test_a_benchmark_that_stops_keeps_each_finished_row(tmp_path, counting):
+    compute, given = counting
+
+    def stops(cells):
+        for count, row in enumerate(compute(cells)):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield row
+
+    kept = Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        complete(kept, CELLS, stops)
+    assert len(kept.finished(CELLS)) == 2
+    assert [row.time_s for row in Store(tmp_path).finished(CELLS)] == [2.0, 1.0]
+    given.clear()
+    complete(Store(tmp_path), CELLS, compute)
+    assert given == CELLS[3::-1]
+
+
+def test_a_line_that_was_torn_anywhere_costs_its_own_cell_only(tmp_path, counting):
+    compute, given = counting
+    complete(Store(tmp_path), CELLS[:3], compute)
+    path = tmp_path / store.ROWS
+    content = path.read_bytes()
+    start = content.rstrip(b'\n').rfind(b'\n') + 1
+    for cut in {start + 1, (start + len(content)) // 2, len(content) - 1}:
+        path.write_bytes(content[:cut])
+        given.clear()
+        found = complete(Store(tmp_path), CELLS[:3], compute)
+        assert given == CELLS[:1]  # the last that was written
+        assert Store(tmp_path).finished(CELLS) == found  # and the new line is whole
+    path.write_bytes(content)
+    assert len(Store(tmp_path).finished(CELLS)) == 3
+
+
+def test_rows_of_another_task_file_are_computed_anew_and_counted(tmp_path, counting):
+    compute, given = counting
+    complete(Store(tmp_path), CELLS, compute)
+    changed = [dataclasses.replace(c, text='other') if c.seed == 1 else c for c in CELLS]
+    kept = Store(tmp_path)
+    assert kept.outdated(changed) == 2 and len(kept.finished(changed)) == len(CELLS) - 2
+    given.clear()
+    complete(kept, changed, compute)
+    assert given == [c for c in changed[::-1] if c.seed == 1]
+    again = Store(tmp_path)
+    assert again.outdated(changed) == 0 and len(again.finished(changed)) == len(CELLS)
+
+
+@pytest.mark.parametrize('line', ['{"study": "success"}', '[]', 'no json', '{"a": NaN}'])
+def test_a_line_that_is_no_row_is_named(tmp_path, counting, line):
+    complete(Store(tmp_path), CELLS[:1], counting[0])
+    with (tmp_path / store.ROWS).open('a') as file:
+        file.write(line + '\n')
+    with pytest.raises(BenchError, match='rows.jsonl line 2: no row .*remove the line'):
+        Store(tmp_path)
+
+
+def test_a_folder_that_cannot_be_used_is_an_error(tmp_path):
+    (tmp_path / 'file').touch()
+    with pytest.raises(BenchError, match='--out .*cannot be used'):
+        Store(tmp_path / 'file' / 'below')
+
+
+def test_tables_have_a_line_for_each_run_and_for_each_parameter(tmp_path, make_row):
+    found = [make_row(cell) for cell in CELLS]
+    for path in store.write_tables(tmp_path, found):
+        with path.open(newline='') as file:
+            lines = list(csv.DictReader(file))
+        assert len(lines) == len(CELLS)  # of one parameter each
+        assert [int(line['seed']) for line in lines] == [cell.seed for cell in CELLS]
+    assert lines[0]['parameter'] == 'mass' and lines[0]['inside'] == 'True'

@@ -1,0 +1,144 @@
+"""Bags are read up to where they were cut off, and nothing is overwritten unasked."""
+
+import struct
+
+import pytest
+from rosbags.highlevel import AnyReader
+import yaml
+
+from emppi_ros.cli import main
+from emppi_ros.core.errors import ReplayError
+from emppi_ros.replay import replay as replaying
+from emppi_ros.replay.bag_reader import Bag
+from emppi_ros.replay.bag_writer import BagWriter, Topic
+
+QOS = """- history: 1
+  depth: 1
+  reliability: 1
+  durability: 1
+  deadline: {sec: 9223372036, nsec: 854775807}
+  lifespan: {sec: 9223372036, nsec: 854775807}
+  liveliness: 1
+  liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
+  avoid_ros_namespace_conventions: false"""
+STRING = Topic('/emppi/task', 'std_msgs/msg/String', 'string data', QOS)
+
+
+def cdr(text):
+    data = text.encode() + b'\0'
+    return b'\x00\x01\x00\x00' + struct.pack('<I', len(data)) + data
+
+
+def texts(path, **options):
+    bag = Bag(path, **options)
+    return [heard.data.data for heard in bag.messages({'emppi/task'})], bag.cut
+
+
+def write(folder, count=500, **options):
+    writer = BagWriter(folder, **options)
+    writer.add(STRING)
+    for i in range(count):
+        writer.write('/emppi/task', cdr(f'{i} ' + 'x' * 1000), 10**9 + i, 5)
+    writer.close()
+    return writer.path
+
+
+def test_what_is_written_is_read_here_and_by_others(tmp_path):
+    folder = tmp_path / 'bag'
+    write(folder)
+    found, cut = texts(folder)
+    assert [text.split()[0] for text in found] == [str(i) for i in range(500)] and not cut
+    with AnyReader([folder]) as reader:
+        (connection,) = reader.connections
+        assert (connection.topic, connection.msgcount) == ('/emppi/task', 500)
+        assert connection.ext.offered_qos_profiles[0].durability.name == 'TRANSIENT_LOCAL'
+        messages = [reader.deserialize(raw, c.msgtype).data for c, _, raw in reader.messages()]
+    assert messages == found
+    metadata = yaml.safe_load((folder / 'metadata.yaml').read_text())
+    assert metadata['rosbag2_bagfile_information']['duration'] == {'nanoseconds': 499}
+
+
+def test_cut_off_anywhere_it_is_read_up_to_there(tmp_path, rng):
+    path = write(tmp_path / 'bag')
+    whole, all_of_it = path.read_bytes(), texts(path)[0]
+    seen = set()
+    for size in sorted({*rng.integers(8, len(whole) - 1, 40).tolist(), 9, len(whole) - 1}):
+        path.write_bytes(whole[:size])
+        found, cut = texts(path)
+        assert found == all_of_it[: len(found)]
+        assert f'{path} is cut off or damaged at byte' in cut and 'read up to there' in cut
+        seen.add(len(found))
+    assert len(seen) > 2  # of several chunks
+
+
+def test_a_damaged_byte_is_never_taken_for_a_message(tmp_path, rng):
+    path = write(tmp_path / 'bag')
+    whole, all_of_it = path.read_bytes(), texts(path)[0]
+    for place in rng.integers(100, len(whole) - 40, 40).tolist():
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(spoiled)
+        try:
+            found, _ = texts(path)
+        except ReplayError:
+            continue
+        assert set(found) <= set(all_of_it)  # chunks have checksums
+
+
+def test_a_replay_of_a_cut_run_goes_as_far_and_says_so(bag, capsys):
+    whole = bag.read_bytes()
+    replay = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
+    for share in (0.55, 0.8):
+        bag.write_bytes(whole[: int(share * len(whole))])
+        cut = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
+        assert cut['identical'] and 'is cut off' in cut['notes'][0]
+        assert 0 < cut['planner']['replayed'] < replay['planner']['replayed']
+    assert main(['replay', str(bag)]) == 0
+    assert 'is cut off' in capsys.readouterr().err
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    folder = tmp_path / 'bag'
+    write(folder)
+    with pytest.raises(ReplayError, match='exists already: choose another --out, or add --over'):
+        BagWriter(folder)
+    assert len(texts(write(folder, count=2, overwrite=True))[0]) == 2
+    (folder / 'thesis.tex').write_text('')
+    with pytest.raises(ReplayError, match='thesis.tex is no part of a bag'):
+        BagWriter(folder, overwrite=True)
+    file = tmp_path / 'file.mcap'
+    file.write_text('')
+    with pytest.raises(ReplayError, match='it is a file, not a folder'):
+        BagWriter(file, overwrite=True)
+
+
+def test_what_is_no_bag_is_said(tmp_path, capsys):
+    with pytest.raises(ReplayError, match='there is no such file or folder'):
+        Bag(tmp_path / 'nothing')
+    (tmp_path / 'old_0.db3').write_bytes(b'SQLite')
+    with pytest.raises(ReplayError, match=r'(?s)without a file \*.mcap .*old_0.db3.*convert'):
+        Bag(tmp_path)
+    text = tmp_path / 'text.mcap'
+    text.write_text('hello')
+    for command in ('replay', 'report'):
+        assert main([command, str(text)]) == 2
+        assert 'text.mcap: no bag: it does not begin as MCAP files do' in capsys.readouterr().err
+
+
+def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
+    folder = tmp_path / 'bag'
+    write(folder, count=1)
+    assert main(['replay', str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert 'it lacks emppi/planner/journal and emppi/belief/journal; it holds: emppi/task' in error
+    assert main(['report', str(folder)]) == 2
+    assert 'the task in it can no longer be used' in capsys.readouterr().err
+
+
+def test_namespaces_are_found_or_given(tape, tmp_path):
+    path = tape.write(tmp_path / 'run.mcap', prefix='/left/arm/')
+    for namespace in (None, 'left/arm', '/left/arm/'):
+        bag = Bag(path, namespace)
+        assert replaying.read(bag).journals[replaying.PLANNER]
+    with pytest.raises(ReplayError, match='it holds: .*left/arm/emppi/task'):
+        replaying.read(Bag(path, 'right'))

@@ -1,0 +1,155 @@
+"""Flags say what is so: of parameters with and without effect, in and out of their prior."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.belief import particles
+from emppi_ros.model.ensemble import State
+from emppi_ros.session.belief_monitor import Monitor
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.particle_filter import Filter
+from emppi_ros.state.estimator import Moment
+from emppi_ros.tasks.task import load_task
+
+DT, SD = 0.02, 0.01  # s; m/s, the slider's likelihood
+SLIP = {
+    'field': 'geom_friction',
+    'of': 'cart',
+    'lower': 0.01,
+    'upper': 2.0,
+    'prior': {'distribution': 'uniform', 'lower': 0.2, 'upper': 1.0},
+}
+
+
+@pytest.fixture
+def with_slip(make_task, task_data):
+    """Return a slider that nobody touches, so that its friction does nothing."""
+    data = task_data('slider')
+    data['parameters']['slip'] = SLIP
+    data['simulation']['truth']['slip'] = {'distribution': 'fixed', 'value': 0.5}
+    del data['simulation']['wrong']
+    return make_task('slider', data)
+
+
+def resting(count, speed=0.0):
+    for i in range(count):
+        state = State(np.zeros(1), np.array([speed]))
+        yield i * DT, Moment(state, state, {})
+
+
+def pushed(force):
+    return lambda times: np.full((len(times), 1), force)
+
+
+def observed(task, count, force):
+    """Return a filter that saw a cart stand still, whatever pushed it."""
+    one = Filter(task, np.random.default_rng(0))
+    for stamp, moment in resting(count, speed=0.0):
+        one.observe(stamp, moment, pushed(force))
+    return one.monitor
+
+
+def test_a_parameter_without_effect_is_flagged_and_one_with_effect_is_not(with_slip):
+    monitor = observed(with_slip, 130, force=5.0)
+    assert monitor.remaining[1] == 1.0 and monitor.remaining[0] < 0.1
+    assert monitor.unidentifiable == ['slip']
+
+
+def test_a_motion_that_shows_nothing_leaves_all_unidentifiable(with_slip):
+    monitor = observed(with_slip, 130, force=0.0)
+    assert monitor.unidentifiable == ['mass', 'slip']
+    assert observed(with_slip, 60, force=0.0).unidentifiable == []  # too early to say
+
+
+def test_in_a_run_too(with_slip):
+    loop = ClosedLoop(with_slip, 0)
+    loop.run(4.0, stop_at_success=False)
+    assert loop.filter.monitor.unidentifiable == ['slip']
+
+
+NARROW = 0.002  # so that what the gain does is linear in its logarithm, too
+
+
+def test_what_is_left_is_that_of_a_kalman_filter(make_task, task_data):
+    data = task_data('slider')
+    data['parameters'] = {
+        'gain': {
+            'field': 'actuator_gain',
+            'of': 'x',
+            'lower': 0.0,
+            'prior': {'distribution': 'normal', 'mean': 1.0, 'sd': NARROW},
+        }
+    }
+    data['simulation'] = {'truth': {'gain': {'distribution': 'fixed', 'value': 1.0}}}
+    task, force, count = make_task('slider', data), 100.0, 60
+    monitor = observed(task, count + 1, force)
+    step = force * DT / (2.0 + 0.5 * DT)  # of the speed: 2 kg, implicit damping, one step
+    expected = 1.0 / np.sqrt(1.0 + count * (NARROW * step / SD) ** 2)
+    assert expected < 0.6
+    # 10 000 draws tell the prior's sd to 0.7 %, five steps of physics are not one: 1 %
+    assert monitor.remaining[0] == pytest.approx(expected, rel=0.01)
+
+
+def test_looking_changes_no_bit_of_what_is_believed(monkeypatch):
+    beliefs = []
+    for look in (True, False):
+        if not look:
+            monkeypatch.setattr(Monitor, 'note', lambda *_: None)
+        loop = ClosedLoop(load_task('cartpole_swingup'), 3)
+        loop.run(0.5)
+        beliefs.append(loop.filter.belief)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(*beliefs, strict=True))
+
+
+@pytest.mark.parametrize(
+    ('truth', 'flagged', 'seed'),
+    [
+        ({'pole_mass': 0.9}, ['pole_mass'], 0),  # the prior: 0.05 to 0.6
+        ({'pole_mass': 0.9}, ['pole_mass'], 1),
+        ({'pole_inertia': 0.15}, ['pole_inertia'], 0),  # 0.005 to 0.06
+        ({'pole_mass': 0.3, 'pole_inertia': 0.03}, [], 0),
+        ({'pole_mass': 0.5, 'pole_inertia': 0.05}, [], 1),
+    ],
+)
+def test_a_truth_far_outside_of_the_prior_is_flagged_within_a_run(truth, flagged, seed):
+    loop = ClosedLoop(load_task('cartpole_swingup'), seed, truth=truth)
+    loop.run(1.0, stop_at_success=False)
+    found = loop.filter.monitor.out_of_prior(loop.filter.belief)
+    assert found == flagged
+
+
+def test_a_reset_forgets(with_slip):
+    one = Filter(with_slip, np.random.default_rng(0))
+    for stamp, moment in resting(70):
+        one.observe(stamp, moment, pushed(5.0))
+    assert one.monitor.updates and one.monitor.innovations.statistics()
+    one.reset()
+    assert not one.monitor.updates and not one.monitor.innovations.statistics()
+    assert np.array_equal(one.monitor.remaining, np.ones(2))
+
+
+def test_what_is_certain_is_neither_learned_nor_flagged(make_task, task_data):
+    data = task_data('slider')
+    data['parameters']['mass']['prior'] = {'distribution': 'fixed', 'value': 2.0}
+    task = make_task('slider', data)
+    monitor = observed(task, 130, force=0.0)
+    assert monitor.unidentifiable == []
+    assert monitor.out_of_prior(particles.uniform(np.full((12, 1), 2.0))) == []
+    assert np.array_equal(monitor.remaining, [1.0])
+
+
+def test_a_model_that_diverges_is_counted(with_slip, monkeypatch):
+    monitor = observed(with_slip, 2, force=1.0)
+    assert monitor.diverged == 0
+    one = Filter(with_slip, np.random.default_rng(0))
+    predict = one._prediction.predict
+
+    def broken(*arguments):
+        found = predict(*arguments)
+        found.qvel[:3] = np.nan
+        return found
+
+    monkeypatch.setattr(one._prediction, 'predict', broken)
+    for stamp, moment in resting(3):
+        one.observe(stamp, moment, pushed(1.0))
+    assert one.monitor.diverged == 6

@@ -1,0 +1,107 @@
+"""The closed loop: one seed, one run, bit for bit; and its summary."""
+
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.core.errors import ConfigError, ParameterError
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.controllers import CONTROLLERS
+from emppi_ros.session.summary import summarize
+from emppi_ros.tasks.task import load_task
+
+
+def _bits(loop):
+    trace = loop.trace
+    rows = [trace.truth, *(np.concatenate([f.qpos, f.qvel]) for f in trace.frames)]
+    rows += [np.concatenate([b.theta.ravel(), b.log_weights]) for _, b in trace.beliefs]
+    return b''.join(row.tobytes() for row in rows)
+
+
+def _run(task, seed, duration_s, **keys):
+    loop = ClosedLoop(task, seed, **keys)
+    loop.run(duration_s, stop_at_success=False)
+    return loop
+
+
+@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_follow'])
+def test_one_seed_gives_the_same_bits_and_another_does_not(name):
+    task = load_task(name)
+    first, again, other = (_run(task, seed, 1.0) for seed in (1, 1, 2))
+    assert _bits(first) == _bits(again) != _bits(other)
+    # nothing was skipped: it planned at its rate, learned, and nothing diverged
+    assert len(first.trace.plan_s) >= 0.9 * task.planner.rate_hz
+    assert len(first.trace.beliefs) > 10 and first.trace.diverged == 0
+
+
+@pytest.mark.parametrize('controller', CONTROLLERS)
+@pytest.mark.parametrize('name', ['slider', 'block', 'two_link'])
+def test_every_controller_runs_every_kind_of_robot(make_task, name, controller):
+    task = make_task(name)
+    loop = _run(task, 0, 0.5, controller=controller)
+    assert len(loop.trace.frames) == 25 and np.isfinite(loop.trace.frames[-1].qpos).all()
+    assert bool(loop.trace.beliefs) == (controller == 'emppi')
+    if controller == 'mppi-true':
+        assert loop.planner.ensemble.theta.tolist() == [loop.trace.truth.tolist()]
+    if controller == 'mppi-wrong':
+        assert loop.planner.ensemble.theta.tolist() == [[9.0]]
+    if controller == 'mppi-mean':  # of a lognormal prior: median 1, sd 0.5 of the logarithm
+        # 10 000 draws of sd 0.6: five standard errors
+        assert loop.planner.ensemble.theta[0, 0] == pytest.approx(np.exp(0.125), abs=0.03)
+
+
+def test_a_summary_is_json_with_every_key(make_task):
+    loop = _run(make_task('block'), 0, 0.5, truth={'mass': 0.8})
+    summary = json.loads(json.dumps(summarize(loop, 'emppi', 0)))
+    assert set(summary) >= {
+        'task',
+        'controller',
+        'seed',
+        'success',
+        'time_s',
+        'steps',
+        'final_error',
+        'parameters',
+        'plan_ms',
+        'diverged',
+    }
+    assert set(summary['parameters']['mass']) == {
+        'mean', 'sd', 'true', 'out_of_prior', 'unidentifiable',
+    }  # fmt: skip
+    assert summary['parameters']['mass']['true'] == 0.8
+    assert summary['time_s'] == 0.5 and summary['success'] is False
+
+
+def test_success_needs_to_last(make_task, task_data):
+    data = task_data('slider')
+    data['success'] = {'residual': data['success']['residual'], 'below': 9.0, 'hold_s': 0.3}
+    loop = ClosedLoop(make_task('slider', data), 0)
+    trace = loop.run(1.0)
+    # below the bound from the first frame, at 0.02 s, on
+    assert trace.success_time == pytest.approx(0.32, abs=0.02 + 1e-9)
+    assert loop.robot.time == pytest.approx(trace.success_time)
+
+
+def test_commands_keep_the_robots_limits(make_task):
+    task = make_task('block')
+    loop = _run(task, 0, 1.0)
+    applied = np.array(loop._applied._rows)
+    usable = task.robot.dynamics_factor * task.robot.limits.acceleration[0]
+    assert np.abs(applied).max() <= task.robot.limits.velocity[0]
+    # 250 commands a second; a rounding of numbers below 1
+    assert np.abs(np.diff(applied[1:], axis=0)).max() <= usable * 0.004 + 1e-12
+
+
+def test_a_wrong_controller_or_truth_is_an_error(make_task):
+    task = make_task('slider')
+    with pytest.raises(ConfigError, match="unknown controller 'mpc'; available: emppi, .*no-upd"):
+        ClosedLoop(task, 0, 'mpc')
+    with pytest.raises(ParameterError, match="unknown parameter 'weight'; available: mass"):
+        ClosedLoop(task, 0, truth={'weight': 1.0})
+
+
+def test_progress_is_told_with_simulated_time(make_task):
+    times = []
+    ClosedLoop(make_task('slider'), 0).run(0.2, stop_at_success=False, progress=times.append)
+    assert times == pytest.approx(np.arange(1, 11) * 0.02)

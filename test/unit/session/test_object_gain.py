@@ -1,0 +1,73 @@
+"""A particle's object stays where its physics brought it, moved a share of the way to the pose."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.model.ensemble import State
+from emppi_ros.session.particle_filter import Filter
+from emppi_ros.state.estimator import Moment
+from emppi_ros.tasks.task import load_task
+
+DT = 0.02
+
+
+def _filter(gain):
+    task = load_task('panda_push')
+    task.belief = dataclasses.replace(task.belief, object_gain=gain, particles=3)
+    return task, Filter(task, np.random.default_rng(0))
+
+
+def _moved(task, state, shift, turn):
+    """Return the state with the block shifted, and turned about the vertical."""
+    place = task.objects['block'].qpos
+    qpos = state.qpos.copy()
+    qpos[place : place + 3] += shift
+    x, y, z, w = Rotation.from_rotvec([0.0, 0.0, turn]).as_quat()
+    qpos[place + 3 : place + 7] = [w, x, y, z]
+    return State(qpos, state.qvel)
+
+
+def _particles(state, count=3):
+    return State(np.tile(state.qpos, (count, 1)), np.tile(state.qvel, (count, 1)))
+
+
+@pytest.mark.parametrize('gain', [0.1, 0.5, 0.9])
+def test_the_gain_is_the_share_of_the_way_in_position_and_rotation(gain):
+    task, filter_ = _filter(gain)
+    start, shift, turn = task.start(), np.array([0.01, -0.02, 0.0]), 0.3
+    measured = _moved(task, start, shift, turn)
+    after = filter_._prediction.correct(
+        _particles(start), Moment(measured, measured, {}), measured, DT
+    )
+    block = task.objects['block']
+    wanted = _moved(task, start, gain * shift, gain * turn)
+    # two rotations composed in double precision
+    np.testing.assert_allclose(after.qpos, np.tile(wanted.qpos, (3, 1)), atol=1e-12)
+    # Benedict and Bordner's velocity gain, of the same innovation
+    velocity = gain**2 / (2.0 - gain) * shift / DT
+    np.testing.assert_allclose(
+        after.qvel[:, block.qvel : block.qvel + 3], np.tile(velocity, (3, 1)), atol=1e-12
+    )
+
+
+def test_a_gain_of_one_is_the_papers_start_from_the_estimate():
+    task, filter_ = _filter(1.0)
+    estimated = _moved(task, task.start(), [0.1, 0.0, 0.0], 0.2)
+    after = filter_._prediction.correct(
+        _particles(task.start()), Moment(estimated, estimated, {}), estimated, DT
+    )
+    np.testing.assert_array_equal(after.qpos, np.tile(estimated.qpos, (3, 1)))
+
+
+def test_joints_are_always_as_measured_and_a_diverged_particle_starts_again():
+    task, filter_ = _filter(0.2)
+    estimated = task.start()
+    estimated.qpos[task.map.qpos] += 0.1
+    predicted = _particles(task.start())
+    predicted.qpos[1] = np.nan
+    after = filter_._prediction.correct(predicted, Moment(estimated, estimated, {}), estimated, DT)
+    assert np.all(after.qpos[:, task.map.qpos] == estimated.qpos[task.map.qpos])
+    np.testing.assert_array_equal(after.qpos[1], estimated.qpos)

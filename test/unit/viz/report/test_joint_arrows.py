@@ -1,0 +1,175 @@
+"""Arrows lie on the axes that MuJoCo itself turns about; pictures are made where they can be."""
+
+import dataclasses
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.report import joint_arrows, joint_pictures, recording, video
+from emppi_ros.viz.report.joint_arrows import COLORS, Arrow
+
+THETA = np.array([[0.0, 0.0, 1.0, 0.0, 0.1, 0.0]])
+PLACE, LENGTH = np.array([0.3, 0.1, 0.2]), 0.3
+
+
+@pytest.fixture(scope='module')
+def drawer():
+    """Return the task of which nobody knows whether it is a drawer."""
+    return load_task('panda_drawer')
+
+
+@pytest.fixture(scope='module')
+def run(drawer):
+    """Return the task and a short recording of it."""
+    return drawer, recording.of_trace(ClosedLoop(drawer, 0).run(0.3))
+
+
+def _arrows(task, theta, shares):
+    ((joint, item),) = joint_arrows.opened(task)
+    return joint_arrows.arrows(task, joint, item, theta, shares, PLACE, LENGTH)
+
+
+@pytest.fixture
+def theta(rng):
+    """Return particles, slides and hinges."""
+    found = np.hstack([rng.normal(0.0, 1.0, (20, 3)), rng.uniform(-0.1, 0.1, (20, 3))])
+    return np.clip(found, -2.9, 2.9)
+
+
+def test_arrows_lie_on_the_axes_of_the_models(drawer, theta):
+    ((_, item),) = joint_arrows.opened(drawer)
+    for particle, arrow in zip(theta, _arrows(drawer, theta, np.ones(20)), strict=True):
+        model = with_parameters(drawer.model, drawer.parameters, particle)
+        data = mujoco.MjData(model)
+        data.qpos[:] = drawer.start().qpos
+        mujoco.mj_kinematics(model, data)
+        slides = model.jnt_type[item.joint] == mujoco.mjtJoint.mjJNT_SLIDE.value
+        start = PLACE if slides else data.xanchor[item.joint]
+        way = arrow.end - arrow.start
+        # rounding of positions of 1 m
+        np.testing.assert_allclose(arrow.start, start, atol=1e-12)
+        np.testing.assert_allclose(np.cross(way, data.xaxis[item.joint]), 0.0, atol=1e-12)
+        assert np.linalg.norm(way) == pytest.approx(LENGTH, rel=1e-12)
+        assert arrow.color == COLORS[0 if slides else 1]
+
+
+def test_an_arrow_does_not_care_for_the_sign_of_its_axis(drawer, theta):
+    other = theta * [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]
+    both = (_arrows(drawer, values, np.ones(20)) for values in (theta, other))
+    for one, two in zip(*both, strict=True):
+        np.testing.assert_array_equal(one.end, two.end)  # negation is exact
+
+
+def test_an_arrow_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer, theta, rng):
+    shares = rng.dirichlet(np.ones(20))
+    shares[3] = 0.01 * shares.max()  # next to nothing
+    found = _arrows(drawer, theta, shares)
+    expected = shares / shares.max()
+    expected = expected[expected >= joint_arrows.LIGHTEST]
+    np.testing.assert_array_equal([arrow.alpha for arrow in found], expected)
+    assert len(found) < 20 and max(arrow.alpha for arrow in found) == 1.0
+
+
+def test_a_scene_takes_as_many_arrows_as_it_has_room_for(drawer):
+    scene = mujoco.MjvScene(drawer.model, 5)
+    arrow = Arrow(np.zeros(3), np.ones(3), COLORS[0], 0.5)
+    joint_arrows.add(scene, [arrow] * 9, 0.01)
+    assert scene.ngeom == scene.maxgeom == 5
+
+
+def test_the_kinds_of_a_joint_have_names(make_task, drawer):
+    ((joint, _),) = joint_arrows.opened(drawer)
+    assert joint_arrows.names(drawer, joint) == ['slide', 'hinge']
+    assert joint_arrows.opened(make_task('slider')) == []
+
+
+@pytest.mark.usefixtures('renderer')
+def test_an_arrow_is_drawn_as_long_as_it_is():
+    xml = '<mujoco><visual><global offwidth="200" offheight="100"/></visual><worldbody/></mujoco>'
+    model = mujoco.MjModel.from_xml_string(xml)
+    view = mujoco.MjvCamera()
+    view.azimuth, view.elevation, view.distance = 90.0, 0.0, 3.0
+    arrow = Arrow(np.array([-0.6, 0.0, 0.0]), np.array([0.9, 0.0, 0.0]), (1.0, 1.0, 1.0), 1.0)
+    camera, seen = video.Camera(model, 200, 100, view), []
+    for shape in (mujoco.mjtGeom.mjGEOM_ARROW, mujoco.mjtGeom.mjGEOM_CYLINDER):
+        picture = camera.render(
+            np.empty(0), lambda scene, shape=shape: joint_arrows.add(scene, [arrow], 0.02, shape)
+        )
+        seen.append(np.flatnonzero(picture.any(axis=(0, 2)))[[0, -1]])
+    camera.close()
+    # pixels: a metre is some forty of them, and the arrow's tip is thinner than one
+    np.testing.assert_allclose(*seen, atol=3)
+    assert seen[0][1] - seen[0][0] > 40
+
+
+@pytest.mark.usefixtures('renderer')
+def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path):
+    (path,) = joint_pictures.write_all(*run, tmp_path, 'articulation_x', 'abc')
+    assert path.name == 'articulation_x.png' and joint_pictures.source_of(path) == 'abc'
+    picture = joint_pictures.imageio.imread(path)[..., :3]
+    width = joint_pictures.PANEL[0] * 2  # nothing has moved 2 cm yet: the start, and the end
+    assert picture.shape[1] == width and picture.std() > 5.0  # not blank
+    assert joint_pictures.source_of(tmp_path / 'other.png') is None
+
+
+@pytest.mark.usefixtures('renderer')
+@pytest.mark.parametrize('moved', [0, 1])
+def test_only_particles_that_weigh_something_are_seen(run, moved):
+    task, record = run
+    ((joint, item),) = joint_arrows.opened(task)
+    camera = video.Camera(
+        video.true_model(task, record),
+        *joint_pictures.PANEL,
+        joint_pictures._view(task, joint, item, THETA)[0],
+    )
+    weights = np.eye(len(record.belief_weights[0]))[:1]  # all on the first
+    pictures = []
+    for tilt in (0.0, 0.3):
+        theta = record.belief_theta[:1].copy()
+        theta[0, moved, :3] = [0.0, tilt, 1.0]
+        theta[0, 1 - moved, :3] = [0.0, 0.0, 1.0]
+        one = dataclasses.replace(
+            record, belief_theta=theta, belief_weights=weights, belief_times=np.zeros(1)
+        )
+        pictures.append(joint_pictures._picture(task, one, joint, item, 5, camera, 1.0)[0])
+    camera.close()
+    assert np.array_equal(*pictures) == (moved == 1)
+
+
+def test_there_is_no_picture_without_a_belief_or_an_open_joint(run, make_task, tmp_path):
+    task, _ = run
+    blind = recording.of_trace(ClosedLoop(task, 0, 'no-update').run(0.1))
+    assert joint_pictures.write_all(task, blind, tmp_path) == []
+    slider = make_task('slider')
+    assert (
+        joint_pictures.write_all(
+            slider, recording.of_trace(ClosedLoop(slider, 0).run(0.1)), tmp_path
+        )
+        == []
+    )
+
+
+@pytest.mark.usefixtures('renderer')
+def test_states_are_shown_by_the_true_model(run):
+    task, record = run
+    model = video.true_model(task, record)
+    joint = joint_arrows.opened(task)[0][0].index
+    axis = record.truth[:3] / np.linalg.norm(record.truth[:3])
+    np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
+
+
+def test_without_a_renderer_a_run_says_so_and_goes_on(tmp_path, monkeypatch, capsys):
+    def fail(*_):
+        raise video.RenderError('no off-screen rendering here')
+
+    monkeypatch.setattr(video, '_open', fail)
+    command = ['run', 'panda_drawer', '--duration', '0.2', '--out', str(tmp_path), '--json']
+    assert main(command) == 0
+    assert 'no picture of the belief in the scene: no off-screen' in capsys.readouterr().err
+    assert (tmp_path / 'summary.json').is_file() and (tmp_path / 'belief.png').is_file()
+    assert not (tmp_path / 'articulation.png').exists()

@@ -1,0 +1,109 @@
+"""A short run gives plots and a video; where nothing can render, one line says what to install."""
+
+import importlib
+import json
+from pathlib import Path
+import shutil
+from typing import Any
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.viz.report import plots, recording, video
+from emppi_ros.viz.report.recording import Recording
+
+
+@pytest.fixture(scope='module', params=['panda_push', 'cartpole_swingup'])
+def run(request: pytest.FixtureRequest) -> tuple[Task, Recording]:
+    task = load_task(request.param)
+    return task, recording.of_trace(ClosedLoop(task, 0).run(0.3))
+
+
+def test_a_recording_has_one_row_for_each_moment(run: tuple[Task, Recording]) -> None:
+    task, record = run
+    assert record.qpos.shape == (len(record.times), task.model.nq)
+    assert record.error.shape == record.times.shape
+    count = len(record.belief_times)
+    assert count > 0
+    assert record.belief_theta.shape == (count, task.belief.particles, len(task.parameters))
+    # rounding of a sum of a hundred terms
+    np.testing.assert_allclose(record.belief_weights.sum(axis=1), 1.0, atol=1e-12)
+    assert record.ess.shape == (count,)
+
+
+def test_plots_are_written(run: tuple[Task, Recording], tmp_path: Path) -> None:
+    written = plots.write_all(*run, tmp_path)
+    assert [path.name for path in written] == ['belief.png', 'motion.png', 'latency.png']
+    for path in written:
+        picture = imageio.imread(path)
+        assert picture.shape[0] > 300 and picture[..., :3].std() > 5.0  # not blank
+
+
+def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
+    task = load_task('panda_push')
+    record = recording.of_trace(ClosedLoop(task, 0, 'no-update').run(0.2))
+    assert len(record.belief_times) == 0
+    assert len(plots.write_all(task, record, tmp_path)) == 3
+
+
+@pytest.mark.usefixtures('renderer')
+@pytest.mark.parametrize('name', ['a.mp4', 'a.gif'])
+def test_a_video_lasts_as_long_as_the_run(
+    name: str, run: tuple[Task, Recording], tmp_path: Path
+) -> None:
+    task, record = run
+    seen: list[float] = []
+    video.write(task, record, tmp_path / name, seen.append)
+    pictures = imageio.mimread(tmp_path / name, memtest=False)
+    if name.endswith('.mp4'):
+        assert len(pictures) == len(seen)
+    else:  # equal pictures are merged into one that lasts longer
+        assert 1 <= len(pictures) <= len(seen)
+    fps = {'.mp4': 25, '.gif': 10}[Path(name).suffix]
+    assert len(seen) == int((record.times[-1] + 1.0) * fps) + 1  # and a second more, still
+    assert np.asarray(pictures[0])[..., :3].std() > 5.0
+
+
+def test_a_run_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    folder = tmp_path / 'deep' / 'report'
+    command = ['run', 'cartpole_swingup', '--duration', '0.2', '--out', str(folder), '--json']
+    assert main(command) == 0
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert json.loads((folder / 'summary.json').read_text()) == printed
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (tmp_path / 'file').write_text('')
+    command = ['run', 'cartpole_swingup', '--duration', '0.1', '--out', str(tmp_path / 'file/x')]
+    assert main(command) == 2
+    assert 'cannot be made' in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_without_a_renderer_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    real = importlib.import_module
+
+    def broken(name: str, *rest: Any) -> Any:
+        if name in ('mujoco.egl', 'mujoco.gl_context'):
+            # what PyOpenGL says where libEGL is missing
+            raise AttributeError("'NoneType' object has no attribute 'eglQueryString'")
+        return real(name, *rest)
+
+    monkeypatch.setattr('emppi_ros.viz.report.video.importlib.import_module', broken)
+    path = tmp_path / 'a.mp4'
+    assert main(['run', 'cartpole_swingup', '--duration', '0.1', '--video', str(path)]) == 2
+    assert 'apt install' in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_the_encoder_is_in_a_wheel() -> None:
+    from imageio_ffmpeg import get_ffmpeg_exe
+
+    assert shutil.which(get_ffmpeg_exe())

@@ -1,0 +1,267 @@
+"""What is shown is what is believed: axes where MuJoCo has them, areas that are weights."""
+
+import mujoco
+import numpy as np
+import pytest
+import yaml
+
+from emppi_ros.belief import distributions
+from emppi_ros.belief.particles import Belief, uniform
+from emppi_ros.control.plan import Plan
+from emppi_ros.core import config
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.session.candidates import Candidates
+from emppi_ros.tasks.task import load_task, parse_task, task_text
+from emppi_ros.viz.report import video
+from emppi_ros.viz.report.joint_arrows import COLORS, LIGHTEST, opened
+from emppi_ros.viz.shapes import camera as view
+from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
+from emppi_ros.viz.shapes.layers import Layers, Seen
+from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
+
+VIEW = {'body': 'block', 'distance_m': 1.5, 'azimuth_deg': 30.0, 'elevation_deg': -40.0}
+
+
+@pytest.fixture(scope='module')
+def drawer():
+    return load_task('panda_drawer')
+
+
+@pytest.fixture(scope='module')
+def push():
+    return load_task('panda_push')
+
+
+def believed(task, rng, count=20, uneven=True):
+    theta = distributions.sample(task.parameters, task.priors, count, rng)
+    if not uneven:
+        return uniform(theta)
+    return Belief(theta, np.log(rng.dirichlet(np.ones(count))))
+
+
+def shown(function, task, belief):
+    data = scene_extent.place(task, task.start().qpos)
+    return function(task, scene_extent.setting(task), data, belief)
+
+
+def layer(shapes, name):
+    (found,) = [shape for shape in shapes if shape.name == name]
+    return found
+
+
+def areas(triangles):
+    a, b, c = np.moveaxis(triangles, 1, 0)
+    return 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+
+
+def test_axes_lie_where_mujoco_has_them(drawer, rng):
+    belief = believed(drawer, rng, uneven=False)
+    lines = layer(shown(joint_axes.shapes, drawer, belief), 'axes')
+    pivots = layer(shown(joint_axes.shapes, drawer, belief), 'pivots').centres
+    ((_, item),) = opened(drawer)
+    hinges = []
+    for theta, (a, b), color in zip(belief.theta, lines.ends, lines.colors, strict=True):
+        model = with_parameters(drawer.model, drawer.parameters, theta)
+        data = mujoco.MjData(model)
+        data.qpos[:] = drawer.start().qpos
+        mujoco.mj_kinematics(model, data)
+        hinge = model.jnt_type[item.joint] == mujoco.mjtJoint.mjJNT_HINGE.value
+        place = data.xanchor[item.joint] if hinge else data.xpos[item.body]
+        # rounding of positions of 1 m
+        np.testing.assert_allclose(0.5 * (a + b), place, atol=1e-12)
+        np.testing.assert_allclose(np.cross(b - a, data.xaxis[item.joint]), 0.0, atol=1e-12)
+        assert tuple(color[:3]) == COLORS[int(hinge)]
+        hinges += [data.xanchor[item.joint].copy()] if hinge else []
+    assert 0 < len(hinges) < len(lines.ends)
+    np.testing.assert_allclose(pivots, hinges, atol=1e-12)
+
+
+def test_an_axis_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer, rng):
+    belief = believed(drawer, rng)
+    shares = np.exp(belief.log_weights - belief.log_weights.max())
+    found = layer(shown(joint_axes.shapes, drawer, belief), 'axes').colors[:, 3]
+    np.testing.assert_array_equal(found, shares[shares >= LIGHTEST])
+
+
+def test_areas_of_bars_are_weights(push, rng):
+    belief = believed(push, rng, count=300)
+    found = areas(layer(shown(histograms.shapes, push, belief), 'bars').corners)
+    found = found.reshape(2, histograms.BINS, 2).sum(axis=2)  # of 2 parameters
+    low, high = push.prior.range
+    for column, bars in enumerate(found):
+        values = belief.theta[:, column]
+        first, last = min(low[column], values.min()), max(high[column], values.max())
+        edges = np.linspace(first, last, histograms.BINS + 1)
+        place = np.clip(np.searchsorted(edges, values, side='right') - 1, 0, histograms.BINS - 1)
+        weights = np.bincount(place, np.exp(belief.log_weights), histograms.BINS)
+        # of numbers of 1, by sums of 300
+        np.testing.assert_allclose(bars / bars.sum(), weights, atol=1e-12)
+    assert found[0].sum() == pytest.approx(found[1].sum(), rel=1e-12)  # all weights sum to 1
+
+
+def test_the_area_of_all_bars_stays_the_same_while_a_belief_narrows(push, rng):
+    wide = believed(push, rng, count=300)
+    narrow = wide._replace(theta=np.tile(wide.theta.mean(axis=0), (300, 1)))
+    sums = [
+        areas(layer(shown(histograms.shapes, push, b), 'bars').corners).sum()
+        for b in (wide, narrow)
+    ]
+    assert sums[0] == pytest.approx(sums[1], rel=1e-12)  # rounding
+
+
+def test_labels_say_name_unit_mean_and_interval(push):
+    theta = np.column_stack([np.linspace(0.1, 0.3, 101), np.full(101, 0.5)])
+    belief = uniform(theta)
+    texts = [s.text for s in shown(histograms.shapes, push, belief) if isinstance(s, Label)]
+    assert texts == ['block_mass\n0.2 kg\n[0.11, 0.29]', 'block_friction\n0.5\n[0.5, 0.5]']
+
+
+def test_parts_of_an_axis_are_no_histogram_of_their_own(drawer, push, rng):
+    assert histograms.scalars(drawer) == []
+    assert histograms.scalars(push) == [0, 1]
+    assert shown(histograms.shapes, drawer, believed(drawer, rng)) == []
+    assert shown(joint_axes.shapes, push, believed(push, rng)) == []
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_drawer', 'cartpole_swingup'])
+def test_the_same_layers_are_shown_at_all_times(name, rng):
+    task = load_task(name)
+    scenes = []
+    for count, uneven in ((40, True), (1, False), (7, True)):
+        belief = believed(task, rng, count, uneven)
+        data = scene_extent.place(task, task.start().qpos)
+        found = objects.shapes(task, scene_extent.setting(task), data)
+        for function in (joint_axes.shapes, histograms.shapes):
+            found += shown(function, task, belief)
+        scenes.append([(type(shape), shape.name) for shape in found])
+    assert scenes[0] == scenes[1] == scenes[2]
+
+
+def test_rollouts_have_the_same_layers_with_and_without_a_plan(push, rng):
+    belief, start = believed(push, rng), push.start()
+    rest = Plan(0.0, np.array([0.0, 1.0]), np.zeros((2, 7)))
+    some = Candidates(rng.normal(size=(2, 3, 4, 3)), np.ones((2, 3)))
+    known = [
+        Seen(0.0, start, {}, belief, plan, candidates)
+        for plan in (None, rest)
+        for candidates in (None, some)
+    ]
+    layers = Layers(push)
+    found = [[shape.name for shape in layers.rollouts(seen)] for seen in known]
+    assert found == [['rollouts', 'diverged', 'plan', 'object paths', 'object spread']] * 4
+    counts = [[len(shape[1]) > 0 for shape in layers.rollouts(seen)] for seen in known]
+    assert counts == [
+        [one, False, plan, plan, plan] for plan in (False, True) for one in (False, True)
+    ]
+
+
+def test_the_box_around_an_object_is_its_geom(push):
+    data = scene_extent.place(push, push.start().qpos)
+    found = objects.shapes(push, scene_extent.setting(push), data)
+    ends = layer(found, 'objects').ends
+    body = scene_extent.tracked_bodies(push)[0]
+    geom = push.model.body_geomadr[body]
+    size = push.model.geom_size[geom]
+    inside = (ends - data.geom_xpos[geom]) @ data.geom_xmat[geom].reshape(3, 3)
+    # every corner of the box, from three edges each; rounding
+    np.testing.assert_allclose(np.abs(inside), np.broadcast_to(size, inside.shape), atol=1e-9)
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    np.testing.assert_allclose(np.sort(lengths), np.sort(np.repeat(2 * size, 4)), atol=1e-9)
+
+
+def test_the_target_is_where_success_is_measured_to(push):
+    data = scene_extent.place(push, push.start().qpos)
+    ends = layer(objects.shapes(push, scene_extent.setting(push), data), 'target').ends
+    site = mujoco.mj_name2id(push.model, mujoco.mjtObj.mjOBJ_SITE, 'target')
+    middle = data.site_xpos[site]
+    np.testing.assert_allclose(ends[:3].mean(axis=1), np.tile(middle, (3, 1)), atol=1e-12)
+    radii = np.linalg.norm(ends[3:] - middle, axis=2)
+    np.testing.assert_allclose(radii, push.file.success.below, rtol=1e-9)
+
+
+def test_candidates_go_from_green_to_red_by_cost_and_diverged_ones_are_apart(push, rng):
+    traces = rng.normal(size=(3, 2, 5, 3))
+    costs = np.array([[1.0, 2.0], [np.inf, 3.0], [5.0, 4.0]])
+    traces[1, 0, 2:] = np.nan
+    one, lost = rollouts.candidates(scene_extent.setting(push), traces, costs)
+    assert len(one.ends) == 5 * 4 and len(lost.ends) == 1  # it ended after its first step
+    np.testing.assert_array_equal(one.ends[:4, 0], traces[0, 0, :-1])
+    np.testing.assert_array_equal(lost.ends[0], traces[1, 0, :2])
+    assert (
+        tuple(one.colors[0, :3]) == rollouts.GOOD
+        and tuple(lost.colors[0, :3]) == rollouts.DIVERGED
+    )
+    red = [one.colors[4 * i, 0] - one.colors[4 * i, 1] for i in range(5)]
+    ranks = np.argsort(costs[np.isfinite(costs)])
+    assert list(np.argsort(red, kind='stable')) == list(ranks)
+
+
+def test_a_plan_is_the_mean_of_models_and_objects_keep_their_weights(push, rng):
+    course, moved = rng.normal(size=(4, 6, 3)), rng.normal(size=(4, 2, 6, 3))
+    shares = np.array([0.1, 0.4, 0.2, 0.3])
+    course[0, 3] = np.nan  # this one diverged
+    plan, paths, spread = rollouts.plan(scene_extent.setting(push), course, moved, shares)
+    expected = np.average(course[1:], axis=0, weights=shares[1:])
+    np.testing.assert_allclose(plan.ends[:, 0], expected[:-1], rtol=1e-12, atol=1e-12)
+    assert isinstance(spread, Spheres) and len(paths.ends) == 8 * 5
+    np.testing.assert_array_equal(spread.centres, moved[:, :, -1].reshape(-1, 3))
+    np.testing.assert_allclose(spread.colors[::2, 3], shares / 0.4, rtol=1e-12)
+
+
+def test_where_all_models_diverge_no_plan_is_shown(push):
+    nowhere = np.full((2, 4, 3), np.nan)
+    found = rollouts.plan(scene_extent.setting(push), nowhere, nowhere[:, None], np.ones(2))
+    assert [len(shape[1]) for shape in found] == [0, 0, 0]
+
+
+@pytest.mark.parametrize('name', ['overview', ''])
+@pytest.mark.usefixtures('renderer')
+def test_a_view_sees_things_where_mujoco_does(name):
+    xml = """<mujoco><visual><global offwidth="400" offheight="300"/></visual><worldbody>
+    <camera name="overview" pos="1 -2 1" xyaxes="0.9 0.4 0 -0.2 0.45 0.87" fovy="50"/>
+    <body><freejoint/><geom type="sphere" size="0.03" rgba="1 1 1 1"/></body>
+    </worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    looking = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, looking)
+    looking.lookat[:], looking.distance = [0.1, 0.0, 0.0], 2.0
+    looking.azimuth, looking.elevation = 70.0, -30.0
+    if name:
+        looking.type, looking.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, 0
+    camera = video.Camera(model, 400, 300, looking)
+    places = [[0.0, 0.0, 0.0], [0.3, 0.2, 0.1], [-0.2, 0.3, -0.2]]
+    seen = []
+    for place in places:
+        picture = camera.render(np.array([*place, 1.0, 0.0, 0.0, 0.0]))
+        rows, columns = np.nonzero(picture.max(axis=2) > 20)
+        middle = [0.5 * (columns.min() + columns.max() + 1), 0.5 * (rows.min() + rows.max() + 1)]
+        seen.append(middle)
+    camera.close()
+    expected, _ = view.through(model, model.qpos0, looking, 400, 300).project(np.array(places))
+    # a pixel for each of two edges of the sphere
+    np.testing.assert_allclose(seen, expected, atol=1.0)
+
+
+def test_a_task_tells_which_body_is_in_the_middle(push, rng):
+    told = {**config.parse(task_text('panda_push'), 'task'), 'view': VIEW}
+    task = parse_task(yaml.safe_dump(told))
+    qpos = task.start().qpos + 0.1 * rng.standard_normal(task.model.nq)
+    camera = video.view(task, task.model, qpos)
+    seen = view.through(task.model, qpos, camera, 400, 300)
+    data = mujoco.MjData(task.model)
+    data.qpos[:] = qpos
+    mujoco.mj_kinematics(task.model, data)
+    middle, depth = seen.project(data.body('block').xpos[None])
+    np.testing.assert_allclose(middle[0], (200, 150), atol=1e-9)  # rounding
+    np.testing.assert_allclose(depth, VIEW['distance_m'], rtol=1e-12)
+    assert camera.type == mujoco.mjtCamera.mjCAMERA_FREE.value
+    assert (
+        video.view(push, push.model, qpos).type == mujoco.mjtCamera.mjCAMERA_FIXED.value
+    )  # its scene's own, `overview`
+
+
+def test_layers_have_a_colour_for_each_part(push, rng):
+    found = shown(histograms.shapes, push, believed(push, rng))
+    for shape in found:
+        if isinstance(shape, (Lines, Triangles)):
+            assert len(shape[1]) == len(shape.colors)

@@ -1,0 +1,57 @@
+"""The page goes along from task to task, and shows each with all that it has."""
+
+import re
+import time
+
+import pytest
+
+from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.web.page import Page, status
+from emppi_ros.viz.web.server import Server
+from emppi_ros.viz.web.simulated_source import Simulated
+
+
+@pytest.fixture
+def live():
+    server, source = Server(0), Simulated(load_task('cartpole_swingup'), seed=1)
+    yield server, source, Page(server, source, source.look())
+    source.close()
+    server.stop()
+
+
+def draw(source: Simulated, page: Page) -> None:
+    """Draw until the plan's costs are on the plots."""
+    source.watch(True)
+    end = time.monotonic() + 60.0  # a machine that is busy
+    while not (page._history.moments and page._history.moments[-1].terms):
+        assert time.monotonic() < end, page._problem
+        page.draw(time.monotonic())
+        time.sleep(0.05)
+    page._due['plots'] = 0.0
+    page.draw(time.monotonic())
+    assert page._problem == ''
+
+
+def test_tasks_with_stages_joints_and_tools_are_drawn_one_after_the_other(live):
+    _, source, page = live
+    draw(source, page)
+    for name in ('panda_drawer', 'fr3_follow'):
+        source.go_over(name)
+        page.draw(time.monotonic())
+        assert not page._history.moments  # the plots are the new task's
+        draw(source, page)
+        stage = source.look().task.stages[0]
+        assert set(page._history.moments[-1].terms) == {term.name for term in stage.cost.terms}
+        assert page._buttons._tasks.value == name
+
+
+def test_what_is_wrong_is_on_the_page_as_text(live):
+    _, source, _ = live
+    found = source.look()._replace(notes=('<script> is late',), state='held', paused=True)
+    text = status(found, 'no belief received')
+    assert '&lt;script&gt; is late' in text and 'no belief received' in text
+    assert 'held, paused' in text
+    calm = status(found._replace(state='moving', armed=True, notes=()))
+    color = re.compile(r'<b style="color:(#\w+)')
+    assert color.search(text)[1] == color.search(status(found._replace(armed=True)))[1]
+    assert color.search(text)[1] != color.search(calm)[1]

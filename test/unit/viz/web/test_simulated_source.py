@@ -1,0 +1,92 @@
+"""The loop behind the page goes on by itself; requests are done, or refused with a reason."""
+
+import time
+
+import numpy as np
+import pytest
+
+from emppi_ros.core.errors import ArmError, ConfigError
+from emppi_ros.viz.web import simulated_source
+from emppi_ros.viz.web.simulated_source import Simulated
+
+
+@pytest.fixture
+def source(make_task):
+    found = Simulated(make_task('slider'), seed=1)
+    yield found
+    found.close()
+
+
+def wait(condition, patience_s=30.0):
+    """Wait until something holds: a loaded machine takes its time."""
+    end = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_nobody_looks_and_it_goes_on_without_pictures(source):
+    first = source.look()
+    wait(lambda: source._loop.robot.time > 0.1)
+    assert source.look() is first
+
+
+def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, monkeypatch):
+    monkeypatch.setattr(simulated_source, '_MOST', 10)
+    began = source._loop.robot.time
+    wait(lambda: source._loop.robot.time > began + 1.0)
+    # a chunk may be under way: as much again as was kept
+    lists = {n: v for n, v in vars(source._loop.trace).items() if isinstance(v, list)}
+    chunk = round(simulated_source.CHUNK_S / source._loop.task.simulation.timestep_s)
+    assert lists and all(len(kept) <= 20 + chunk for kept in lists.values()), lists.keys()
+
+
+def test_the_page_sees_the_scene_as_it_is(source):
+    source.watch(True)
+    wait(lambda: source.look().clock > 0.2 and source.look().seen is not None)
+    found = source.look()
+    assert found.state == 'inactive' and not found.armed
+    np.testing.assert_array_equal(found.theta, source._loop.robot.truth)
+
+
+def test_what_is_asked_for_is_done_when_the_call_returns(source):
+    source.arm(True)
+    assert source.look().armed
+    source.pause(True)
+    assert source.look().paused
+    source.tune({'cost.reach.weight': 2.5})
+    assert source._loop.planner.stage.cost.terms[0].weight == 2.5
+    before = source.look()
+    source.reset()
+    after = source.look()
+    assert after.run == before.run + 1
+    assert not after.armed and after.clock < 0.2
+    assert after.task.data['cost']['reach']['weight'] == 2.5  # numbers stay as they are tuned
+
+
+def test_refusals_say_why_and_change_nothing(source):
+    for values, words in (
+        ({'cost.reach.weight': -1.0}, 'from 0 to'),
+        ({'cost.reach.weight': 0.0}, 'do nothing'),
+        ({'planner.temperature': float('nan')}, 'planner.temperature'),
+        ({'cost.grasp.weight': 1.0}, 'unknown tunable number'),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            source.tune(values)
+    with pytest.raises(ConfigError, match='panda_push'):
+        source.go_over('panda_pusch')
+    assert source.look().run == 0
+    assert source._loop.planner.stage.cost.terms[0].weight == 1.0
+
+
+def test_what_goes_wrong_in_the_loop_is_told_and_a_reset_ends_it(source, monkeypatch):
+    def fail() -> bool:
+        raise ArmError('the physics broke')
+
+    source.watch(True)
+    monkeypatch.setattr(source._loop, 'step', fail)
+    wait(lambda: any('the physics broke' in note for note in source.look().notes))
+    assert 'reset it' in source.look().notes[0]
+    source.reset()
+    assert source.look().notes == () or 'broke' not in source.look().notes[0]
+    wait(lambda: source._loop.robot.time > 0.05)
