@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_schema import PriorFile
+from emppi_ros.bench import workers
 from emppi_ros.cli import identify_report, output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import keeping
@@ -65,7 +66,7 @@ def identify(
             watch,
             state,
             options.threads,
-            options.scheduler,
+            lambda recipe: workers.shared(recipe, options.scheduler),
         )
         advance(settings.power, _objective(found.posterior.log_likelihood))
 

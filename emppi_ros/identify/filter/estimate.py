@@ -1,6 +1,7 @@
 """The method `filter` as a whole: from recordings to what is known of a task's parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 import copy
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -9,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_schema import PriorFile, Source
-from emppi_ros.bench import workers
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
@@ -21,6 +21,7 @@ from emppi_ros.identify.states.plant import Unknown
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+Share = Callable[[str, Array], list[Any]]  # method name, rows -> one result per block of rows
 _EXCESSIVE = 2.0  # mean square of innovations, as the belief's diagnostics have it
 _DRAWS = 10_000
 
@@ -49,19 +50,19 @@ def estimate(
     watch: Callable[[State], None] = lambda _: None,
     state: State | None = None,
     threads: int = 0,
-    scheduler: str | None = None,
+    distribute: Callable[[Recipe], AbstractContextManager[Share | None]] = lambda _: nullcontext(),
 ) -> Found:
     """
     Return the posterior of one system's recordings; `watch` and `state` as for `infer`.
 
-    `scheduler` is the address of a Dask cluster whose workers predict instead, which changes no
-    bit. IdentificationError if they are not of this task, if nothing shows, or if no particle
+    `distribute` lets the workers of a cluster predict instead, which changes no bit.
+    IdentificationError if they are not of this task, if nothing shows, or if no particle
     predicts what was measured.
     """
     seen = [recorded.build(task, recording) for recording in recordings]
     evidence = Evidence(task, seen, settings.particles, threads)
     rng = np.random.default_rng(seed)
-    with workers.shared(Recipe(task, seen), scheduler) as share:
+    with distribute(Recipe(task, seen)) as share:
 
         def log_likelihood(theta: Array) -> Array:
             return np.concatenate(share('log_likelihood', theta))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief.distributions import Prior
+from emppi_ros.bench import workers
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import generator
@@ -151,7 +152,10 @@ def test_a_cluster_changes_no_bit(push, cluster):
     task, recording, _ = push
     short = Settings(particles=5, moves=1, power=0.01)  # on two threads: blocks of 3 and 2
     here = estimate.estimate(task, [recording], short, 0, threads=1)
-    there = estimate.estimate(task, [recording], short, 0, threads=1, scheduler=cluster.address)
+    there = estimate.estimate(
+        task, [recording], short, 0, threads=1,
+        distribute=lambda recipe: workers.shared(recipe, cluster.address),
+    )  # fmt: skip
     for one, other in zip(there.posterior, here.posterior, strict=True):
         np.testing.assert_array_equal(one, other)
 
