@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from emppi_ros.bench.identify import regression_study
 from emppi_ros.cli import (
     bench_identify_prior,
     bench_identify_rigid_body,
@@ -11,7 +12,6 @@ from emppi_ros.cli import (
     output,
 )
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import benchmark
 
 _OTHERS = {
     'prior': bench_identify_prior,
@@ -80,16 +80,16 @@ def run(options: argparse.Namespace) -> None:
     if options.method != 'regression':
         _OTHERS[options.method].run(options)
         return
-    others = benchmark.baselines()
-    methods = {**benchmark.ours(), **others}
+    others = regression_study.baselines()
+    methods = {**regression_study.ours(), **others}
     panels = list(
-        benchmark.setups(options.rows, options.covariance, options.unlike, options.scaled)
+        regression_study.setups(options.rows, options.covariance, options.unlike, options.scaled)
     )
     found = []
     with output.progress('regressions', len(panels), 'panels') as advance:
         for i, setup in enumerate(panels):
-            errors = benchmark.measure(setup, methods, options.trials, options.seed)
-            found.append(benchmark.summarize(setup, errors, others))
+            errors = regression_study.measure(setup, methods, options.trials, options.seed)
+            found.append(regression_study.summarize(setup, errors, others))
             advance(i + 1)
     if options.json:
         print(output.to_json({'trials': options.trials, 'seed': options.seed, 'panels': found}))

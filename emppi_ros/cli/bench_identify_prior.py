@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.bench import workers
+from emppi_ros.bench.identify import prior_study
+from emppi_ros.bench.identify.prior_study import WIDE, Knowledge, Run, System, Worth
 from emppi_ros.cli import output
-from emppi_ros.identify import benefit
-from emppi_ros.identify.benefit import WIDE, Knowledge, Run, System, Worth
+from emppi_ros.parallel import workers
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what only this method knows."""
     group = parser.add_argument_group('prior')
     group.add_argument(
-        '--tasks', nargs='+', default=list(benefit.TASKS), help='tasks (push, cart-pole, an arm)'
+        '--tasks',
+        nargs='+',
+        default=list(prior_study.TASKS),
+        help='tasks (push, cart-pole, an arm)',
     )
     group.add_argument(
         '--seeds',
@@ -43,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     wanted = [System(task, seed, models) for task in options.tasks for seed in options.seeds]
     done: list[Worth] = []
     with output.progress('prior', len(wanted), 'systems') as advance:
-        for one in workers.spread(benefit.measure, wanted, options.jobs, options.scheduler):
+        for one in workers.spread(prior_study.measure, wanted, options.jobs, options.scheduler):
             done.append(one)
             advance(len(done))
     done.sort(key=lambda one: wanted.index(one.system))

@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
+from emppi_ros.bench.identify import payload_study, rigid_body_study
+from emppi_ros.bench.identify.rigid_body_study import Setup
 from emppi_ros.cli import output
-from emppi_ros.identify.rigid import benchmark, payload
-from emppi_ros.identify.rigid.benchmark import Setup
 
 CASES = 'panda', 'payload'  # the first is the usual one
-TRIALS = {'payload': payload.MOTIONS}  # as many as usual, of the others
+TRIALS = {'payload': payload_study.MOTIONS}  # as many as usual, of the others
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,11 @@ def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     of_payload = options.case == 'payload'
     setup = Setup(options.excitation, options.trials, options.seed)
-    each = len(payload.VARIANTS) * len(payload.LEVELS) if of_payload else len(benchmark.LEVELS)
+    each = (
+        len(payload_study.VARIANTS) * len(payload_study.LEVELS)
+        if of_payload
+        else len(rigid_body_study.LEVELS)
+    )
     with output.progress('bodies', each * setup.trials, 'trials') as bar:
         done = 0
 
@@ -35,9 +39,9 @@ def run(options: argparse.Namespace) -> None:
             done += 1
             bar(done)
 
-        rows = list((payload if of_payload else benchmark).measure(setup, advance))
+        rows = list((payload_study if of_payload else rigid_body_study).measure(setup, advance))
     if options.json:
-        kind = {'truth': payload.TRUTH, 'rows': rows} if of_payload else {'levels': rows}
+        kind = {'truth': payload_study.TRUTH, 'rows': rows} if of_payload else {'levels': rows}
         print(output.to_json({'case': options.case, **setup._asdict(), **kind}))
     elif of_payload:
         _show_payload(rows)
@@ -46,7 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _show_payload(rows: list[dict[str, Any]]) -> None:
-    print(f'the truth is {payload.TRUTH["mass"]} kg; errors are of mass, centre and friction, rms')
+    mass = payload_study.TRUTH['mass']
+    print(f'the truth is {mass} kg; errors are of mass, centre and friction, rms')
     print(
         f'{"":22} {"rad":>6} {"N m":>4} {"seed":>4} {"mass":>8}    {"sd [kg]":7} {"error/sd":>8} '
         f'{"lag [ms]":>8} {"cpu [s]":>7}'
@@ -67,7 +72,7 @@ def _show_panda(rows: list[dict[str, Any]]) -> None:
         print(f'noise {100.0 * row["noise"]:.0f} %')
         print(
             f'{"":20} {"torque":>9} {"possible":>9} {"tracking":>14} {"lost":>5}  '
-            f'against {" and ".join(benchmark.RIDGES)}'
+            f'against {" and ".join(rigid_body_study.RIDGES)}'
         )
         for name, of in row['methods'].items():
             less = ' '.join(f'{-percent:+6.0f} %' for percent in of['below_percent'].values())

@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
+from emppi_ros.bench.identify import pendulum, states_study
 from emppi_ros.cli import output
-from emppi_ros.identify.states import benchmark, pendulum
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    steps = len(pendulum.MODELS) * benchmark.SERIES
+    steps = len(pendulum.MODELS) * states_study.SERIES
     with output.progress('states', steps + 1, 'recordings') as bar:
         done = 0
 
@@ -18,8 +18,8 @@ def run(options: argparse.Namespace) -> None:
             done += 1
             bar(done)
 
-        frictions = list(benchmark.measure_pendulum(options.seed, advance))
-        furuta = benchmark.measure_furuta(options.seed)
+        frictions = list(states_study.measure_pendulum(options.seed, advance))
+        furuta = states_study.measure_furuta(options.seed)
         advance()
     if options.json:
         print(output.to_json({'seed': options.seed, 'pendulum': frictions, 'furuta': furuta}))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 import sys
 
+from emppi_ros.bench.identify import csvgd_study, held_out
+from emppi_ros.bench.identify.csvgd_experiments import Effort
+from emppi_ros.bench.identify.sample_metrics import NEIGHBOURS
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify.stein import benchmark, heldout
-from emppi_ros.identify.stein.experiments import Effort
-from emppi_ros.identify.stein.metrics import NEIGHBOURS
 
-CASES = tuple(benchmark.ALL)  # the first is the usual one
+CASES = tuple(csvgd_study.ALL)  # the first is the usual one
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
 
         return tell
 
-    found = benchmark.ALL[options.case](effort, options.out, advance)
+    found = csvgd_study.ALL[options.case](effort, options.out, advance)
     rate, ratio = found.pop('pace')
     whole = {
         'case': options.case,
@@ -61,8 +61,10 @@ def run(options: argparse.Namespace) -> None:
         return
     _table(found['methods'])
     if options.case == 'pendulum':
-        print(f'predictions: mean and standard error of {heldout.DRAWS} draws of held-out motions')
-        print(f'\nmore than {benchmark.OURS}, draw by draw')
+        print(
+            f'predictions: mean and standard error of {held_out.DRAWS} draws of held-out motions'
+        )
+        print(f'\nmore than {csvgd_study.OURS}, draw by draw')
         _table(found['more'])
     print(
         f'{rate:.3g} physics steps per second of a core; '

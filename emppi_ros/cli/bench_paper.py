@@ -8,9 +8,10 @@ import shlex
 import sys
 from typing import Any
 
-from emppi_ros.bench import hardware, workers
+from emppi_ros.bench import hardware
 from emppi_ros.bench.paper import cells, claims, plots, results, scenes, store
 from emppi_ros.bench.paper.cells import Cell, Request
+from emppi_ros.bench.paper.compute import compute
 from emppi_ros.bench.paper.numbers import as_json
 from emppi_ros.bench.paper.results import Origin
 from emppi_ros.bench.paper.rows import Row
@@ -18,6 +19,7 @@ from emppi_ros.bench.paper.store import Store
 from emppi_ros.bench.paper.summary import Summary, summarize
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
+from emppi_ros.parallel import workers
 
 DESCRIPTION = f"""
 Run tasks under several controllers from many seeds, and report what the paper claims.
@@ -110,12 +112,12 @@ def _split(words: Sequence[str] | None) -> list[str]:
 
 
 def _compute(options: argparse.Namespace, kept: Store, wanted: Sequence[Cell]) -> list[Row]:
-    def compute(missing: Sequence[Cell]) -> Iterable[Row]:
-        return workers.compute_all(missing, options.jobs, options.scheduler)
+    def compute_missing(missing: Sequence[Cell]) -> Iterable[Row]:
+        return workers.spread(compute, missing, options.jobs, options.scheduler)
 
     try:
         with output.progress('paper', len(wanted), 'runs') as advance:
-            return store.complete(kept, wanted, compute, advance)
+            return store.complete(kept, wanted, compute_missing, advance)
     except (KeyboardInterrupt, EmppiError):
         count = len(kept.finished(wanted))
         print(

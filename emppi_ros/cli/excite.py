@@ -10,8 +10,8 @@ import numpy as np
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import tables
-from emppi_ros.identify.rigid import course, exciting
-from emppi_ros.identify.rigid.exciting import Excited, Wanted
+from emppi_ros.identify.rigid_body import course, exciting
+from emppi_ros.identify.rigid_body.exciting import Excited, Wanted
 from emppi_ros.identify.signals import Signal
 from emppi_ros.identify.states import matching
 from emppi_ros.model import scene

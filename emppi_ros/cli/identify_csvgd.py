@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_schema import PriorFile
-from emppi_ros.bench import workers
 from emppi_ros.cli import identify_report, output
 from emppi_ros.identify import keeping, particles, pictures, several
+from emppi_ros.identify.csvgd import csvgd, findings, recorded
+from emppi_ros.identify.csvgd.csvgd import Posterior, Progress, Settings, State
+from emppi_ros.identify.csvgd.recorded import Cut, Learned
+from emppi_ros.identify.csvgd.simulation import Recipe
+from emppi_ros.identify.csvgd.summary import System, together
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.filter.posterior import Settings as OfFilter
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.stein import csvgd, findings, recorded
-from emppi_ros.identify.stein.csvgd import Posterior, Progress, Settings, State
-from emppi_ros.identify.stein.recorded import Cut, Learned
-from emppi_ros.identify.stein.simulation import Recipe
-from emppi_ros.identify.stein.summary import System, together
+from emppi_ros.parallel import workers
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2  # unless another share is asked for

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_schema import PriorFile
-from emppi_ros.bench import workers
 from emppi_ros.cli import identify_report, output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import keeping
@@ -19,6 +18,7 @@ from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.filter.posterior import Settings, State
 from emppi_ros.identify.several import digests_of, sources_of
 from emppi_ros.identify.states.plant import Plant
+from emppi_ros.parallel import workers
 from emppi_ros.tasks.task import load_task
 
 HELD_OUT = None  # it forecasts nothing

@@ -8,8 +8,8 @@ from emppi_ros.belief.prior_schema import PriorFile
 from emppi_ros.cli import identify_report, output
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.rigid import fitting, forecast, recorded, report, scene_file
-from emppi_ros.identify.rigid.scene_file import Body
+from emppi_ros.identify.rigid_body import fitting, forecast, recorded, report, scene_file
+from emppi_ros.identify.rigid_body.scene_file import Body
 from emppi_ros.identify.several import sources_of
 from emppi_ros.identify.states.plant import Plant
 

@@ -10,13 +10,13 @@ import numpy as np
 from emppi_ros.belief.prior_schema import PriorFile
 from emppi_ros.cli import identify_csvgd, identify_report, output
 from emppi_ros.identify import particles, pictures, sysid
+from emppi_ros.identify.csvgd import findings, recorded
+from emppi_ros.identify.csvgd.recorded import Cut
+from emppi_ros.identify.csvgd.summary import System, summarize
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.several import sources_of
 from emppi_ros.identify.states.estimate import word
 from emppi_ros.identify.states.plant import Plant
-from emppi_ros.identify.stein import findings, recorded
-from emppi_ros.identify.stein.recorded import Cut
-from emppi_ros.identify.stein.summary import System, summarize
 
 HELD_OUT = identify_csvgd.HELD_OUT
 

@@ -113,7 +113,7 @@ def seeds(text: str) -> range:
 
 
 def add_workers(parser: Any) -> None:
-    """Add who computes, for `bench.workers`, to a parser or a group of its options."""
+    """Add who computes, for `parallel.workers`, to a parser or a group of its options."""
     parser.add_argument(
         '--jobs',
         metavar='J',
@@ -124,7 +124,7 @@ def add_workers(parser: Any) -> None:
 
 
 def add_scheduler(parser: Any, of: str = '') -> None:
-    """Add a cluster that computes, for `bench.workers`; `of` what, unless of everything."""
+    """Add a cluster that computes, for `parallel.workers`; `of` what, unless of everything."""
     parser.add_argument(
         '--scheduler',
         metavar='ADDRESS',

@@ -16,11 +16,11 @@ import scipy.linalg
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
-from emppi_ros.identify.stein import csvgd, target
-from emppi_ros.identify.stein.csvgd import Posterior
-from emppi_ros.identify.stein.problem import LIMIT
-from emppi_ros.identify.stein.recorded import Learned
-from emppi_ros.identify.stein.shooting import Shooter
+from emppi_ros.identify.csvgd import csvgd, target
+from emppi_ros.identify.csvgd.csvgd import Posterior
+from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.csvgd.recorded import Learned
+from emppi_ros.identify.csvgd.shooting import Shooter
 
 Array = npt.NDArray[np.float64]
 HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by itself

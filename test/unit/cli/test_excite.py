@@ -9,8 +9,8 @@ from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, excitation, generator
 from emppi_ros.identify.excitation import Limits
-from emppi_ros.identify.rigid import course
-from emppi_ros.identify.rigid.clearance import Surroundings
+from emppi_ros.identify.rigid_body import course
+from emppi_ros.identify.rigid_body.clearance import Surroundings
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
+from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
-from emppi_ros.identify.states import binding, simulation
+from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
 TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}
@@ -30,7 +31,7 @@ def swing(seed=0, start=(0.0, np.pi), mass=TRUTH['pole_mass']):
     """Return what a cart with a pole did in 6 s, as sensors show it."""
     plant = binding.of_task(load_task('cartpole_swingup'))
     theta = np.array([mass, TRUTH['pole_inertia']])
-    qpos, ctrl = simulation.simulate(plant, theta, list(start), 600, drive)
+    qpos, ctrl = states_simulation.simulate(plant, theta, list(start), 600, drive)
     noise = np.random.default_rng(seed).standard_normal(qpos.shape)
     time = 0.01 * np.arange(600)
     velocity = np.gradient(qpos[:, 1], time)
@@ -150,7 +151,7 @@ parameters:
     model.write_text(text)
     plant = binding.load_model(model)
     theta = np.array([1.3, 0.2, 0.0])
-    qpos, ctrl = simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
+    qpos, ctrl = states_simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
     other = table.copy()
     other[:, 1:3], other[:, 4:] = qpos, ctrl
     data = write(tmp_path, other, without('velocity/hinge [rad/s]'))
@@ -266,7 +267,7 @@ def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):
 
 
 def test_a_cluster_is_for_what_takes_long(table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(importlib.import_module('emppi_ros.bench.cluster'), 'CONNECT_S', 0.5)
+    monkeypatch.setattr(importlib.import_module('emppi_ros.parallel.cluster'), 'CONNECT_S', 0.5)
     address, data = 'tcp://127.0.0.1:1', write(tmp_path, table)
     assert identify(data, '--scheduler', address) == 2
     assert '--scheduler: --method states takes seconds' in capsys.readouterr().err

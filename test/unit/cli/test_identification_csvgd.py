@@ -9,14 +9,15 @@ import pytest
 from scipy.optimize import least_squares
 import yaml
 
+from emppi_ros.bench.identify import csvgd_systems, states_simulation
 from emppi_ros.cli import identify_csvgd, main
 from emppi_ros.cli.identify_csvgd import STIFFNESS
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, keeping, sysid
-from emppi_ros.identify.states import binding, simulation
-from emppi_ros.identify.stein import cases, csvgd, findings, recorded
-from emppi_ros.identify.stein.csvgd import Settings
-from emppi_ros.identify.stein.recorded import Cut
+from emppi_ros.identify.csvgd import csvgd, findings, recorded
+from emppi_ros.identify.csvgd.csvgd import Settings
+from emppi_ros.identify.csvgd.recorded import Cut
+from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
 XML = """
@@ -222,7 +223,9 @@ def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
 
     def residuals(x):
         theta, start = x[None, :2], x[2:]
-        states = cases.roll_out(plant.model, problem.parameters, theta, start, problem.controls)
+        states = csvgd_systems.roll_out(
+            plant.model, problem.parameters, theta, start, problem.controls
+        )
         return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
 
     begin = np.concatenate([plant.initial, problem.start[0]])
@@ -262,7 +265,9 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     def drive(data):
         return [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
 
-    qpos, ctrl = simulation.simulate(plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive)
+    qpos, ctrl = states_simulation.simulate(
+        plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive
+    )
     noise = 3e-4 * np.random.default_rng(0).standard_normal(qpos.shape)
     table = np.column_stack([0.01 * np.arange(200), qpos + noise, ctrl])
     header = 'time_s,position/slider [m],position/hinge [rad],command/slider [N]'

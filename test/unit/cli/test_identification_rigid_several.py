@@ -10,7 +10,7 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify import dataset
-from emppi_ros.identify.rigid import arm, fitting, forecast, recorded, report
+from emppi_ros.identify.rigid_body import arm, fitting, forecast, recorded, report
 from emppi_ros.identify.states import binding
 
 ARM = """

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from emppi_ros.bench import workers
-from emppi_ros.cli import main
+from emppi_ros.cli import bench_paper, main
 
 SMOKE = [
     'bench', 'paper', '--tasks', 'cartpole_swingup', '--controllers', 'emppi,mppi-true',
@@ -41,7 +40,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
 def test_the_same_command_computes_nothing_twice_and_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, 'compute', None)  # would fail, were it called
+    monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
     before = (folder / 'rows.jsonl').read_bytes()
     assert main([*SMALL, '--out', str(folder)]) == 0
     captured = capsys.readouterr()
@@ -56,7 +55,7 @@ def test_the_same_command_computes_nothing_twice_and_says_so(
 def test_what_is_finished_is_reported_and_nothing_else_is_computed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, 'compute', None)  # would fail, were it called
+    monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
     (tmp_path / 'rows.jsonl').write_bytes((folder / 'rows.jsonl').read_bytes())
     several = [*SMALL, '--seeds', '3', '--out', str(tmp_path)]
     assert main([*several, '--so-far']) == 0
@@ -70,7 +69,7 @@ def test_what_is_finished_is_reported_and_nothing_else_is_computed(
 def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    compute, calls = workers.compute, []
+    compute, calls = bench_paper.compute, []
 
     def interrupted(cell: object) -> object:
         calls.append(cell)
@@ -78,7 +77,7 @@ def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
             raise KeyboardInterrupt
         return compute(cell)
 
-    monkeypatch.setattr(workers, 'compute', interrupted)
+    monkeypatch.setattr(bench_paper, 'compute', interrupted)
     assert main([*SMALL, '--out', str(tmp_path)]) == 130
     captured = capsys.readouterr()
     assert captured.out == '' and 'Traceback' not in captured.err
@@ -100,7 +99,7 @@ def test_what_is_wrong_is_one_line_on_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
     if '--scheduler' in arguments:
-        cluster = pytest.importorskip('emppi_ros.bench.cluster', reason='Dask is not installed')
+        cluster = pytest.importorskip('emppi_ros.parallel.cluster', reason='Dask is not installed')
         monkeypatch.setattr(cluster, 'CONNECT_S', 0.5)
     command = ['bench', 'paper', '--tasks', 'cartpole_swingup', '--controllers', 'emppi']
     assert main([*command, *arguments, '--out', str(tmp_path / 'out')]) == 2

@@ -10,8 +10,8 @@ import yaml
 from emppi_ros.cli import main
 from emppi_ros.identify import dataset, keeping
 from emppi_ros.identify.filter import estimate
-from emppi_ros.identify.rigid import arm as arms
-from emppi_ros.identify.rigid import recorded as rigid
+from emppi_ros.identify.rigid_body import arm as arms
+from emppi_ros.identify.rigid_body import recorded as rigid
 from emppi_ros.identify.states import binding, recorded, residuals
 from emppi_ros.tasks.task import load_task, task_text
 

@@ -7,10 +7,11 @@ from mcap.reader import make_reader
 import numpy as np
 import pytest
 
+from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.identify import dataset, tables
-from emppi_ros.identify.states import binding, simulation
+from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
 
@@ -145,7 +146,7 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
 
 def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys):
     plant = binding.of_task(load_task('cartpole_swingup'))
-    qpos, ctrl = simulation.simulate(
+    qpos, ctrl = states_simulation.simulate(
         plant,
         np.array([0.31, 0.022]),
         [0.0, np.pi],

@@ -6,7 +6,7 @@ import pytest
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import excitation
 from emppi_ros.identify.excitation import HARMONICS, Limits
-from emppi_ros.identify.rigid import arm
+from emppi_ros.identify.rigid_body import arm
 
 JOINTS = 4
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief.distributions import Prior
-from emppi_ros.bench import workers
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import generator
@@ -16,6 +15,7 @@ from emppi_ros.identify.filter import estimate, posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence
 from emppi_ros.identify.filter.posterior import Settings
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
 

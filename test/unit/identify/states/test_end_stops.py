@@ -4,7 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.identify.states import binding, simulation
+from emppi_ros.bench.identify import states_simulation
+from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.residuals import explained
@@ -22,7 +23,7 @@ def bounced():
     plant.model.opt.timestep = 0.002
     known = plant.model.jnt_solref[:, 0].copy()
     plant.model.jnt_solref[:, 0] = 0.01
-    qpos, ctrl = simulation.simulate(
+    qpos, ctrl = states_simulation.simulate(
         plant, TRUE, [0.0, np.pi], 1500, lambda data: [12.0 * np.sin(2.5 * data.time)]
     )
     plant.model.jnt_solref[:, 0] = known

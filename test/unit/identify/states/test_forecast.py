@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from emppi_ros.bench.identify import states_simulation
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.states import binding, forecast, simulation
+from emppi_ros.identify.states import binding, forecast
 from emppi_ros.identify.states.motion import Motion
 from emppi_ros.tasks.task import load_task
 
@@ -15,7 +16,7 @@ from emppi_ros.tasks.task import load_task
 def swing():
     """Return a cart-pole, parameters, and its motion over 150 steps, driven in two ways."""
     plant, theta = binding.of_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
-    qpos, ctrl = simulation.simulate(
+    qpos, ctrl = states_simulation.simulate(
         plant, theta, [0.0, np.pi], 150, lambda data: [5.0 * np.sin(4.0 * data.time)]
     )
     return plant, theta, Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from emppi_ros.identify.states import binding, lag, simulation
+from emppi_ros.bench.identify import states_simulation
+from emppi_ros.identify.states import binding, lag
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.motion import Motion, join
 from emppi_ros.identify.states.solver import Settings
@@ -22,7 +23,7 @@ def motions(plant):
     """Return two motions of a cart-pole over 300 steps."""
     found, rng = [], np.random.default_rng(0)
     for rate in (3.1, 4.3):
-        qpos, ctrl = simulation.simulate(
+        qpos, ctrl = states_simulation.simulate(
             plant, np.array([0.31, 0.022]), [0.0, np.pi], 300,
             lambda data, rate=rate: [6.0 * np.sin(rate * data.time) - 8.0 * data.qpos[0]],
         )  # fmt: skip

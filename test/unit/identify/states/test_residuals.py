@@ -4,8 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.bench.identify import furuta, pendulum, states_simulation
 from emppi_ros.core.errors import ConfigError, IdentificationError
-from emppi_ros.identify.states import furuta, pendulum, residuals, simulation
+from emppi_ros.identify.states import residuals
 from emppi_ros.identify.states.motion import Motion, difference, displace
 from emppi_ros.identify.states.plant import Plant, Unknown
 
@@ -48,14 +49,14 @@ CASES = {
     'viscous': lambda: (pendulum.plant('viscous'), pendulum.TRUTH[:2], [3.0], None),
     'dry': lambda: (pendulum.plant('dry'), pendulum.TRUTH[:3], [3.0], None),
     'stribeck': lambda: (pendulum.plant('stribeck'), pendulum.TRUTH, [3.0], None),
-    'furuta': lambda: (furuta.plant(), furuta.TRUTH, [0.0, 0.3], simulation.swing_up),
+    'furuta': lambda: (furuta.plant(), furuta.TRUTH, [0.0, 0.3], states_simulation.swing_up),
 }
 
 
 @pytest.mark.parametrize('name', CASES)
 def test_a_simulated_motion_needs_no_impulse_with_the_true_parameters(name):
     plant, theta, start, control = CASES[name]()
-    qpos, ctrl = simulation.simulate(plant, theta, start, 300, control)
+    qpos, ctrl = states_simulation.simulate(plant, theta, start, 300, control)
     found = residuals.evaluate(plant, observe(qpos, plant.model, ctrl), 1.0, theta, qpos)
     # velocities of 10 rad/s are differences of angles of 10 rad over 5 ms, known to 2e-15 rad:
     # their impulses to 1e-2 kg m^2 * 2e-15 / 5e-3, a thousand times that for stiff friction
@@ -113,7 +114,7 @@ def test_derivatives_are_those_of_finite_differences(name):
         qpos, ctrl = tumble(plant, theta, 8), None
     else:
         plant, theta, start, control = CASES[name]()
-        qpos, ctrl = simulation.simulate(plant, theta, start, 40, control)
+        qpos, ctrl = states_simulation.simulate(plant, theta, start, 40, control)
         qpos, ctrl = qpos[-8:], ctrl[-8:]
     model, rng = plant.model, np.random.default_rng(3)
     seen = displace(model, qpos, rng.normal(0.0, 0.05, (8, model.nv)))  # beside the states

@@ -9,15 +9,9 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
+from emppi_ros.bench.identify import pendulum, states_simulation
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.states import (
-    elimination,
-    pendulum,
-    residuals,
-    simulation,
-    solver,
-    uncertainty,
-)
+from emppi_ros.identify.states import elimination, residuals, solver, uncertainty
 from emppi_ros.identify.states.estimate import estimate
 from emppi_ros.identify.states.motion import Motion, displace, join
 from emppi_ros.identify.states.plant import Plant, Unknown
@@ -41,7 +35,7 @@ def cart(lower=0.0, upper=10.0):
 def drive(steps=40, noise=0.01):
     rng = np.random.default_rng(0)
     ctrl = np.sin(0.3 * np.arange(steps))[:, None]
-    qpos, _ = simulation.simulate(
+    qpos, _ = states_simulation.simulate(
         cart(), np.array([3.0]), [0.0], steps, lambda data: [np.sin(0.3 * data.time / 0.02)]
     )
     seen = qpos + noise * rng.standard_normal(qpos.shape)
@@ -52,7 +46,9 @@ def swing(kind, steps=60, noise=1e-3):
     rng = np.random.default_rng(1)
     plant = pendulum.plant(kind)
     plant.model.opt.timestep = 0.02
-    qpos, _ = simulation.simulate(plant, pendulum.TRUTH[: len(plant.unknowns)], [2.5], steps)
+    qpos, _ = states_simulation.simulate(
+        plant, pendulum.TRUTH[: len(plant.unknowns)], [2.5], steps
+    )
     seen = qpos + noise * rng.standard_normal(qpos.shape)
     return plant, Motion(seen, np.ones_like(seen), np.zeros((steps, 0)), np.zeros_like(seen))
 

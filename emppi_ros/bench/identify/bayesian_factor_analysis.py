@@ -1,0 +1,150 @@
+"""
+Regression with noisy inputs by Bayesian joint factor analysis, after Ting et al. (2006).
+
+y = sum_m z_m + e_y,  z_m = w_zm t_m + e_zm,  x_m = w_xm t_m + e_xm,  t_m ~ N(0, 1),  and
+w_zm, w_xm ~ N(0, 1 / alpha_m), alpha_m ~ Gamma: an input without news gets a large alpha_m, which
+takes both of its weights to zero (automatic relevance determination). Variational EM as in
+the paper's appendix, with its matrices written out: all of them are diagonal plus rank one, so
+that an iteration costs O(d) a row. (There, Sigma_zt has the wrong sign: <t_i> below it is right.)
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.bench.identify.regression_inputs import Scaled, standardize
+from emppi_ros.core.config import between, positive
+
+Array = npt.NDArray[np.float64]
+_LEAST = 1e-12  # of a variance, in variances of the data: EM may take noise to nothing
+
+
+@dataclass(frozen=True)
+class FactorConfig:
+    """Settings of the EM algorithm, in standardized units."""
+
+    iterations: int = between(
+        1, 10_000_000, 30_000, doc='at most; stopped early, coefficients are wild'
+    )
+    tolerance: float = positive(1e-6, doc='largest change of a weight at which to end')
+    shape: float = positive(1e-6, doc='a of the Gamma prior of alpha: nothing is known of it')
+    rate: float = positive(1e-6, doc='b of it')
+    signal: float = between(
+        0.0, 1.0, 0.5, doc="share of an input's variance that is no noise, to start from"
+    )
+
+
+class Factors(NamedTuple):
+    """Posterior of the weights, and the variances of the noise; all (d,) but output_noise."""
+
+    wz: Array  # means
+    wx: Array
+    vz: Array  # variances
+    vx: Array
+    alpha: Array  # means
+    z_noise: Array
+    x_noise: Array
+    output_noise: float
+    iterations: int = 0
+
+
+def start(config: FactorConfig, d: int) -> Factors:
+    """Return where EM begins: inputs of equal worth, whose sum explains half of the output."""
+    of = np.full(d, 1.0)
+    wz, noise = np.sqrt(0.5 / d) * of, max(1.0 - config.signal, _LEAST) * of
+    zero = np.zeros(d)
+    return Factors(wz, np.sqrt(config.signal) * of, zero, zero, of, 0.25 / d * of, noise, 0.25)
+
+
+def step(config: FactorConfig, scaled: Scaled, rows: int, now: Factors) -> Factors:
+    """
+    Return the posterior after one iteration of EM, which never lowers its bound.
+
+    Parameters
+    ----------
+    config : FactorConfig
+        For the prior of alpha.
+    scaled : Scaled
+        Inputs (k, d) and output (k,): the data, or any rows with the same products of columns.
+    rows : int
+        How many rows the data have.
+    now : Factors
+        The posterior before.
+
+    """
+    x, y = scaled.x, scaled.y
+    wz, wx = now.wz, now.wx
+    wz2, wx2 = wz**2 + now.vz, wx**2 + now.vx
+    pz, px, py = now.z_noise, now.x_noise, now.output_noise
+    # E-step: z = q x + m e and t = a x + b e, where e is what x leaves of y
+    k = 1.0 + wx2 / px + wz2 / pz
+    m = pz + wz**2 / (1.0 + wx2 / px + now.vz / pz)
+    total, g = m.sum(), wz / (pz * k)
+    q = m * g * wx / px
+    a, b = wx / (px * k) + g * q, g * m
+    e = (y - x @ q) / (py + total)
+    xx, xe, ee = (x**2).sum(axis=0), e @ x, e @ e
+    spread = m - m**2 / (py + total)  # posterior variance of z
+    zz = q**2 * xx + 2.0 * q * m * xe + m**2 * ee + rows * spread
+    zt = q * a * xx + (q * b + m * a) * xe + m * b * ee + rows * g * spread
+    tt = a**2 * xx + 2.0 * a * b * xe + b**2 * ee + rows * (1.0 / k + g**2 * spread)
+    xt = a * xx + b * xe
+    # M-step, and the posterior of the weights
+    alpha = (config.shape + 1.0) / (config.rate + 0.5 * (wz2 + wx2))
+    vz, vx = 1.0 / (tt / pz + alpha), 1.0 / (tt / px + alpha)
+    wz, wx = vz * zt / pz, vx * xt / px
+    return Factors(
+        wz,
+        wx,
+        vz,
+        vx,
+        alpha,
+        np.maximum((zz - 2.0 * wz * zt + (wz**2 + vz) * tt) / rows, _LEAST),
+        np.maximum((xx - 2.0 * wx * xt + (wx**2 + vx) * tt) / rows, _LEAST),
+        max(py**2 * ee / rows + total * py / (py + total), _LEAST),
+        now.iterations + 1,
+    )
+
+
+def fit(config: FactorConfig, scaled: Scaled) -> Factors:
+    """Return the posterior where it no longer changes, or after all iterations."""
+    rows, d = scaled.x.shape
+    if rows > d + 1:  # fewer rows with the very same products: the triangle of a QR decomposition
+        r = np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r')
+        scaled = Scaled(r[:, :-1], r[:, -1], scaled.unit)
+    now = start(config, d)
+    for _ in range(config.iterations):
+        before, now = now, step(config, scaled, rows, now)
+        change = max(np.abs(now.wz - before.wz).max(), np.abs(now.wx - before.wx).max())
+        if change < config.tolerance:
+            break
+    return now
+
+
+def predict_from_noisy(found: Factors) -> Array:
+    """
+    Return the coefficients (d,) that predict best from noisy inputs, eq. 3.
+
+    With B^-1 by the formula of Sherman and Morrison the fraction in front is M's diagonal.
+    """
+    k = 1.0 + (found.wx**2 + found.vx) / found.x_noise + found.vz / found.z_noise
+    return found.wz * found.wx / (found.x_noise * k)
+
+
+def predict_from_noiseless(found: Factors) -> Array:
+    """
+    Return the coefficients (d,) for inputs without noise: the limit of eq. 3, in place of eq. 4.
+
+    All matrices of eq. 4 cancel to w_z / w_x, which is 0 / 0 for an input that is irrelevant. As
+    the noise goes to zero eq. 3 itself goes to w_z w_x / <w_x^2>, the same but for the
+    variance of w_x: zero where nothing is known of an input.
+    """
+    return found.wz * found.wx / (found.wx**2 + found.vx)
+
+
+def regress(x: Array, y: Array, config: FactorConfig | None = None) -> Array:
+    """Return coefficients (d,) for noiseless inputs from noisy ones (n, d) and output (n,)."""
+    scaled = standardize(x, y)
+    return predict_from_noiseless(fit(config or FactorConfig(), scaled)) * scaled.unit

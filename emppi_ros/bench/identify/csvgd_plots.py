@@ -1,0 +1,76 @@
+"""Posteriors, to be looked at."""
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.bench.identify.csvgd_systems import roll_out
+from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.pictures import blank
+
+Array = npt.NDArray[np.float64]
+_TRUTH, _FIRST, _SECOND = 'tab:red', 'tab:blue', 'tab:green'
+
+
+def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    figure = blank(columns * size[0], rows * size[1])
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    return figure, list(axes.ravel())
+
+
+def lengths(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
+    """Draw two lengths against one another, for each likelihood."""
+    figure, axes = _panels(1, len(thetas), (4.2, 3.8))
+    lower, upper = problem.limits
+    for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
+        axis.plot(*theta.T, 'o', color=_FIRST, alpha=0.4, markersize=5, label='particles')
+        axis.plot(*truths.T, '*', color=_TRUTH, mfc='none', markersize=17, label='truths')
+        axis.set(title=f'{name} of likelihoods', xlabel='length of link 1 [m]')
+        axis.set(xlim=(0.9 * lower[0], 1.02 * upper[0]), ylim=(0.9 * lower[1], 1.02 * upper[1]))
+    axes[0].set_ylabel('length of link 2 [m]')
+    axes[0].legend(loc='center right')
+    return figure
+
+
+def pendulum(problem: Problem, truth: Array, thetas: Mapping[str, Array]) -> Figure:
+    """Draw the second joint's angle as each method's particles have it, from another start."""
+    figure, axes = _panels(2, (len(thetas) + 1) // 2, (3.6, 2.6))
+    start = problem.start.copy()
+    start[:2] += 0.1, -0.1
+    times = problem.model.opt.timestep * np.arange(1, len(problem.controls) + 1)
+
+    def angles(theta: Array) -> Array:
+        states = roll_out(problem.model, problem.parameters, theta, start, problem.controls)
+        return states[:, :, 1]
+
+    real = angles(truth[None])[0]
+    for axis, (name, theta) in zip(axes, thetas.items(), strict=False):
+        axis.plot(times, angles(theta).T, color=_FIRST, alpha=0.15, linewidth=1)
+        axis.plot(times, real, '--', color=_TRUTH, linewidth=1.5)
+        axis.set(title=name, ylim=(real.min() - 5.0, real.max() + 5.0))
+    figure.supxlabel('time [s]')
+    figure.supylabel('angle of joint 2 [rad]')
+    return figure
+
+
+def weights(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
+    """Draw where two weights are in their box, seen from above."""
+    figure, axes = _panels(1, len(thetas), (4.8, 3.2))
+    _, upper = problem.limits
+    for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
+        for weight, (colour, mark) in enumerate(((_FIRST, '+'), (_SECOND, 'x'))):
+            x, y = theta[:, 2 * weight], theta[:, 2 * weight + 1]
+            axis.plot(x, y, mark, color=colour, ms=9, label=f'weight {weight + 1}')
+        axis.plot(
+            truths[0, ::2], truths[0, 1::2], '*', color=_TRUTH, mfc='none', ms=17, label='truth'
+        )
+        axis.set(
+            title=name, xlabel='x [m]', xlim=(-upper[0], upper[0]), ylim=(-upper[1], upper[1])
+        )
+        axis.set_aspect('equal')
+    axes[0].set_ylabel('y [m]')
+    axes[0].legend(loc='center')
+    return figure

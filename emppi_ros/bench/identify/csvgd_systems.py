@@ -1,0 +1,166 @@
+"""Systems to identify, with truths that are known: two links, eleven parameters, two weights."""
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.parameters import Parameter
+
+Array = npt.NDArray[np.float64]
+
+# Links hang along x, which points down; a bob at the end of each is all that weighs.
+TWO_LINKS = """
+<mujoco model="two_links">
+  <option timestep="0.01" integrator="Euler">
+    <flag autoreset="disable"/>
+  </option>
+  <worldbody>
+    <body euler="0 90 0">
+      <joint name="shoulder" type="hinge" axis="0 -1 0"/>
+      <body name="elbow" pos="1 0 0">
+        <inertial pos="0 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/>
+        <body>
+          <joint name="elbow" type="hinge" axis="0 -1 0"/>
+          <body name="tip" pos="1 0 0">
+            <inertial pos="0 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/>
+          </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+LENGTHS = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems behind the data
+
+
+def roll_out(
+    model: mujoco.MjModel, parameters: tuple[Parameter, ...], theta: Array, start: Array,
+    controls: Array,
+) -> Array:  # fmt: skip
+    """Return the states (M, T, nq + nv) after each step, with parameters (M, P)."""
+    ensemble = Ensemble(model, parameters, len(theta), threads=1)
+    ensemble.write(theta)
+    everywhere = np.broadcast_to(controls, (len(theta), 1, *controls.shape))
+    fields = ensemble.rollout(State(*np.split(start, 2)), everywhere, ('qpos', 'qvel')).fields
+    return np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0]
+
+
+def _noisy(
+    model: mujoco.MjModel, parameters: tuple[Parameter, ...], truth: Array, start: Array,
+    controls: Array, share: float, seed: int,
+) -> Problem:  # fmt: skip
+    """Return what a system with a truth (P,) shows, with noise: a share of each state's spread."""
+    clean = roll_out(model, parameters, truth[None], start, controls)
+    noise = share * clean[0].std(axis=0)
+    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
+    return Problem(model, parameters, start, controls, seen, noise)
+
+
+def lengths() -> tuple[Problem, Array]:
+    """Return the problem of the paper's supplement, Fig. 1, and its two truths (2, 2)."""
+    model = mujoco.MjModel.from_xml_string(TWO_LINKS)
+    parameters = (
+        Parameter('length 1', 'body_pos', 'elbow', 0, 0.5, 5.0, 'm'),
+        Parameter('length 2', 'body_pos', 'tip', 0, 0.5, 5.0, 'm'),
+    )
+    start = np.array([0.5 * np.pi, 0.0, 0.0, 0.0])
+    controls = np.zeros((300, 0))
+    seen = roll_out(model, parameters, LENGTHS, start, controls)
+    noise = 0.1 * seen.reshape(-1, 4).std(axis=0)
+    return Problem(model, parameters, start, controls, seen, noise), LENGTHS
+
+
+# Gravity acts along x, in which both links hang; angles are measured about z.
+PENDULUM = """
+<mujoco model="double_pendulum">
+  <option timestep="0.01" integrator="Euler" gravity="9.81 0 0">
+    <flag autoreset="disable"/>
+  </option>
+  <worldbody>
+    <body name="link1">
+      <joint name="shoulder" type="hinge" axis="0 0 1"/>
+      <inertial pos="0.1 0 0" mass="0.3" diaginertia="0.006 0.006 0.01"/>
+      <body name="link2" pos="0.15 0 0">
+        <joint name="elbow" type="hinge" axis="0 0 1"/>
+        <inertial pos="0.1 0 0" mass="0.2" diaginertia="0.006 0.006 0.01"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+ELEVEN = np.array(
+    [0.3, 0.01, 0.08, 0.02, 0.004, 0.18, 0.2, 0.006, 0.1, -0.03, 0.002]
+)  # the truth, in the order of the parameters
+
+
+def _link(link: str, joint: str) -> list[Parameter]:
+    return [
+        Parameter(f'mass of {link}', 'body_mass', link, 0, 0.05, 0.5, 'kg'),
+        Parameter(f'inertia of {link}', 'body_inertia', link, 0, 0.002, 1.0, 'kg m^2'),
+        Parameter(f'centre of {link}, x', 'body_ipos', link, 0, -0.2, 0.2, 'm'),
+        Parameter(f'centre of {link}, y', 'body_ipos', link, 1, -0.2, 0.2, 'm'),
+        Parameter(f'friction of {joint}', 'dof_damping', joint, 0, 0.0, 0.5, 'N m s/rad'),
+    ]
+
+
+def pendulum(seed: int = 0) -> tuple[Problem, Array]:
+    """Return the double pendulum of the supplement, Table 1, with noise, and its truth (11,)."""
+    model = mujoco.MjModel.from_xml_string(PENDULUM)
+    length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
+    parameters = (*_link('link1', 'shoulder'), length, *_link('link2', 'elbow'))
+    start = np.array([2.2, 0.8, 0.0, 0.0])
+    controls = np.zeros((200, 0))
+    return _noisy(model, parameters, ELEVEN, start, controls, 0.02, seed), ELEVEN
+
+
+# A wrist of two driven hinges shakes a box that hangs on a universal joint below it.
+BOX = """
+<mujoco model="two_weights">
+  <option timestep="0.01" integrator="implicitfast">
+    <flag autoreset="disable"/>
+  </option>
+  <worldbody>
+    <body name="wrist" pos="0 0 1">
+      <joint name="joint6" type="hinge" axis="0 1 0" damping="5"/>
+      <inertial pos="0 0 -0.05" mass="1" diaginertia="0.002 0.002 0.002"/>
+      <body name="flange">
+        <joint name="joint7" type="hinge" axis="1 0 0" damping="5"/>
+        <inertial pos="0 0 -0.1" mass="1" diaginertia="0.002 0.002 0.002"/>
+        <body name="box" pos="0 0 -0.2">
+          <joint name="swing x" type="hinge" axis="1 0 0" damping="0.05"/>
+          <joint name="swing y" type="hinge" axis="0 1 0" damping="0.05"/>
+          <inertial pos="0 0 -0.15" mass="0.92" diaginertia="0.012 0.014 0.008"/>
+          <body name="weight 1" pos="0 0 -0.28">
+            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
+          </body>
+          <body name="weight 2" pos="0 0 -0.28">
+            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
+          </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <actuator>
+    <position joint="joint6" kp="300" kv="20"/>
+    <position joint="joint7" kp="300" kv="20"/>
+  </actuator>
+</mujoco>
+"""
+WEIGHTS = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
+
+
+def weights(seed: int = 0) -> tuple[Problem, Array]:
+    """Return two weights in a box (supplement, Table 3 b), and both ways (2, 4) to name them."""
+    model = mujoco.MjModel.from_xml_string(BOX)
+    parameters = tuple(
+        Parameter(f'{axis} of {weight}', 'body_pos', weight, element, -size, size, 'm')
+        for weight in ('weight 1', 'weight 2')
+        for element, (axis, size) in enumerate((('x', 0.14), ('y', 0.08)))
+    )
+    start = np.zeros(8)
+    # joints 6 and 7 go to offsets of 0.1 and -0.1 rad, in sequence
+    offsets = 0.1 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [0, 0]])
+    controls = np.repeat(offsets, 50, axis=0)
+    return _noisy(model, parameters, WEIGHTS[0], start, controls, 0.01, seed), WEIGHTS

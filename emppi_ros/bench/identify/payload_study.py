@@ -1,0 +1,156 @@
+"""`emppi bench identify --method rigid-body --case payload`: what an FR3 holds, as recorded."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.bench.identify import tracking
+from emppi_ros.bench.identify.rigid_body_study import PERIOD_S, Setup, chosen, limits_of
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import ASSETS
+from emppi_ros.identify import excitation, particles
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.rigid_body import arm, fitting, recorded, report
+from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.states import binding
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+MODEL = """scene: fr3_follow.xml
+parameters:
+  mass: {field: body_mass, of: payload, unit: kg, lower: 0.0}
+  x: {field: body_ipos, of: payload, element: 0, unit: m, size: 0.05}
+  y: {field: body_ipos, of: payload, element: 1, unit: m, size: 0.05}
+  z: {field: body_ipos, of: payload, element: 2, unit: m, size: 0.05}
+  moment: {field: body_inertia, of: payload, unit: kg m^2, lower: 0.0}
+  friction: {field: dof_damping, of: fr3_joint6, unit: N m s/rad, lower: 0.0}
+"""
+TRUTH = {'mass': 0.73, 'x': 0.01, 'y': -0.02, 'z': 0.05, 'moment': 1.1e-3, 'friction': 0.1}
+_INERTIA = TRUTH['moment'], 0.9e-3, 0.6e-3
+_JUDGED = 'mass', 'x', 'y', 'z', 'friction'  # the moment hardly shows
+LEVELS = (1e-4, 0.5), (1e-3, 2.0)  # rad, N m
+MOTIONS = 2
+_PHYSICS_S, _EVERY = 5e-4, 2  # steps of physics a sample
+
+
+class Variant(NamedTuple):
+    """What the scene does not know, beside the payload and viscous friction."""
+
+    dry: float = 0.0  # N m, of each joint
+    offset: float = 0.0  # N m, of each sensor
+    late: int = 0  # samples, of torques
+    links: bool = True  # are known
+
+
+VARIANTS = {
+    'plain': Variant(),
+    'dry friction, offsets': Variant(dry=0.5, offset=0.3),
+    'links unknown': Variant(links=False),
+    'torques 5 ms late': Variant(late=5),
+}
+
+
+def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each motion, variant and level of noise; `advance` follows each."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / 'payload.yaml'
+        file.write_text(MODEL)
+        plant = binding.load_model(file)
+    limits, names = limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
+    for seed in range(setup.seed, setup.seed + setup.trials):
+        motion = (
+            chosen(arm.load(ASSETS / 'fr3_follow.xml', joints=names), limits, seed)
+            if setup.excitation == 'chosen'
+            else excitation.draw(limits, PERIOD_S, np.random.default_rng([seed, 1]))
+        )
+        wanted = excitation.along(motion, np.arange(0.0, PERIOD_S, _PHYSICS_S))
+        done = {dry: simulate(true_arm(dry), wanted) for dry in {v.dry for v in VARIANTS.values()}}
+        for name, variant in VARIANTS.items():
+            for level in LEVELS:
+                rng = np.random.default_rng([seed, 2])
+                recording = record(done[variant.dry][:, ::_EVERY], names, variant, level, rng)
+                of = {'seed': seed, 'variant': name, 'noise_rad': level[0], 'noise_nm': level[1]}
+                yield of | identify(plant, recording, variant.links, seed)
+                advance()
+
+
+def true_arm(dry: float) -> mujoco.MjModel:
+    """Return the FR3 with what it holds, without rotors; torques are those at the links."""
+    spec = arm.scene_of(ASSETS / 'fr3_follow.xml', joints=['fr3_joint1'])
+    for body in spec.bodies:
+        body.gravcomp = 0.0
+    held = spec.body('payload')
+    held.mass, held.ipos, held.inertia = TRUTH['mass'], [TRUTH[axis] for axis in 'xyz'], _INERTIA
+    model = spec.compile()
+    model.dof_armature[:], model.dof_damping[:] = 0.0, TRUTH['friction']
+    model.dof_frictionloss[:] = dry
+    model.opt.timestep = _PHYSICS_S
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT.value
+    return model
+
+
+def simulate(model: mujoco.MjModel, wanted: Array) -> Array:
+    """Return positions and torques (2, n, nv) of steps along a motion (3, n, nv)."""
+    data, scratch = mujoco.MjData(model), mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = wanted[0, 0], wanted[1, 0]
+    rows = np.empty((2, *wanted.shape[1:]))
+    for k, (place, rate, rise) in enumerate(np.swapaxes(wanted, 0, 1)):
+        scratch.qpos[:], scratch.qvel[:] = data.qpos, data.qvel
+        off = tracking.STIFFNESS * (place - data.qpos) + tracking.DAMPING * (rate - data.qvel)
+        scratch.qacc[:] = rise + off
+        mujoco.mj_inverse(model, scratch)
+        data.qfrc_applied[:] = scratch.qfrc_inverse
+        rows[:, k] = data.qpos, data.qfrc_applied
+        mujoco.mj_step(model, data)
+    return rows
+
+
+def record(
+    rows: Array, names: list[str], variant: Variant, level: tuple[float, float],
+    rng: np.random.Generator,
+) -> Recording:  # fmt: skip
+    """Return what sensors see of positions and torques (2, n, nv)."""
+    position, torque = rows + np.array(level)[:, None, None] * rng.standard_normal(rows.shape)
+    seen = {
+        'position': ('rad', position[variant.late :]),
+        'effort': ('N m', torque[: len(torque) - variant.late] + variant.offset),
+    }
+    clock = _EVERY * _PHYSICS_S * np.arange(len(torque) - variant.late)
+    return Recording(
+        {
+            (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
+            for kind, (unit, values) in seen.items()
+            for name, column in zip(names, values.T, strict=True)
+        },
+        (),
+    )
+
+
+def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict[str, Any]:
+    """Return what `emppi identify` finds, how far off it is in sds, and what it costs."""
+    began = time.process_time()
+    try:
+        found_arm = recorded.read(plant, recording)
+        found = fitting.find(plant, found_arm, links)
+        theta = report.draw(found, 1.0, particles.COUNT, seed).values(found)
+    except IdentificationError as error:
+        return {'error': str(error)}
+    summary = report.summarize(plant, found_arm, found, theta)
+    rows = summary['parameters']
+    off = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _JUDGED]
+    (own,) = summary.pop('recordings').values()
+    return {
+        'mass': rows['mass']['value'],
+        'mass_sd': rows['mass']['sd'],
+        'off_in_sd': float(np.sqrt(np.mean(np.square(off)))),
+        **own,
+        'cpu_s': time.process_time() - began,
+        **summary,
+    }

@@ -1,0 +1,122 @@
+"""What others do, by single shooting: CMA-ES and emcee from their libraries, SGLD, plain SVGD."""
+
+from collections.abc import Callable, Mapping
+import importlib
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd.adam import Adam
+from emppi_ros.identify.csvgd.problem import LIMIT, Problem
+from emppi_ros.identify.csvgd.shooting import Shooter
+from emppi_ros.identify.csvgd.target import Likelihood, evaluate, log_likelihood
+
+Array = npt.NDArray[np.float64]
+Sampler = Callable[[Problem, int, int, Likelihood, int], tuple[Array, int]]
+_WORST = 1e12  # what a diverged rollout costs CMA-ES, which cannot rank infinity
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        raise IdentificationError(
+            f"{name} is not installed: pip install 'emppi_ros[identify]'"
+        ) from None
+
+
+def _density(problem: Problem, size: int, likelihood: Likelihood) -> tuple[Shooter, Callable]:
+    """Return a shooter, and the log density of points, of which it takes `size` in a call."""
+    shooter = Shooter(problem, size, threads=1, slopes=False)
+
+    def log_p(points: Array) -> Array:
+        found = np.full(len(points), -np.inf)
+        for first in range(0, len(points), size):
+            part = points[first : first + size]
+            rows = np.zeros((size, points.shape[1]))
+            rows[: len(part)] = np.clip(part, -LIMIT, LIMIT)
+            values = log_likelihood(shooter, rows, likelihood)[: len(part)]
+            inside = np.all(np.abs(part) <= LIMIT, axis=1)
+            found[first : first + size] = np.where(inside, values, -np.inf)
+        return found
+
+    return shooter, log_p
+
+
+def cma(
+    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """Return the last generation of CMA-ES (N, P), and the physics steps that it took."""
+    library = _library('cma')
+    shooter, log_p = _density(problem, particles, likelihood)
+    size = len(problem.parameters)
+    options = {
+        'popsize': particles, 'maxiter': iterations, 'bounds': [-LIMIT, LIMIT],
+        'seed': seed + 1, 'verbose': -9,
+    }  # fmt: skip
+    search = library.CMAEvolutionStrategy(np.zeros(size), 0.5 * LIMIT, options)
+    points = np.zeros((particles, size))
+    while not search.stop():
+        points = np.array(search.ask())
+        search.tell(points, np.minimum(-log_p(points), _WORST))
+    return problem.theta(points), shooter.steps
+
+
+def emcee(
+    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """Return where the walkers (N, P) of an ensemble MCMC end, and its physics steps."""
+    library = _library('emcee')
+    shooter, log_p = _density(problem, (particles + 1) // 2, likelihood)
+    walkers = library.EnsembleSampler(
+        particles, len(problem.parameters), log_p, vectorize=True,
+        moves=[(library.moves.DEMove(), 0.8), (library.moves.DESnookerMove(), 0.2)],
+    )  # fmt: skip
+    state = library.State(
+        csvgd.sobol(problem, particles), random_state=np.random.RandomState(seed).get_state()
+    )
+    state = walkers.run_mcmc(state, iterations)
+    return problem.theta(state.coords), shooter.steps
+
+
+def sgld(
+    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """
+    Return where chains (N, P) of preconditioned Langevin dynamics end, and its physics steps.
+
+    The preconditioner is RMSprop's (Li et al., AAAI 2016); without one, no step fits both the
+    stiff and the free directions of a pendulum.
+    """
+    rng = np.random.default_rng(seed)
+    shooter = Shooter(problem, particles, threads=1)
+    z = csvgd.sobol(problem, particles)
+    square, fade = np.zeros_like(z), 0.99
+    for count, rate in enumerate(np.geomspace(1e-2, 1e-4, iterations), start=1):
+        score = evaluate(shooter, z, likelihood).score
+        square = fade * square + (1.0 - fade) * score**2
+        scale = rate / (np.sqrt(square / (1.0 - fade**count)) + 1.0)
+        step = scale * score + np.sqrt(2.0 * scale) * rng.standard_normal(z.shape)
+        z = np.clip(z + step, -LIMIT, LIMIT)
+    return problem.theta(z), shooter.steps
+
+
+def svgd(
+    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """Return the particles (N, P) of plain SVGD with Adam, and its physics steps."""
+    shooter = Shooter(problem, particles, threads=1)
+    z = csvgd.sobol(problem, particles)
+    mover = Adam(lambda at: evaluate(shooter, at, likelihood), np.geomspace(0.1, 0.01, iterations))
+    now = evaluate(shooter, z, likelihood)
+    free = np.zeros_like(now.defects)
+    for _ in range(iterations):
+        z, now = mover.step(np.clip(z, -LIMIT, LIMIT), now, free, 0.0)
+    return problem.theta(z), shooter.steps
+
+
+ALL: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}
+NEED_SLOPES = frozenset({'SGLD', 'SVGD'})

@@ -1,0 +1,156 @@
+"""From recordings to trajectories in windows: what is learned from, and what is held out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+import math
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError, unknown
+from emppi_ros.identify import several
+from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.noise import smooth, smoothed_out
+from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.states import recorded
+from emppi_ros.identify.states.estimate import CUTOFF_HZ
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.model.parameters import Parameter
+
+Array = npt.NDArray[np.float64]
+KINDS = ('position', 'velocity')  # in the order of a state
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How recordings are cut: into windows of some length, less a share that is held out."""
+
+    window_s: float
+    held_out: float = 0.2
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What is learned from, and, for each recording, the states and controls held out."""
+
+    problem: Problem
+    windows: int
+    later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
+    names: tuple[str, ...]  # of recordings
+
+
+def build(
+    plant: Plant, recordings: Sequence[Recording], cut: Cut, noise: Mapping[str, float]
+) -> Learned:
+    """
+    Return the problem that recordings pose.
+
+    Velocities are as measured, or else those of smoothed positions, which only say where windows
+    begin: their noise is infinite. Noise of others is read from what smoothing takes out, or is
+    given (as `position/hinge`). IdentificationError names what does not fit.
+    """
+    _check(plant.model)
+    length = max(round(cut.window_s / plant.model.opt.timestep), 1)
+    pieces = [_states(plant.model, recording) for recording in recordings]
+    kept = 1.0 - cut.held_out + 1e-9  # rounding costs no window
+    counts = [int(kept * (len(states) - 1)) // length for states, _ in pieces]
+    if min(counts) < 1:
+        short = recordings[int(np.argmin(counts))]
+        raise IdentificationError(
+            f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, less the '
+            f'{cut.held_out:.0%} that is held out: take shorter windows, or record for longer'
+        )
+    ends = [count * length for count in counts]
+    problem = Problem(
+        plant.model,
+        tuple(_bounded(plant, index) for index in range(len(plant.parameters))),
+        np.array([states[0] for states, _ in pieces]),
+        np.concatenate([ctrl[:end] for (_, ctrl), end in zip(pieces, ends, strict=True)]),
+        np.concatenate(
+            [states[1 : end + 1] for (states, _), end in zip(pieces, ends, strict=True)]
+        )[None],
+        read_noise(plant.model, recordings, noise),
+        tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
+    )
+    later = tuple(
+        (states[end + 1 :], ctrl[end:-1]) for (states, ctrl), end in zip(pieces, ends, strict=True)
+    )
+    return Learned(problem, sum(counts), later, tuple(several.names_of(recordings)))
+
+
+def _check(model: mujoco.MjModel) -> None:
+    """Raise unless joints are hinges and slides: a window's start is a plain vector."""
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if not scene.is_scalar(model, joint):
+            raise IdentificationError(
+                f'joint {name!r} is neither hinge nor slide: particles have plain vectors for '
+                'states: leave it out of the model, or use --method filter or states'
+            )
+
+
+def _bounded(plant: Plant, index: int) -> Parameter:
+    """Return a parameter within its bounds."""
+    parameter, chosen = plant.parameters[index], plant.unknowns[index]
+    return replace(parameter, lower=chosen.lower, upper=chosen.upper)
+
+
+def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
+    """Return states (N, nq + nv) and controls (N, nu) at the model's time steps."""
+    motion = recorded.resample(recording, model)
+    if motion.applied.any():
+        where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
+        raise IdentificationError(
+            f'{where}: forces from elsewhere are no input of '
+            'this method: leave the column out, or use --method states'
+        )
+    h, time = model.opt.timestep, recorded.clock(recording, model)
+    smoothed = smooth(motion.qpos, 1.0 / h, CUTOFF_HZ)
+    qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
+    for of in recording.named('velocity'):
+        signal = recording.signals['velocity', of]
+        if signal.time[0] > time[0] + signal.period or signal.time[-1] < time[-1] - signal.period:
+            raise IdentificationError(
+                f'{signal.where}: from {signal.time[0]:.6g} to {signal.time[-1]:.6g} s, and '
+                f'positions from {time[0]:.6g} to {time[-1]:.6g} s: record both as long, or '
+                'leave it out'
+            )
+        dof = model.jnt_dofadr[scene.find_scalar(model, of)]
+        qvel[:, dof] = np.interp(time, signal.time, signal.values)
+    return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl
+
+
+def read_noise(
+    model: mujoco.MjModel, recordings: Sequence[Recording], given: Mapping[str, float]
+) -> Array:
+    """Return the standard deviation (nq + nv,) of measurements; infinite where there is none."""
+    names = [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(model, 'joint')]
+    for name, value in given.items():
+        if name not in names:
+            raise IdentificationError(f'--noise {name}: {unknown("measurement", name, names)}')
+        if not 0.0 < value < math.inf:
+            raise IdentificationError(f'--noise {name}: found {value:g}, expected more than 0')
+    found = np.full(len(names), np.inf)
+    for index, name in enumerate(names):
+        kind, _, of = name.partition('/')
+        signals = [r.signals[kind, of] for r in recordings if (kind, of) in r.signals]
+        if len(signals) == len(recordings):  # one noise for all, so all must have it
+            found[index] = given.get(name) or np.sqrt(np.mean([_noise(s) ** 2 for s in signals]))
+        elif name in given:
+            raise IdentificationError(
+                f'--noise {name}: was not measured in every recording, so that it counts in none: '
+                'leave it out'
+            )
+    return found
+
+
+def _noise(signal: Signal) -> float:
+    found = smoothed_out(signal, CUTOFF_HZ)
+    if found is None:
+        raise IdentificationError(
+            f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '
+            f'motion: give it: --noise {signal.kind}/{signal.of}=SD'
+        )
+    return found

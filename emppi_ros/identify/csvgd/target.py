@@ -1,0 +1,191 @@
+"""The density that particles climb, and the constraints that they keep (Heiden et al., IV)."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, softmax
+
+from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.csvgd.shooting import Shooter, Windows
+
+Array = npt.NDArray[np.float64]
+Likelihood = Literal['sum', 'product']
+
+
+class Evaluation(NamedTuple):
+    """A log density and its derivatives at N particles with D coordinates, and C constraints."""
+
+    log_p: Array  # (N,)
+    score: Array  # (N, D)
+    curvature: Array  # (N, D, D): minus its second derivative, after Gauss and Newton
+    defects: Array  # (N, C): zero where constraints hold
+    normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
+
+
+class Begins(NamedTuple):
+    """Where G recordings begin that is not known: in z, and how far from what was measured."""
+
+    places: npt.NDArray[np.int_]  # (G, S)
+    away: Array  # (N, G, S)
+    precision: Array  # (S,)
+
+    @property
+    def log_p(self) -> Array:
+        """The log densities (G, N) of that."""
+        return -0.5 * np.sum(self.precision * self.away**2, axis=2).T
+
+
+def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
+    """
+    Return log p_ms(D | z), limits and defects at particles z (N, D).
+
+    Several trajectories are the modes of a mixture ('sum', supplement, eq. 1) or samples of
+    one system ('product', eq. 2). Where recordings begin is learned, and what was measured there
+    counts, too: of a mixture nothing else holds the starts of those that a particle does not
+    explain. A particle that diverges has a log density of minus infinity and no derivatives.
+    """
+    windows = shooter.simulate(z)
+    noise = shooter.problem.noise / shooter.problem.scale
+    slopes = windows.slopes / noise
+    flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
+        len(z), shooter.windows, shooter.variants - 1, -1
+    )  # (N, W, V, h S)
+    gram = flat @ flat.swapaxes(-1, -2)
+    left = residuals(shooter, windows)
+    slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in left])
+    total, weights = _combine(each_log_p(shooter, left), likelihood)
+    lengths = np.diff(shooter.firsts, append=shooter.windows)
+    weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
+    score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
+    curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
+    begin = begins(shooter, z)
+    total += begin.log_p.sum(axis=0)
+    score[:, begin.places] -= begin.precision * begin.away
+    curvature[:, begin.places, begin.places] += begin.precision
+    defects, normals = continuity(shooter, z, windows)
+    limits, walls = _limits(shooter, z)
+    outside = limits != 0.0  # beyond the limits nothing changes but the limit
+    score[:, : shooter.unknown][outside] = 0.0
+    evaluation = Evaluation(
+        np.where(windows.diverged, -np.inf, total),
+        score,
+        curvature,
+        np.concatenate([limits, defects], axis=1),
+        np.concatenate([walls, normals], axis=1),
+    )
+    for part in evaluation[1:]:
+        part[windows.diverged] = 0.0
+    return evaluation
+
+
+def choose(
+    which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
+) -> tuple[Array, Evaluation]:
+    """Return the new of those particles (N,) that were chosen, and the old of the others."""
+    parts = (
+        np.where(which.reshape(-1, *[1] * (before.ndim - 1)), after, before)
+        for after, before in zip(new[1], old[1], strict=True)
+    )
+    return np.where(which[:, None], new[0], old[0]), Evaluation(*parts)
+
+
+def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Array:
+    """Return the same log density (N,), for methods that need no derivatives."""
+    windows = shooter.simulate(z)
+    total, _ = _combine(each_log_p(shooter, residuals(shooter, windows)), likelihood)
+    total += begins(shooter, z).log_p.sum(axis=0)
+    return np.where(windows.diverged, -np.inf, total)
+
+
+def residuals(shooter: Shooter, windows: Windows) -> list[Array]:
+    """Return what is left of each trajectory (N, W, h S), in standard deviations of its noise."""
+    noise = shooter.problem.noise / shooter.problem.scale
+    shape = (*windows.states.shape[:2], -1)
+    return [((seen - windows.states) / noise).reshape(shape) for seen in shooter.seen()]
+
+
+def each_log_p(shooter: Shooter, left: list[Array]) -> Array:
+    """Return the log densities (R, G, N) of G recordings by R references of each."""
+    squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
+    return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
+
+
+def begins(shooter: Shooter, z: Array) -> Begins:
+    """
+    Return how far from what was measured recordings begin.
+
+    What was not measured is known to about its spread over all trajectories: 1 in its unit.
+    """
+    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if that is known
+    places = [np.arange(shooter.size)[place(shooter, window)] for window in windows]
+    measured = shooter.measured_starts()[0, windows]
+    sd = np.minimum(problem.noise / problem.scale, 1.0)
+    return Begins(
+        np.array(places, dtype=int).reshape(-1, shooter.states),
+        shooter.starts(z)[:, windows] - measured,
+        sd**-2,
+    )
+
+
+def _combine(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
+    """Return the log density (N,) of all trajectories, and how much each (R, G, N) adds to it."""
+    if likelihood == 'product':
+        return each.sum(axis=(0, 1)), np.ones_like(each)
+    count = each.shape[0] * each.shape[1]
+    return logsumexp(each, axis=(0, 1)) - np.log(count), softmax(each, axis=(0, 1))
+
+
+def _spread(shooter: Shooter, slope: Array) -> Array:
+    """Return derivatives (N, D) by all of z, from those of windows (N, W, V)."""
+    unknown = shooter.unknown
+    shared = slope[:, :, :unknown].sum(axis=1)
+    return np.concatenate(
+        [shared, slope[:, shooter.first :, unknown:].reshape(len(slope), -1)], axis=1
+    )
+
+
+def _spread_both(shooter: Shooter, gram: Array) -> Array:
+    """Return second derivatives (N, D, D) by all of z, from those of windows (N, W, V, V)."""
+    unknown = shooter.unknown
+    whole = np.zeros((len(gram), shooter.size, shooter.size))
+    whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
+    for window in range(shooter.first, shooter.windows):
+        own = place(shooter, window)
+        block = gram[:, window]
+        whole[:, own, own] = block[:, unknown:, unknown:]
+        whole[:, own, :unknown] = block[:, unknown:, :unknown]
+        whole[:, :unknown, own] = block[:, :unknown, unknown:]
+    return whole
+
+
+def place(shooter: Shooter, window: int) -> slice:
+    """Return where in z a window's start is."""
+    begin = shooter.unknown + (window - shooter.first) * shooter.states
+    return slice(begin, begin + shooter.states)
+
+
+def continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the defects (N, joined S) between windows, and their derivatives."""
+    unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
+    starts = shooter.starts(z)[:, joined - shooter.first]
+    defects = windows.states[:, joined - 1, -1] - starts
+    normals = np.zeros((len(z), len(joined), states, shooter.size))
+    ends = np.moveaxis(windows.slopes[:, :, :, -1], 1, -1)  # (N, W, S, V)
+    for row, window in enumerate(shooter.joined):
+        last = window - 1
+        normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
+        normals[:, row, :, place(shooter, window)] = -np.eye(states)
+        if last >= shooter.first:
+            normals[:, row, :, place(shooter, last)] = ends[:, last, :, unknown:]
+    return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
+
+
+def _limits(shooter: Shooter, z: Array) -> tuple[Array, Array]:
+    """Return how far parameters are beyond their limits (N, P), and the derivatives."""
+    centre = z[:, : shooter.unknown]
+    beyond = centre - np.clip(centre, -LIMIT, LIMIT)
+    walls = np.zeros((len(z), shooter.unknown, shooter.size))
+    index = np.arange(shooter.unknown)
+    walls[:, index, index] = beyond != 0.0
+    return beyond, walls

@@ -1,1 +1,0 @@
-"""Bodies of an arm from noisy motion and torques: masses, centres, inertias and friction."""

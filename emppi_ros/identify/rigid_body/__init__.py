@@ -1,0 +1,1 @@
+"""Rigid-body parameters of an arm and its payload, from joint torques."""

@@ -1,0 +1,165 @@
+"""
+Cells, or what else, on a Dask cluster that exists already, through joblib's Dask backend.
+
+That backend waits for ever where the cluster has gone away, or has given up a task. So it
+waits in a thread of its own, and we look after the cluster while nothing arrives.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from importlib.util import find_spec
+import logging
+import queue
+import threading
+import time
+from typing import NamedTuple, TypeVar
+
+from distributed import Client
+
+from emppi_ros.core.errors import ClusterError
+from emppi_ros.parallel import pool
+
+Item = TypeVar('Item')
+Result = TypeVar('Result')
+CONNECT_S = 10.0  # to find the scheduler
+LOOK_S = 0.5  # between looks at the cluster
+PATIENCE_S = 10.0  # with a cluster that does not work: a nanny starts a worker again in less
+FEWEST_THREADS = 2  # with one in all, joblib computes here and says nothing
+
+
+class _End(NamedTuple):
+    """The last thing in a queue of results, with what went wrong, if anything did."""
+
+    error: BaseException | None
+
+
+def compute_all(
+    work: Callable[..., Result], items: Sequence[Item], scheduler: str
+) -> Iterator[Result]:
+    """Yield results from the workers of a cluster; ClusterError if it goes away."""
+    with connected(scheduler) as client, blamed(client, scheduler):
+        yield from watched(lambda: pool.compute_on(client, work, items), lambda: trouble(client))
+
+
+@contextmanager
+def blamed(client: Client, scheduler: str) -> Iterator[None]:
+    """Turn what goes wrong with a cluster into a ClusterError; what it computes has its own."""
+    try:
+        yield
+    except ClusterError as error:
+        raise ClusterError(f'the cluster at {scheduler} went away: {error}') from None
+    except Exception as error:
+        own = type(error).__module__.startswith('distributed')
+        if not own and not isinstance(error, OSError | CancelledError):
+            raise
+        reason = trouble(client)
+        if reason is None and not own:
+            raise  # a cell's own
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[Client]:
+    """Yield a client of a cluster that answers, has threads enough, and has our package."""
+    _hush()
+    where = f'--scheduler {scheduler}'
+    try:
+        client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ClusterError(f'{where}: no scheduler answers there ({reason})') from None
+    try:
+        _check(client, where)
+        yield client
+    finally:
+        client.close(timeout=1.0)
+
+
+def _hush() -> None:
+    """Keep Dask from logging tracebacks: what matters of them becomes an error of ours."""
+    for name in list(logging.root.manager.loggerDict):  # each has a level of its own
+        if name.split('.')[0] in ('distributed', 'tornado'):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _check(client: Client, where: str) -> None:
+    """Raise if no worker has our package, or if there are too few threads for joblib."""
+    try:
+        # a cluster that grows when it is needed starts its first worker for this. Nothing of
+        # ours is sent yet: a worker that cannot read it would end
+        client.submit(find_spec, 'math', pure=False).result(timeout=CONNECT_S)
+        found = client.run(find_spec, 'emppi_ros.parallel')
+    except TimeoutError:
+        raise ClusterError(f'{where}: the cluster has no worker that does anything') from None
+    except ModuleNotFoundError:
+        found = {'': None}
+    if not all(found.values()):
+        raise ClusterError(f'{where}: a worker has no emppi_ros, or an older one')
+    threads = sum(client.ncores().values())
+    if threads < FEWEST_THREADS:
+        raise ClusterError(
+            f'{where}: the cluster has one worker thread in all, and at least {FEWEST_THREADS} '
+            'are needed: with one, joblib would compute on this machine and not say so'
+        )
+
+
+def watched(
+    produce: Callable[[], Iterator[Result]], look: Callable[[], str | None]
+) -> Iterator[Result]:
+    """
+    Yield what `produce` does, until there is no hope that more comes: then ClusterError.
+
+    Parameters
+    ----------
+    produce : callable
+        Returns an iterator, which is used in a thread of its own and may hang there.
+    look : callable
+        Returns what is wrong just now, or None; asked while nothing comes.
+
+    """
+    found: queue.Queue[Result | _End] = queue.Queue()
+
+    def work() -> None:
+        try:
+            for result in produce():
+                found.put(result)
+        except BaseException as error:  # raised again where results are awaited
+            found.put(_End(error))
+        else:
+            found.put(_End(None))
+
+    threading.Thread(target=work, name='cluster', daemon=True).start()
+    wrong_since: float | None = None
+    while True:
+        try:
+            item = found.get(timeout=LOOK_S)
+        except queue.Empty:
+            reason, now = look(), time.monotonic()
+            wrong_since = None if reason is None else wrong_since or now
+            if reason is not None and wrong_since is not None and now - wrong_since > PATIENCE_S:
+                raise ClusterError(reason) from None
+            continue
+        wrong_since = None
+        if not isinstance(item, _End):
+            yield item
+        elif item.error is None:
+            return
+        else:
+            raise item.error
+
+
+def trouble(client: Client) -> str | None:
+    """Return why a cluster does not work on our cells just now, or None if it does."""
+    if client.status != 'running':
+        return 'its scheduler no longer answers'
+    try:
+        if not client.ncores():
+            return 'it has no worker any more'
+    except (OSError, TimeoutError):
+        return 'its scheduler no longer answers'
+    # an error in a cell travels as a result: what is failed has killed its workers, or was lost
+    if not any(state.status == 'pending' for state in list(client.futures.values())):
+        return 'it has given up a run, as when one kills its workers'
+    return None

@@ -1,0 +1,130 @@
+"""Noise taken out of the covariance: what the limits are, and what it is worth."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.bench.identify import (
+    bayesian_factor_analysis,
+    errors_in_variables,
+    regression,
+    regression_data,
+)
+from emppi_ros.bench.identify.regression_data import Setup
+from emppi_ros.bench.identify.regression_inputs import standardize
+from emppi_ros.core.errors import IdentificationError
+
+
+def _collinear(rng, n, noise):
+    """Return four inputs of two causes, with a like share of noise, and their output."""
+    t = rng.standard_normal((n, 2)) @ rng.standard_normal((2, 4))
+    sd = np.sqrt(noise / (1.0 - noise)) * t.std(axis=0)
+    y = t @ [1.0, 2.0, -1.0, 0.5]
+    return t, t + sd * rng.standard_normal((n, 4)), y + 0.3 * y.std() * rng.standard_normal(n)
+
+
+def test_without_noise_and_with_endless_data_it_is_least_squares(rng):
+    x = rng.standard_normal((50, 4))
+    scaled = standardize(x, x @ [1.0, 2.0, 3.0, 4.0] + rng.standard_normal(50))
+    correlation, with_output = scaled.x.T @ scaled.x / 50, scaled.y @ scaled.x / 50
+    expected = np.linalg.lstsq(scaled.x, scaled.y, rcond=None)[0]
+    found = errors_in_variables.solve(correlation, with_output, 10**15, 0.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)  # 1e-15 of weight, rounding
+
+
+def test_the_weight_of_sampling_errors_is_that_of_a_wishart_matrix(rng):
+    d, rows = 3, 20
+    sigma = np.corrcoef(rng.standard_normal((d, 50)))
+    draws = rng.multivariate_normal(np.zeros(d), sigma, (20_000, rows))
+    errors = np.einsum('kni,knj->kij', draws, draws) / rows - sigma
+    found = np.mean(errors @ errors, axis=0)
+    expected = (sigma @ sigma + np.trace(sigma) * sigma) / rows
+    # 20 000 draws of entries whose sd is about twice their size of 0.2: five standard errors
+    np.testing.assert_allclose(found, expected, atol=5 * 0.4 / np.sqrt(20_000))
+
+
+@pytest.mark.parametrize('noise', [0.05, 0.2, 0.4])
+def test_the_share_of_noise_is_found_where_inputs_hang_together(rng, noise):
+    _, x, y = _collinear(rng, 20_000, noise)
+    # an eigenvalue of about `noise` has an sd of noise sqrt(2 / n) = 0.01 noise; two of them
+    # part by some of these, and the smaller is taken
+    assert errors_in_variables.regress(x, y).noise == pytest.approx(noise, rel=0.06)
+
+
+def test_with_much_data_the_noiseless_output_is_predicted(rng):
+    t, x, y = _collinear(rng, 100_000, 0.3)
+    truth = t @ [1.0, 2.0, -1.0, 0.5]
+    least = np.linalg.lstsq(x, y, rcond=None)[0]
+    ours = errors_in_variables.regress(x, y).coefficients
+    left, bias = (np.var(truth - t @ b) / np.var(truth) for b in (ours, least))
+    # a bound: least squares underestimates by some percent whatever the data
+    assert left < 0.1 * bias and bias > 0.005
+
+
+def test_noise_never_explains_more_of_the_output_than_inputs_leave_open(rng):
+    # independent inputs: nothing in them tells noise from signal, the output alone does
+    x = rng.standard_normal((5000, 4))
+    y = x @ [1.0, 1.0, 1.0, 1.0] + rng.standard_normal(5000)
+    found = errors_in_variables.regress(x, y)
+    left = np.var(y - x @ found.coefficients)
+    assert found.noise * np.sum((found.coefficients * x.std(axis=0)) ** 2) <= left * (1 + 1e-9)
+    assert not found.certain
+    # of the output's variance of 5, 1 is noise: then the noise in x is at most a fifth, and some
+    # more for the weight of sampling errors
+    assert found.noise < 0.25
+
+
+def test_the_default_goes_by_what_inputs_tell(rng):
+    _, x, y = _collinear(rng, 500, 0.3)
+    assert errors_in_variables.regress(x, y).certain
+    assert np.array_equal(regression.regress(x, y), errors_in_variables.regress(x, y).coefficients)
+    x = rng.standard_normal((500, 4))
+    y = x @ [1.0, 2.0, 3.0, 4.0] + rng.standard_normal(500)
+    assert np.array_equal(regression.regress(x, y), bayesian_factor_analysis.regress(x, y))
+
+
+@pytest.mark.parametrize('snr', [2.0, 5.0])
+def test_random_covariances_tell_the_noise_and_mild_ones_do_not(snr):
+    for seed in range(10):
+        for kind in ('wishart', 'mild'):
+            data = regression_data.generate(
+                Setup(30, 60, snr, covariance=kind), np.random.default_rng([9, seed])
+            )
+            # of 20 data sets each, all were told apart so at 1000 rows
+            assert errors_in_variables.regress(data.x, data.y).certain == (kind == 'wishart')
+
+
+def test_redundant_inputs_change_nothing(rng):
+    _, x, y = _collinear(rng, 500, 0.3)
+    more = np.hstack([x, x @ rng.dirichlet(np.ones(4), size=3).T])
+    first, second = errors_in_variables.regress(x, y), errors_in_variables.regress(more, y)
+    assert second.columns.tolist() == first.columns.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(second.coefficients[:4], first.coefficients)
+    assert not second.coefficients[4:].any()
+
+
+def test_units_change_nothing_but_units(rng):
+    _, x, y = _collinear(rng, 500, 0.3)
+    units = np.array([1.0, 2.0, 0.5, 1.5])
+    first = errors_in_variables.regress(x, y).coefficients
+    again = errors_in_variables.regress(x * units, 3.0 * y).coefficients
+    np.testing.assert_allclose(again * units / 3.0, first, rtol=1e-8)  # rounding of eigenvectors
+
+
+@pytest.mark.parametrize('snr', [2.0, 5.0])
+@pytest.mark.parametrize('mixture', regression_data.MIXTURES, ids=str)
+def test_it_is_better_than_least_squares_by_half_on_the_data_of_the_paper(mixture, snr):
+    ours, least = [], []
+    for seed in range(5):
+        data = regression_data.generate(Setup(*mixture, snr), np.random.default_rng([7, seed]))
+        ours.append(
+            regression_data.error(errors_in_variables.regress(data.x, data.y).coefficients, data)
+        )
+        b = np.linalg.lstsq(data.x, data.y, rcond=1e-8)[0]
+        least.append(regression_data.error(b, data))
+    # `emppi bench identify` measures 80 % and more; the issue asks for 10 %
+    assert np.mean(ours) < 0.5 * np.mean(least)
+
+
+def test_data_that_are_none_are_errors():
+    with pytest.raises(IdentificationError, match='row 0 is not finite'):
+        errors_in_variables.regress(np.array([[np.nan], [1.0]]), np.array([1.0, 2.0]))

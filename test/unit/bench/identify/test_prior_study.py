@@ -1,0 +1,127 @@
+"""What a prior is worth: the same systems from both priors, and what came of them in a table."""
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+
+from emppi_ros.belief import prior_binding, prior_schema
+from emppi_ros.bench.identify import prior_study
+from emppi_ros.bench.identify.prior_study import Knowledge, Run
+from emppi_ros.bench.paper.cells import changed
+from emppi_ros.cli import main, output
+from emppi_ros.cli.bench_identify_prior import compare, summarize
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import parse_task, task_text
+
+NAME = 'cartpole_swingup'
+ALONE = ('--jobs', '1')  # here, where what a test replaced is seen
+
+
+@pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without, and with a body that is tracked
+def test_a_first_run_says_more_than_the_tasks_prior(name):
+    rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior_study.STEP_S}}
+    task = parse_task(changed(task_text(name), rate), name)
+    trace = ClosedLoop(task, 3).run(1.5)
+    text = prior_schema.to_text(prior_study.learn(task, trace, 3), 'learned')
+    learned = prior_binding.parse(text, task.parameters, task.priors, 'learned', name)
+    drawn = learned.sample(500, np.random.default_rng(0))
+    before = task.prior.sample(500, np.random.default_rng(0))
+    # by how much: one and a half seconds of motion leave less than a tenth of the spread
+    assert np.all(drawn.std(axis=0) < 0.1 * before.std(axis=0))
+    # and the prior that it gives has the truth within five of its standard deviations
+    assert np.all(np.abs(drawn.mean(axis=0) - trace.truth) < 5.0 * drawn.std(axis=0))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Let runs last for 1.3 s, whether they succeed or not."""
+    monkeypatch.setattr(
+        prior_study, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.3})
+    )
+
+
+def test_both_priors_meet_the_same_systems(short, capsys):
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', *ALONE]
+    assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert [(r['seed'], r['prior']) for r in out['runs']] == [
+        (0, prior) for prior in prior_study.PRIORS
+    ]
+    assert [(r['prior'], r['models'], r['runs']) for r in out['rows']] == [
+        (prior, 1, 1) for prior in prior_study.PRIORS
+    ]
+    (exact,) = [r for r in out['priors'] if (r['prior'], r['parameter']) == ('true', 'pole_mass')]
+    assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
+
+
+def test_seeds_and_processes_change_no_run(tmp_path, capsys):
+    pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
+    path = tmp_path / 'short.yaml'
+    path.write_text(changed(task_text(NAME), {'duration_s': 0.6}))
+    command = ['bench', 'identify', '--method', 'prior', '--tasks', str(path), '--models', '1']
+
+    def told(*arguments):
+        assert main([*command, '--json', *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    both = told('--seeds', '3-4', '--jobs', '2')
+    assert list(dict.fromkeys(run['seed'] for run in both['runs'])) == [3, 4]
+    # bit for bit, and in this order, whoever is ready first
+    alone = told('--seeds', '4-4', '--jobs', '1')
+    assert alone['runs'] == [run for run in both['runs'] if run['seed'] == 4]
+
+
+def test_seeds_are_how_many_or_which():
+    assert output.seeds('3') == range(3)
+    assert output.seeds('50-59') == range(50, 60)
+    assert list(output.seeds('7-7')) == [7]
+    for text in ('0', '-3', '9-5', '1-2-3', '1-', 'x'):
+        with pytest.raises(argparse.ArgumentTypeError, match=repr(text)):
+            output.seeds(text)
+
+
+def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
+    short, monkeypatch, capsys
+):
+    def nothing(*_):
+        raise IdentificationError('unexciting')
+
+    monkeypatch.setattr(prior_study, 'learn', nothing)
+    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json', *ALONE]
+    assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert {row['prior'] for row in out['rows']} == {
+        prior_study.WIDE,
+        prior_study.SAVED,
+        prior_study.TRUE,
+    }
+    assert out['not_identified'] == [f'{NAME}, seed 0: unexciting']
+
+
+def test_the_table_counts_successes_and_times():
+    times = [1.0, 2.0, 9.0]
+    runs = [Run('t', i, 'wide', 4, time < 9.0, time) for i, time in enumerate(times)]
+    (row,) = summarize(runs)
+    assert (row['runs'], row['successes']) == (3, 2)
+    assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
+
+
+def test_the_table_compares_the_same_systems():
+    wide = [Run('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
+    known = [Run('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]]
+    row = summarize([*wide, *known])[1]
+    # 4 - 1 and 3 - 2: of mean 2, and standard error (3 - 1) / 2
+    assert (row['less_s'], row['less_sd_s'], row['sooner']) == pytest.approx((2.0, 1.0, 2))
+
+
+def test_the_table_says_how_far_off_priors_are():
+    known = [
+        Knowledge('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
+        Knowledge('t', 1, 'wide', 'mass', 1.0, 5.0, 3.0, False),
+    ]
+    (row,) = compare(known)
+    assert (row['systems'], row['within'], row['sd']) == (2, 1, 3.0)
+    assert row['error'] == pytest.approx(np.sqrt((3.0**2 + 4.0**2) / 2.0))
