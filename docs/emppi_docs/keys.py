@@ -6,7 +6,7 @@ import typing
 from typing import Any
 
 from emppi_docs.generated import find, table
-from emppi_ros.core.config import _words as in_words
+from emppi_ros.core.config import describe_type
 from emppi_ros.model.fields import FIELDS
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS
@@ -16,10 +16,10 @@ OF_NAMES = {  # what mappings hold that are built one by one, with names of the 
     ('TaskFile', 'parameters'): 'a [parameter](#parameters-name)',
     ('TaskFile', 'objects'): 'an [object](#objects-name)',
     ('TaskFile', 'cost'): 'a [weighted residual](#cost-name)',
-    ('Stage', 'cost'): 'a [weighted residual](#cost-name)',
+    ('StageConfig', 'cost'): 'a [weighted residual](#cost-name)',
     ('Condition', 'residual'): 'a [residual](#residuals)',
-    ('Loss', 'residual'): 'a [residual](#residuals)',
-    ('Simulation', 'truth'): 'a [distribution](#parameters-name-prior) each',
+    ('LossCondition', 'residual'): 'a [residual](#residuals)',
+    ('SimulationConfig', 'truth'): 'a [distribution](#parameters-name-prior) each',
 }
 
 
@@ -44,7 +44,7 @@ def _tables(cls: Any, path: str, done: set[type]) -> Iterator[str]:
 
 def _row(cls: type, field: dataclasses.Field[Any]) -> tuple[str, ...]:
     hint = typing.get_type_hints(cls)[field.name]
-    words = field.metadata.get('allowed') or in_words(hint).replace(' or null', '')
+    words = str(field.metadata.get('allowed') or '') or describe_type(hint).replace(' or null', '')
     if (cls.__name__, field.name) in OF_NAMES:
         words = OF_NAMES[cls.__name__, field.name]
     elif classes(hint):

@@ -101,7 +101,7 @@ def of_node(name: str) -> str:
 
 def tunable(task: str) -> str:
     """Return the table of the planner's parameters that follow the task, as they are for one."""
-    knobs = tuning.knobs(load_task(task).data)
+    knobs = tuning.tunable_parameters(load_task(task).data)
     rows = [(f'`{k.name}`', k.doc, f'{k.low:g} to {k.high:g}') for k in knobs.values()]
     return table(('parameter', 'what it is', 'range'), rows)
 

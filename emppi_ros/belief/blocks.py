@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class BlockEntry:
+class BlockConfig:
     """One entry of `belief: blocks`."""
 
     parameters: tuple[str, ...] = key(doc='that are weighed and drawn together')

@@ -7,8 +7,7 @@ from typing import Any
 from emppi_ros.cli import output, ros
 from emppi_ros.core.errors import SwapError
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.task import load_task, task_text
-from emppi_ros.tasks.validation import check
+from emppi_ros.tasks.task import load_task, task_text, validate
 
 UNFINISHED = 3  # exit status
 
@@ -34,7 +33,7 @@ def add_commands(commands: Any) -> None:
 
 def give(options: argparse.Namespace) -> int:
     """Validate, ask, and print what came of it."""
-    check(load_task(options.task))
+    validate(load_task(options.task))
     text = task_text(options.task)
     asking = ros.module('switching.client')
     began = time.monotonic()

@@ -5,8 +5,7 @@ from typing import Any
 
 from emppi_ros.cli import output
 from emppi_ros.core import config, paths
-from emppi_ros.tasks.task import load_task
-from emppi_ros.tasks.validation import check, start_cost
+from emppi_ros.tasks.task import initial_cost, load_task, validate
 
 
 def add_commands(commands: Any) -> None:  # argparse hides this type
@@ -46,8 +45,8 @@ def list_tasks(options: argparse.Namespace) -> None:
 def check_task(options: argparse.Namespace) -> None:
     """Load a task, draw from its priors, evaluate its cost at the start; print what was found."""
     task = load_task(options.task)
-    check(task)
-    terms = start_cost(task)
+    validate(task)
+    terms = initial_cost(task)
     planner = task.planner
     summary = {
         'task': task.name,

@@ -1,12 +1,12 @@
 """
 YAML to frozen, validated dataclasses.
 
-`load(path)` reads one mapping; `build(cls, mapping, where)` turns it into a frozen
-dataclass, checks every value against its annotation and its `check`, and raises
-`ConfigError` with the file, the line, the key, what was found and what is allowed.
+`load(path)` reads a mapping; `build(cls, mapping, where)` turns it into a frozen dataclass
+and validates every value against its type annotation and its `check`. A `ConfigError` states
+the file, line and key, the value found and the values allowed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 import dataclasses
 import sys
 import types
@@ -14,21 +14,31 @@ import typing
 from typing import Any, TypeVar
 
 from emppi_ros.core.errors import ConfigError, unknown
-from emppi_ros.core.yaml_loader import load, located, parse  # noqa: F401  (read, then build)
+from emppi_ros.core.yaml_loader import load, located, parse  # noqa: F401  (re-exported)
 
 T = TypeVar('T')
 
-MAX_INT = 1_000_000_000  # nothing here is counted in billions
+MAX_INT = 1_000_000_000  # larger integers are rejected
+
+
+class Choices:
+    """Text that lists the allowed names; it follows changes of the collection."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
+
+    def __str__(self) -> str:
+        return 'one of ' + ', '.join(self.names)
 
 
 def key(
     default: Any = dataclasses.MISSING,
     *,
     check: Callable[[Any], bool] | None = None,
-    allowed: str = '',
+    allowed: str | Choices = '',
     doc: str = '',
 ) -> Any:
-    """Return a dataclass field with a check, the words for what it allows, and a description."""
+    """Return a dataclass field with a check, a text for the allowed values, and a description."""
     metadata = {'check': check, 'allowed': allowed, 'doc': doc}
     if isinstance(default, (dict, list)):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
@@ -36,8 +46,13 @@ def key(
 
 
 def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a number above zero."""
+    """Return a field for a number above 0."""
     return key(default, check=lambda value: value > 0, allowed='a number above 0', doc=doc)
+
+
+def non_negative(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
+    """Return a field for a number of at least 0."""
+    return key(default, check=lambda value: value >= 0, allowed='a number from 0', doc=doc)
 
 
 def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
@@ -46,18 +61,25 @@ def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
 
 
 def one_of(*names: str, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for one of a few words."""
-    return key(default, check=lambda v: v in names, allowed='one of ' + ', '.join(names), doc=doc)
+    """Return a field for one of a fixed set of names."""
+    return registered(names, default=default, doc=doc)
+
+
+def registered(
+    names: Collection[str], *, default: Any = dataclasses.MISSING, doc: str = ''
+) -> Any:
+    """Return a field for a name in a registry, as the registry is when the value is checked."""
+    return key(default, check=lambda value: value in names, allowed=Choices(names), doc=doc)
 
 
 def between(low: float, high: float, default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a number that makes sense between two bounds only."""
+    """Return a field for a number between two bounds, both included."""
     allowed = f'from {low:g} to {high:g}'
     return key(default, check=lambda value: low <= value <= high, allowed=allowed, doc=doc)
 
 
 def build(cls: type[T], data: object, where: str) -> T:
-    """Return `cls` built from a mapping, or raise ConfigError naming line and key at fault."""
+    """Return `cls` built from a mapping; ConfigError names the line and key of the first error."""
     try:
         return _build(cls, data, where)
     except ConfigError as error:
@@ -83,15 +105,15 @@ def _build(cls: type[T], data: object, where: str) -> T:
                     f'{where}: {name}: found {_show(data[name])}, expected {allowed}'
                 )
         elif field.default is field.default_factory is dataclasses.MISSING:
-            raise ConfigError(f'{where}: missing key {name!r} ({_words(hints[name])})')
+            raise ConfigError(f'{where}: missing key {name!r} ({describe_type(hints[name])})')
     try:
         return cls(**values)
-    except ConfigError as error:  # raised by __post_init__: keys that contradict one another
+    except ConfigError as error:  # raised by __post_init__: contradicting keys
         raise ConfigError(f'{where}: {error}') from None
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:
-    """Return `value` as `hint` says, or raise ConfigError."""
+    """Return `value` converted to the type `hint`, or raise ConfigError."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         if value is None and type(None) in args:
@@ -105,7 +127,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     if origin in (dict, Mapping) and isinstance(value, dict):
         return {k: _convert(v, args[1], f'{where}: {k}') for k, v in value.items()}
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not abs(value) <= sys.float_info.max:  # NaN, infinity, or an integer of 400 digits
+        if not abs(value) <= sys.float_info.max:  # NaN, infinity, or too large
             raise ConfigError(f'{where}: found {_show(value)}, expected a finite number')
         return float(value)
     if hint is int and type(value) is int and abs(value) > MAX_INT:
@@ -113,27 +135,27 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             f'{where}: found {_show(value)}, expected a whole number up to {MAX_INT}'
         )
     if hint is Any or (
-        hint in (int, str, bool, dict) and type(value) is hint  # True is no integer here
+        hint in (int, str, bool, dict) and type(value) is hint  # type(), since True is an int
     ):
         return value
-    raise ConfigError(f'{where}: found {_show(value)}, expected {_words(hint)}')
+    raise ConfigError(f'{where}: found {_show(value)}, expected {describe_type(hint)}')
 
 
-def _words(hint: Any) -> str:
-    """Return an annotation in the words of a YAML author."""
+def describe_type(hint: Any) -> str:
+    """Return a type annotation in the terms of YAML."""
     simple = {float: 'a number', int: 'a whole number', str: 'a word', bool: 'true or false'}
     if hint in simple:
         return simple[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        return f'a list, each {_words(args[0])}'
+        return f'a list, each {describe_type(args[0])}'
     if origin in (types.UnionType, typing.Union):
-        return ' or '.join('null' if arg is type(None) else _words(arg) for arg in args)
+        return ' or '.join('null' if arg is type(None) else describe_type(arg) for arg in args)
     return 'a mapping of keys'
 
 
 def _show(value: object) -> str:
     if type(value) is int and abs(value) > MAX_INT:
-        return f'a whole number of {value.bit_length()} bits'  # Python writes none of any length
+        return f'a whole number of {value.bit_length()} bits'  # too long to print
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + '...'

@@ -1,69 +1,73 @@
-"""Named errors: every one says what was found and what would be right."""
+"""Errors of this package. Messages state the value found and the values allowed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import difflib
+from typing import ParamSpec, TypeVar
 
-LONGEST = 2000  # characters of an error: it may quote a message of any size
+P = ParamSpec('P')
+T = TypeVar('T')
+
+MAX_LENGTH = 2000  # characters: an error may quote input of any size
 
 
 class EmppiError(Exception):
-    """Base of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
     def __init__(self, text: str = '') -> None:
-        """Keep the beginning of a long text, which says where and what."""
-        super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + ' [...]')
+        """Truncate long messages; their beginning states what is wrong and where."""
+        super().__init__(text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + ' [...]')
 
 
 class ConfigError(EmppiError):
-    """A YAML file or a setting is wrong; the message names file, key and what is allowed."""
+    """A YAML file or option is invalid; the message names file, key and allowed values."""
 
 
 class SceneError(EmppiError):
-    """The MuJoCo model lacks something that was named; the message lists what exists."""
+    """The MuJoCo model is invalid or lacks a named object; the message lists existing names."""
 
 
 class ParameterError(EmppiError):
-    """A physical parameter has an impossible value, or names of two sides do not match."""
+    """A physical parameter has an invalid value, or parameter names do not match."""
 
 
 class JointStateError(EmppiError):
-    """A joint state lacks a joint, holds NaN, or cannot be used otherwise."""
+    """A joint state lacks a joint, contains NaN, or is otherwise unusable."""
 
 
 class PoseError(EmppiError):
-    """A tracked pose is in the wrong frame, not finite, or of an unknown object."""
+    """A tracked pose has the wrong frame, is not finite, or is of an unknown object."""
 
 
 class PlanError(EmppiError):
-    """A plan cannot be executed: wrong joints, NaN, in the past, beyond limits."""
+    """A plan cannot be executed: wrong joints, NaN, in the past, or beyond limits."""
 
 
 class ArmError(EmppiError):
-    """The bridge may not be armed now; the message says why, and what to do first."""
+    """The bridge cannot be armed; the message states why, and what to do first."""
 
 
 class SwapError(EmppiError):
-    """Another task, or another number in it, cannot be taken now; the message says why."""
+    """A task switch or parameter change is refused; the message states why."""
 
 
 class BeliefError(EmppiError):
-    """A belief does not fit the task, or its message is malformed."""
+    """A belief does not match the task, or its message is malformed."""
 
 
 class StaleInputError(EmppiError):
-    """A measurement that is needed is missing or too old."""
+    """A required measurement is missing or too old."""
 
 
 class IdentificationError(EmppiError):
-    """Recorded data say too little, or do not fit; the message says what to record instead."""
+    """Recorded data are insufficient or invalid; the message states what to record instead."""
 
 
 class BenchError(EmppiError):
-    """A benchmark cannot go on: its rows cannot be read or kept, or who computed them is gone."""
+    """A benchmark cannot continue: its rows cannot be read or saved, or a worker is lost."""
 
 
 class ClusterError(BenchError):
-    """A cluster does not answer, is too small, or went away."""
+    """A cluster does not respond, is too small, or disconnected."""
 
 
 class ReplayError(EmppiError):
@@ -71,11 +75,11 @@ class ReplayError(EmppiError):
 
 
 class ViewError(EmppiError):
-    """The live page cannot be served, or what it was asked for cannot be done; says why."""
+    """The web page cannot be served, or one of its requests cannot be fulfilled."""
 
 
 class DegenerateWeightsError(EmppiError):
-    """No sample carries weight (all minus infinity), or a weight is NaN."""
+    """All log weights are minus infinity, or one is NaN."""
 
 
 class AllDivergedError(DegenerateWeightsError):
@@ -83,8 +87,16 @@ class AllDivergedError(DegenerateWeightsError):
 
 
 def unknown(what: str, name: object, available: Iterable[str]) -> str:
-    """Return a sentence that names what is unknown, what exists, and the closest match."""
+    """Return a message with the unknown name, its closest match and all available names."""
     names = sorted(available)
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f' (did you mean {close[0]!r}?)' if close else ''
     return f'unknown {what} {name!r}{hint}; available: {", ".join(names) or "none"}'
+
+
+def prefix_errors(where: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function, and prefix its ConfigError or SceneError with a location, `where`."""
+    try:
+        return function(*args, **kwargs)
+    except (ConfigError, SceneError) as error:
+        raise type(error)(f'{where}: {error}') from None

@@ -1,4 +1,4 @@
-"""Where configuration, launch files and models lie, in a checkout and in every kind of install."""
+"""Paths of configuration, launch files and models, in a checkout and when installed."""
 
 import importlib.util
 from pathlib import Path
@@ -9,11 +9,14 @@ from emppi_ros.core.errors import ConfigError, unknown
 PACKAGE = Path(__file__).resolve().parents[1]
 ASSETS = PACKAGE / 'model' / 'assets'
 _SCHEME = 'package://'
-_EXTRAS = {'gymnasium': 'tasks', 'gymnasium_robotics': 'tasks'}  # that bring these packages
+_EXTRAS = {
+    'gymnasium': 'tasks',
+    'gymnasium_robotics': 'tasks',
+}  # extras that install them
 
 
 class SceneFile(NamedTuple):
-    """An MJCF file, and the folder in which all that it refers to must lie (None: its own)."""
+    """An MJCF file, and the folder that must contain the files it refers to (None: its own)."""
 
     path: Path
     root: Path | None = None
@@ -23,9 +26,8 @@ def share() -> Path:
     """
     Return the folder that holds `config/` and `launch/`.
 
-    That is the repository itself in a checkout (and in an editable install), and
-    `<prefix>/share/emppi_ros` after `colcon build` or `pip install`, where the prefix
-    is some parent of the installed package.
+    In a checkout or an editable install, that is the repository. After `colcon build` or
+    `pip install` it is `<prefix>/share/emppi_ros`, with the prefix a parent of the package.
     """
     for parent in PACKAGE.parents:
         for candidate in (parent, parent / 'share' / 'emppi_ros'):
@@ -35,22 +37,22 @@ def share() -> Path:
 
 
 def available(kind: str) -> list[str]:
-    """Return the names of the YAML files in config/<kind>, such as `tasks` or `robots`."""
+    """Return the names of the YAML files in config/<kind>; `kind` is `tasks`, `robots`, ..."""
     return sorted(path.stem for path in (share() / 'config' / kind).glob('*.yaml'))
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # such as a name longer than a file's may be
+    except OSError:  # such as a name that is too long
         return False
 
 
 def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
     """
-    Return the YAML file that `name` means: a path, or the name of one in config/<kind>.
+    Return the YAML file for `name`: a path, or the name of a file in config/<kind>.
 
-    A path is looked up in the folder `beside` first, then from where we are.
+    A path is relative to the folder `beside`, else to the working directory.
     """
     if name.endswith(('.yaml', '.yml')):
         for path in (*([beside / name] if beside else []), Path(name)):
@@ -64,12 +66,15 @@ def find_config(kind: str, name: str, beside: Path | None = None) -> Path:
 
 def find_scene(name: str, beside: Path | None = None) -> SceneFile:
     """
-    Return an MJCF file: looked for beside the task's YAML first, then among our assets.
+    Return an MJCF file, from the folder `beside` or from the assets of this package.
 
-    `package://NAME/FILE.xml` is a file of an installed Python package, which is not imported.
+    `package://NAME/FILE.xml` names a file of an installed Python package; it is not imported.
     """
     if '..' in Path(name).parts:
-        raise ConfigError(f'scene {name!r}: give it beside the task, or as an absolute path')
+        raise ConfigError(
+            f"scene {name!r}: '..' is not allowed; expected a path in the task's folder, or an "
+            'absolute path'
+        )
     if name.startswith(_SCHEME):
         return _in_package(*name.removeprefix(_SCHEME).partition('/')[::2])
     folders = [folder for folder in (beside, ASSETS) if folder is not None]
@@ -82,12 +87,12 @@ def find_scene(name: str, beside: Path | None = None) -> SceneFile:
 
 def _in_package(package: str, name: str) -> SceneFile:
     """Return a file of an installed Python package."""
-    found = importlib.util.find_spec(package) if package.isidentifier() else None
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
         extra = _EXTRAS.get(package)
         hint = f": pip install 'emppi_ros[{extra}]'" if extra else ''
         raise ConfigError(f'Python package {package!r} is not installed{hint}')
-    root = Path(found.submodule_search_locations[0])
+    root = Path(spec.submodule_search_locations[0])
     if not _is_file(root / name):
         raise ConfigError(f'Python package {package!r} has no file {name!r}')
     return SceneFile(root / name, root)

@@ -1,9 +1,8 @@
 """
 Log-weight arithmetic, shared by the planner and the belief.
 
-Weights are kept as logarithms from end to end, so that neither a very unlikely
-particle nor a very costly rollout underflows. A set of weights with nothing in it is
-an error, never a uniform guess.
+Weights stay in log space, so that neither an unlikely particle nor a costly rollout
+underflows. If all weights are zero, that is an error; there is no fallback to uniform weights.
 """
 
 import numpy as np
@@ -34,8 +33,8 @@ def softmin(
     """
     Return weights proportional to exp(-cost / temperature) * prior, summing to 1 over `axis`.
 
-    This is omega of eq. 9; subtracting the smallest cost (beta) happens in `normalize`.
-    A cost of +inf (a diverged rollout) gets weight zero.
+    This is omega of eq. 9; `normalize` subtracts the smallest cost (beta). A cost of +inf (a
+    diverged rollout) has weight zero.
     """
     return np.exp(normalize(log_prior - costs / temperature, axis=axis))
 

@@ -1,8 +1,8 @@
 """
-YAML texts to plain mappings that know their lines.
+Safe YAML loading with line numbers.
 
-Only what a safe loader knows is read, within a size, and nothing twice: no aliases, no
-duplicate keys. An error names the file and the line.
+The loader accepts only plain data of limited size and depth, and rejects aliases and duplicate
+keys. Errors name the file and the line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,18 +14,18 @@ import yaml
 
 from emppi_ros.core.errors import ConfigError, EmppiError
 
-MAX_DEPTH = 32  # levels; a task has five
-MAX_BYTES = 1 << 15  # characters, read in half a second
+MAX_DEPTH = 32  # levels; a task file has five
+MAX_BYTES = 1 << 15  # characters; parsing takes up to 0.5 s
 
 
 class Document(dict[str, Any]):
-    """The mapping in a YAML text, which knows on what line each of its keys stands."""
+    """A mapping read from YAML, with the line number of each key."""
 
-    lines: Mapping[str, int]  # by the path of the key, such as `limits: velocity`
+    lines: Mapping[str, int]  # by path of the key, such as `limits: velocity`
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe loader that refuses duplicate keys and aliases, and reads 1e-4 as a number."""
+    """Safe loader that rejects duplicate keys and aliases, and reads 1e-4 as a number."""
 
     depth = 0
 
@@ -44,11 +44,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
+            key, line = self.construct_object(key_node, deep=True), key_node.start_mark.line + 1
             if not isinstance(key, str):
-                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} is no string')
+                raise ConfigError(
+                    f'line {key_node.start_mark.line + 1}: key {key!r} is not a string'
+                )
             if key in seen:
-                raise ConfigError(f'line {key_node.start_mark.line + 1}: key {key!r} given twice')
+                raise ConfigError(f'line {line}: key {key!r} given twice')
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -59,12 +61,12 @@ _Loader.add_implicit_resolver(
     re.compile(r'^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$'),
     list('-+.0123456789'),
 )
-# what PyYAML raises for an explicit tag whose value does not fit, such as `!!int ""`
-_MISFITS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
+# raised by PyYAML for an explicit tag with an invalid value, such as `!!int ""`
+_TAG_ERRORS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 def parse(text: str, where: str, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the mapping in a YAML text; `where` names its source in errors."""
+    """Return the mapping in a YAML text of at most `most` characters; `where` names its source."""
     if len(text) > most:
         raise ConfigError(f'{where}: more than {most} characters; a task file has a few thousand')
     try:
@@ -74,7 +76,7 @@ def parse(text: str, where: str, most: int = MAX_BYTES) -> dict[str, Any]:
         data = loader.construct_document(node) if node else None
     except ConfigError as error:
         raise ConfigError(f'{where}: {error}') from None
-    except (yaml.YAMLError, *_MISFITS) as error:
+    except (yaml.YAMLError, *_TAG_ERRORS) as error:
         raise ConfigError(f'{where}: not valid YAML: {error}') from None
     if not isinstance(data, dict):
         raise ConfigError(f'{where}: expected a mapping of keys, found {type(data).__name__}')
@@ -84,7 +86,7 @@ def parse(text: str, where: str, most: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def _lines(node: yaml.Node | None, prefix: str) -> Iterator[tuple[str, int]]:
-    """Yield the path and the line of every key below a node; lists have but one path."""
+    """Yield path and line of every key below a node; items of a list have no path of their own."""
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
             yield prefix + str(name.value), name.start_mark.line + 1
@@ -93,28 +95,28 @@ def _lines(node: yaml.Node | None, prefix: str) -> Iterator[tuple[str, int]]:
 
 def located(error: EmppiError, where: str, data: object) -> EmppiError:
     """
-    Return an error about a document with the document's name, and the line of its key.
+    Return an error prefixed with the document's name and the line of the key that it names.
 
-    An error speaks of a key by beginning with its path, as all of them do.
+    Messages begin with the path of the key that they are about.
     """
     text = str(error).removeprefix(f'{where}: ')
     if where in text or text.startswith('line '):
         return error
-    spoken = re.sub(r" \([a-z_]+\)(?=:)|unknown key '(?=\S*')", '', text)  # the path alone
+    named = re.sub(r" \([a-z_]+\)(?=:)|unknown key '(?=\S*')", '', text)  # keep only the path
     paths = [
         path
         for path in getattr(data, 'lines', {})
-        if spoken.startswith(path) and spoken[len(path) : len(path) + 1] in (*": ['", '')
+        if named.startswith(path) and named[len(path) : len(path) + 1] in (*": ['", '')
     ]
     line = f'line {data.lines[max(paths, key=len)]}: ' if paths else ''
     return type(error)(f'{where}: {line}{text}')
 
 
 def load(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the mapping in a YAML file."""
+    """Return the mapping in a YAML file of at most `most` characters."""
     try:
         with path.open(encoding='utf-8') as file:
-            text = file.read(most + 1)  # and no more, whatever it is
+            text = file.read(most + 1)  # a bounded read, whatever the file is
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
     return parse(text, str(path), most)

@@ -6,7 +6,7 @@ import warnings
 
 import mujoco
 
-from emppi_ros.core.errors import SceneError, unknown
+from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import mjcf_security
 
 KINDS = {
@@ -20,7 +20,9 @@ KINDS = {
     'camera': mujoco.mjtObj.mjOBJ_CAMERA,
     'equality': mujoco.mjtObj.mjOBJ_EQUALITY,
 }
-MOST = 5000  # bodies, geoms, degrees of freedom: far beyond what can be planned in time
+POSITION_FIELDS = {'site': 'site_xpos', 'body': 'xpos', 'geom': 'geom_xpos'}  # of MjData
+ROTATION_FIELDS = {'site': 'site_xmat', 'body': 'xmat', 'geom': 'geom_xmat'}
+MAX_SIZE = 5000  # bodies, geoms, degrees of freedom: far beyond what can be planned in time
 _COUNTS = {
     'body': 'nbody',
     'joint': 'njnt',
@@ -62,10 +64,10 @@ def load_scene(
         raise SceneError(f'{path}: {error}') from None
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
         raise SceneError(f'{path}: {error}') from None
-    if max(model.nbody, model.ngeom, model.nv) > MOST:
+    if max(model.nbody, model.ngeom, model.nv) > MAX_SIZE:
         raise SceneError(
             f'{path}: {model.nbody} bodies, {model.ngeom} geoms and {model.nv} degrees of '
-            f'freedom; at most {MOST} of each'
+            f'freedom; at most {MAX_SIZE} of each'
         )
     if model.na:
         raise SceneError(
@@ -101,6 +103,25 @@ def find(model: mujoco.MjModel, kind: str, name: str) -> int:
     if index < 0:
         raise SceneError(unknown(kind, name, filter(None, names(model, kind))))
     return index
+
+
+def find_frame(model: mujoco.MjModel, name: str) -> tuple[str, int]:
+    """
+    Return (kind, id) of a site, else a body, else a geom; `kind:name` selects one kind.
+
+    Names may contain colons themselves, such as `body:robot0:palm`. Raises ConfigError for an
+    unknown kind and SceneError for an unknown name.
+    """
+    kind, _, rest = name.partition(':')
+    if kind in POSITION_FIELDS and rest:
+        return kind, find(model, kind, rest)
+    for kind_of in POSITION_FIELDS:
+        if name in filter(None, names(model, kind_of)):
+            return kind_of, find(model, kind_of, name)
+    if rest:
+        raise ConfigError(unknown('kind of frame', kind, POSITION_FIELDS))
+    listed = [f'{k}:{n}' for k in POSITION_FIELDS for n in names(model, k) if n]
+    raise SceneError(unknown('site, body or geom', name, listed))
 
 
 def is_scalar(model: mujoco.MjModel, joint: int) -> bool:

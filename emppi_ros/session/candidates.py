@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Records
-from emppi_ros.tasks.frames import PLACES, locate
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -36,8 +35,8 @@ def place(task: Task) -> Place:
     for stage in task.stages:
         for term in stage.settings.cost.values():
             if term.get('residual') == 'distance':
-                kind, index = locate(task.model, term['of'])
-                return Place(PLACES[kind], index)
+                kind, index = scene.find_frame(task.model, term['of'])
+                return Place(scene.POSITION_FIELDS[kind], index)
     joint = scene.find(task.model, 'joint', task.robot.joints[-1])
     return Place('xipos', int(task.model.jnt_bodyid[joint]))
 

@@ -20,7 +20,7 @@ from emppi_ros.session.stage_tracker import Staging
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
-from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ class Planner:
         self._applied = np.zeros(len(task.robot.commanded))
         self._start = -math.inf
         self._staging = Staging(task)
-        self.stage: BoundStage = self._staging.stage
+        self.stage: Stage = self._staging.stage
         self.watched: Place | None = None  # what of the next cycle's candidates is kept
         self.candidates: Candidates | None = None  # of the last cycle, if that was watched
 

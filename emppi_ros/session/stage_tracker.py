@@ -4,8 +4,8 @@ import mujoco
 
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.hold_timer import Held
-from emppi_ros.tasks.residuals_base import Bound, length
-from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.residuals import Residual, norm
+from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 
@@ -20,7 +20,7 @@ class Staging:
         self._index, self._held = 0, Held()
 
     @property
-    def stage(self) -> BoundStage:
+    def stage(self) -> Stage:
         """The stage that it is in."""
         return self._task.stages[self._index]
 
@@ -28,7 +28,7 @@ class Staging:
         """Go on, in the same stage, with a task that differs in numbers alone."""
         self._task = task
 
-    def advance(self, state: State, stamp: float) -> BoundStage:
+    def advance(self, state: State, stamp: float) -> Stage:
         """Return the stage that goes with a state (nq,) measured at `stamp`."""
         if len(self._task.stages) == 1:
             return self.stage
@@ -46,7 +46,7 @@ class Staging:
                 self._index, self._held = self._index + 1, Held()
         return self.stage
 
-    def _error(self, residual: Bound | None) -> float:
+    def _error(self, residual: Residual | None) -> float:
         if residual is None:
             return 0.0
-        return length(residual, self._data)
+        return norm(residual, self._data)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
-from emppi_ros.tasks.objects import BoundObject
+from emppi_ros.tasks.objects import FreeObject
 
 _RADII_M = np.arange(1, 11) * 0.04
 _DIRECTIONS = np.arange(12) * np.pi / 6
 
 
-def put_beside(model: mujoco.MjModel, data: mujoco.MjData, item: BoundObject) -> None:
+def put_beside(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObject) -> None:
     """
     Move an object sideways, as little as it takes, until it overlaps with nothing that moves.
 
@@ -35,7 +35,7 @@ def _offsets() -> Iterator[np.ndarray]:
             yield radius * np.array([np.cos(angle), np.sin(angle)])
 
 
-def _overlaps(model: mujoco.MjModel, data: mujoco.MjData, item: BoundObject) -> bool:
+def _overlaps(model: mujoco.MjModel, data: mujoco.MjData, item: FreeObject) -> bool:
     """Return whether the object touches a body that is not part of the world."""
     own = model.body_rootid[model.jnt_bodyid[model.dof_jntid[item.qvel]]]
     for contact in data.contact[: data.ncon]:

@@ -12,7 +12,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.time_series import Series
 from emppi_ros.state.tracking import Pose, Track
-from emppi_ros.tasks.objects import BoundObject
+from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -129,14 +129,14 @@ class Estimator:
         return tracking.predict(self._task.tracked[name], self._tracks[name], stamp)
 
 
-def with_pose(state: State, item: BoundObject, pose: Pose) -> State:
+def with_pose(state: State, item: FreeObject, pose: Pose) -> State:
     """Return a state whose object is where it was measured, not where it was estimated."""
     qpos = state.qpos.copy()
     qpos[item.qpos : item.qpos + 7] = [*pose.position, *pose.quaternion]
     return State(qpos, state.qvel)
 
 
-def _rest(task: Task, item: BoundObject) -> Pose:
+def _rest(task: Task, item: FreeObject) -> Pose:
     qpos = task.model.qpos0[item.qpos : item.qpos + 7]
     return Pose(qpos[:3].copy(), qpos[3:].copy())
 

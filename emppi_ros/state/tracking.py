@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
-from emppi_ros.tasks.schema import TrackedObject
+from emppi_ros.tasks.schema import TrackedObjectConfig
 
 Array = npt.NDArray[np.float64]
 _JUMP = 8.0  # innovations beyond so many standard deviations restart the track
@@ -63,7 +63,7 @@ def project(pose: Pose, rest: Pose) -> Pose:
     return Pose(position, _wxyz(yaw * _rotation(rest)))
 
 
-def start(settings: TrackedObject, stamp: float, pose: Pose) -> Track:
+def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
     """Return a new track, at rest, as uncertain as one measurement leaves it."""
     zero = np.zeros(3)
     linear = np.diag([settings.position_sd_m**2, 0.1**2])  # it may move at 0.1 m/s, 1 rad/s
@@ -71,7 +71,7 @@ def start(settings: TrackedObject, stamp: float, pose: Pose) -> Track:
     return Track(stamp, pose.position, zero, _rotation(pose), zero, linear, angular)
 
 
-def predict(settings: TrackedObject, track: Track, stamp: float) -> Track:
+def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
     """Return the track at another time, at constant velocity."""
     dt = stamp - track.stamp
     return Track(
@@ -85,7 +85,7 @@ def predict(settings: TrackedObject, track: Track, stamp: float) -> Track:
     )
 
 
-def update(settings: TrackedObject, track: Track, stamp: float, pose: Pose) -> Track:
+def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose) -> Track:
     """Return the track after a measurement; a jump or a long gap starts a new one."""
     if stamp <= track.stamp:
         return track

@@ -13,19 +13,18 @@ import numpy.typing as npt
 
 from emppi_ros.control.mppi import Costs
 from emppi_ros.core import config
-from emppi_ros.core.config import key, one_of
+from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS
-from emppi_ros.tasks.residuals import RESIDUALS
-from emppi_ros.tasks.residuals_base import Bound
+from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 Array = npt.NDArray[np.float64]
-_SETTINGS = ('residual', 'norm', 'weight', 'terminal_weight')
+_TERM_KEYS = ('norm', 'weight', 'terminal_weight')
 
 
-def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Bound:
-    """Return the residual that a YAML mapping (less the caller's keys) describes."""
+def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
+    """Return the residual that a YAML mapping of its keys describes, bound to a model."""
     if 'residual' not in data:
         raise ConfigError(f"{where}: missing key 'residual' (one of {', '.join(RESIDUALS)})")
     name = data['residual']
@@ -40,52 +39,46 @@ def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str)
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """The keys that every cost term has beside its residual's own."""
+class TermConfig:
+    """Keys of a cost term, besides those of its residual."""
 
-    norm: str = one_of(*NORMS, default='l2', doc='from the vector to a number')
-    weight: float = key(
-        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='in the running cost l(x_t)'
-    )
-    terminal_weight: float = key(
-        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='in the terminal cost m(x_H)'
-    )
+    norm: str = registered(NORMS, default='l2', doc='maps the residual to a scalar')
+    weight: float = non_negative(0.0, doc='in the running cost l(x_t)')
+    terminal_weight: float = non_negative(0.0, doc='in the terminal cost m(x_H)')
 
     def __post_init__(self) -> None:
-        """A term without any weight is a mistake."""
+        """Reject a term without effect."""
         if self.weight == self.terminal_weight == 0.0:
-            raise ConfigError('weight and terminal_weight are both 0: the term would do nothing')
+            raise ConfigError('weight and terminal_weight are both 0: the term has no effect')
 
 
 @dataclass(frozen=True)
 class Term:
-    """One weighted residual."""
+    """A weighted residual, bound to a model."""
 
     name: str
-    residual: Bound
+    residual: Residual
     norm: str
     weight: float
     terminal_weight: float
 
 
 class Cost:
-    """All terms of a task, bound to its model."""
+    """The cost of a task or stage: its terms, bound to a model."""
 
     def __init__(self, model: mujoco.MjModel, terms: Mapping[str, object], where: str) -> None:
-        """Bind the terms of a YAML mapping name -> term."""
+        """Bind the terms of a YAML mapping name -> term; `where` names it in errors."""
         bound = []
         for name, data in terms.items():
             here = f'{where}: {name}'
             if not isinstance(data, Mapping):
                 raise ConfigError(f'{here}: expected a mapping of keys, found {data!r}')
-            settings = config.build(
-                _Settings, {k: v for k, v in data.items() if k in _SETTINGS[1:]}, here
+            term = config.build(
+                TermConfig, {k: v for k, v in data.items() if k in _TERM_KEYS}, here
             )
-            rest = {k: v for k, v in data.items() if k not in _SETTINGS[1:]}
+            rest = {k: v for k, v in data.items() if k not in _TERM_KEYS}
             residual = bind_residual(model, rest, here)
-            bound.append(
-                Term(name, residual, settings.norm, settings.weight, settings.terminal_weight)
-            )
+            bound.append(Term(name, residual, term.norm, term.weight, term.terminal_weight))
         if not bound:
             raise ConfigError(f'{where}: needs at least one term')
         self.terms: Sequence[Term] = tuple(bound)
@@ -93,11 +86,11 @@ class Cost:
         self.record: tuple[str, ...] = tuple(sorted(fields))
 
     def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Return norm(residual) of each term, unweighted, with the leading axes of `fields`."""
+        """Return each term's norm(residual), unweighted, with the leading axes of `fields`."""
         return {term.name: NORMS[term.norm](term.residual.evaluate(fields)) for term in self.terms}
 
     def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
-        """Return the costs of rollouts that were recorded with H * substeps + 1 steps."""
+        """Return the costs of rollouts recorded over H * substeps + 1 steps; +inf if diverged."""
         fields = at_plan_steps(records, start, substeps)
         values = self.values(fields)
         running, terminal = 0.0, 0.0
@@ -111,26 +104,26 @@ class Cost:
 
     def per_term(self, records: Records, start: State, substeps: int) -> dict[str, Array]:
         """
-        Return what each term adds to the cost of whole rollouts, (M, K), to be looked at.
+        Return the contribution of each term to the cost of each rollout, (M, K).
 
-        Together they are the cost without that of the controls; +inf each where one diverged.
+        Their sum is the total cost without the control cost. Diverged rollouts have +inf.
         """
         fields = at_plan_steps(records, start, substeps)
-        values, found = self.values(fields), {}
+        values, totals = self.values(fields), {}
         for term in self.terms:
             value = values[term.name]
-            whole = term.weight * value[..., :-1].sum(axis=-1)
-            whole = whole + term.terminal_weight * value[..., -1]
-            found[term.name] = np.where(records.diverged | ~np.isfinite(whole), np.inf, whole)
-        return found
+            total = term.weight * value[..., :-1].sum(axis=-1)
+            total = total + term.terminal_weight * value[..., -1]
+            totals[term.name] = np.where(records.diverged | ~np.isfinite(total), np.inf, total)
+        return totals
 
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:
     """
     Return the recorded fields at x_0 .. x_H: arrays (M, K, H + 1, ...).
 
-    A derived field is recorded one physics step late (as in `mj_step`), so that its first
-    record within a step describes that step's beginning; positions and velocities are not.
+    As in `mj_step`, derived fields are recorded before the state is integrated, so the first
+    record of a plan step describes its start. qpos and qvel are recorded after it.
     """
     fields = {}
     for name, values in records.fields.items():

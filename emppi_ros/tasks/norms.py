@@ -1,4 +1,4 @@
-"""Norms: from a residual vector (..., n) to a cost (...)."""
+"""Norms: from a residual (..., n) to a scalar cost (...). Register new ones in `NORMS`."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ def l1(residual: Array) -> Array:
 
 
 def l2(residual: Array) -> Array:
-    """Return the Euclidean length."""
+    """Return the Euclidean norm."""
     return np.sqrt(np.einsum('...i,...i->...', residual, residual))
 
 
 def squared(residual: Array) -> Array:
-    """Return the squared Euclidean length."""
+    """Return the squared Euclidean norm."""
     return np.einsum('...i,...i->...', residual, residual)
 
 
 def positive(residual: Array) -> Array:
-    """Return the sum of what exceeds zero: a one-sided cost."""
+    """Return the sum of the positive elements: a one-sided cost."""
     return np.sum(np.maximum(residual, 0.0), axis=-1)
 
 

@@ -1,32 +1,32 @@
-"""Tracked objects of a task, found in its scene."""
+"""Tracked objects of a task, bound to its model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.blocks import Block, BlockEntry
-from emppi_ros.core.errors import ConfigError, SceneError, unknown
+from emppi_ros.belief.blocks import Block, BlockConfig
+from emppi_ros.core.errors import ConfigError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.tasks.schema import TrackedObject
+from emppi_ros.tasks.schema import TrackedObjectConfig
 
 Array = npt.NDArray[np.float64]
 
 
-class BoundObject(NamedTuple):
-    """A tracked object and its free joint's place in the model."""
+class FreeObject(NamedTuple):
+    """A tracked object with a free joint."""
 
-    settings: TrackedObject
-    qpos: int  # of the first of 7
-    qvel: int  # of the first of 6
+    settings: TrackedObjectConfig
+    qpos: int  # address of its position and quaternion wxyz (7 values)
+    qvel: int  # address of its linear and angular velocity (6 values)
 
 
 class JointedObject(NamedTuple):
-    """A tracked object that hangs on one joint, and where it is when that joint is at 0."""
+    """A tracked object on one hinge or slide, such as a door, and its pose at joint position 0."""
 
-    settings: TrackedObject
+    settings: TrackedObjectConfig
     body: int
     joint: int
     qpos: int
@@ -35,23 +35,25 @@ class JointedObject(NamedTuple):
     rotation: Array  # (3, 3)
 
 
-def bind_free(model: mujoco.MjModel, name: str, settings: TrackedObject) -> BoundObject:
-    """Find an object's free joint; SceneError if it has none."""
-    body = located(f'objects: {name}: body', scene.find, model, 'body', settings.body)
+def bind_free(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> FreeObject:
+    """Return an object with a free joint; SceneError if its body has none."""
+    body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
     joint = model.body_jntadr[body]
     if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
         raise SceneError(f'objects: {name}: body {settings.body!r} has no free joint')
-    return BoundObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
+    return FreeObject(settings, int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
 
 
-def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObject) -> JointedObject:
-    """Find an object's one joint; SceneError unless it hangs by it on what does not move."""
-    body = located(f'objects: {name}: body', scene.find, model, 'body', settings.body)
+def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig) -> JointedObject:
+    """Return an object on one joint; SceneError unless its parent is fixed to the world."""
+    body = prefix_errors(f'objects: {name}: body', scene.find, model, 'body', settings.body)
     joint = model.body_jntadr[body]
     if model.body_jntnum[body] != 1 or not scene.is_scalar(model, joint):
-        raise SceneError(f'objects: {name}: body {settings.body!r} has not one hinge or slide')
+        raise SceneError(
+            f'objects: {name}: body {settings.body!r} must have one joint, a hinge or slide'
+        )
     if model.body_weldid[model.body_parentid[body]] != 0:
-        raise SceneError(f'objects: {name}: what body {settings.body!r} hangs on moves itself')
+        raise SceneError(f'objects: {name}: the parent of body {settings.body!r} moves')
     data = mujoco.MjData(model)
     place = int(model.jnt_qposadr[joint])
     data.qpos[:] = model.qpos0
@@ -64,12 +66,12 @@ def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObject) -> J
 
 def bind_blocks(
     model: mujoco.MjModel,
-    entries: Sequence[BlockEntry],
+    entries: Sequence[BlockConfig],
     parameters: Sequence[str],
-    objects: Mapping[str, BoundObject | JointedObject],
+    objects: Mapping[str, FreeObject | JointedObject],
 ) -> tuple[Block, ...]:
-    """Find what the blocks of a belief name; ConfigError unless each parameter is in one."""
-    bound, taken = [], []
+    """Return the blocks of a belief; ConfigError unless each parameter is in exactly one."""
+    bound, assigned = [], []
     for i, entry in enumerate(entries):
         dofs: list[int] = []
         for name in entry.parameters:
@@ -80,24 +82,17 @@ def bind_blocks(
         for name in entry.by:
             if name in objects:
                 item = objects[name]
-                dofs += range(item.qvel, item.qvel + (6 if isinstance(item, BoundObject) else 1))
+                dofs += range(item.qvel, item.qvel + (6 if isinstance(item, FreeObject) else 1))
             else:
-                where = f'belief: blocks[{i}]: by: {name!r} is none of objects'
-                joint = located(where, scene.find_scalar, model, name)
+                where = f'belief: blocks[{i}]: by: {name!r} is not one of `objects`'
+                joint = prefix_errors(where, scene.find_scalar, model, name)
                 dofs.append(int(model.jnt_dofadr[joint]))
-        taken += entry.parameters
+        assigned += entry.parameters
         bound.append(Block(tuple(parameters.index(n) for n in entry.parameters), tuple(dofs)))
     for name in parameters if entries else ():
-        if taken.count(name) != 1:
+        if assigned.count(name) != 1:
             raise ConfigError(
-                f'belief: blocks: parameter {name!r} is in {taken.count(name)} blocks, expected 1'
+                f'belief: blocks: parameter {name!r} is in {assigned.count(name)} blocks, '
+                'expected 1'
             )
     return tuple(bound)
-
-
-def located(where: str, function: Any, *arguments: Any) -> Any:
-    """Return what a function returns; its errors say where in the task they come from."""
-    try:
-        return function(*arguments)
-    except (ConfigError, SceneError) as error:
-        raise type(error)(f'{where}: {error}') from None

@@ -1,45 +1,78 @@
 """
-Residuals: what a task can measure, each a vector that is zero when all is well.
+Residuals: vectors that are zero when the task is achieved.
 
-A residual is a frozen dataclass of its YAML keys; `bind(model)` looks its names up once
-and returns the MjData fields it reads and a function of those fields. The leading axes of
-the fields are free: (M, K, H) for rollouts, none for a single state.
+Each kind of residual is a frozen dataclass of its YAML keys, registered in `RESIDUALS`. Its
+`bind(model)` resolves names once and returns a `Residual`: the MjData fields that it reads, and a
+function of these fields. Their leading axes are free: (M, K, H + 1) for rollouts, none for a
+single state.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+import math
+from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
 
-from emppi_ros.core.config import key, positive
+from emppi_ros.core.config import key, one_of, positive
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
-from emppi_ros.tasks.frames import PLACES, locate
-from emppi_ros.tasks.residuals_base import Bound
-from emppi_ros.tasks.residuals_rotation import Behind, Rotation, Tilt
+from emppi_ros.model.scene import POSITION_FIELDS, ROTATION_FIELDS, find_frame
+from emppi_ros.tasks.norms import l2
+
+Array = npt.NDArray[np.float64]
+Fields = Mapping[str, Array]
+_MIN_LENGTH, _MAX_LENGTH = 1e-6, 1e6  # outside, rounding leaves no direction
+_FRAME = 'a site, body or geom'
+
+
+class Residual(NamedTuple):
+    """A residual bound to a model."""
+
+    fields: tuple[str, ...]  # MjData fields that it reads
+    evaluate: Callable[[Fields], Array]  # (..., field shape) -> (..., n)
+
+
+class ResidualConfig(Protocol):
+    """The YAML keys of one kind of residual."""
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Resolve all names in the model; raise SceneError or ConfigError if one is missing."""
+
+
+def norm(residual: Residual, data: mujoco.MjData) -> float:
+    """Return the Euclidean norm of a residual in the current state of a simulation."""
+    return float(l2(residual.evaluate({name: getattr(data, name) for name in residual.fields})))
+
+
+def _axes(doc: str = 'the components to use') -> str:
+    return key(
+        'xyz',
+        check=lambda v: v and set(v) <= set('xyz'),
+        allowed='some of the letters xyz',
+        doc=doc,
+    )
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Vector from one place (site, body or geom) to another [m]."""
+    """Vector from one site, body or geom to another, in the world frame [m]."""
 
-    of: str = key(doc='a place: site, body or geom; `geom:block` picks one kind')
-    to: str = key(doc='another place')
-    axes: str = key(
-        'xyz',
-        check=lambda v: v and set(v) <= set('xyz'),
-        allowed='some of the letters xyz',
-        doc='the components that count',
-    )
+    of: str = key(doc=f'{_FRAME}; `geom:block` selects the kind')
+    to: str = key(doc=_FRAME)
+    axes: str = _axes()
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
-        """Find both places."""
-        (kind_a, a), (kind_b, b) = locate(model, self.of), locate(model, self.to)
-        field_a, field_b = PLACES[kind_a], PLACES[kind_b]
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find both frames."""
+        (kind_a, a), (kind_b, b) = find_frame(model, self.of), find_frame(model, self.to)
+        field_a, field_b = POSITION_FIELDS[kind_a], POSITION_FIELDS[kind_b]
         axes: list[int] | slice = ['xyz'.index(axis) for axis in self.axes]
-        if self.axes in 'xyz':  # next to one another: a view is quicker than a copy
-            axes = slice(axes[0], axes[-1] + 1)
-        return Bound(
+        if self.axes in 'xyz':  # contiguous: a view is faster than a copy
+            axes = slice('xyz'.index(self.axes[0]), 'xyz'.index(self.axes[-1]) + 1)
+        return Residual(
             (field_a, field_b),
             lambda f: (f[field_b][..., b, :] - f[field_a][..., a, :])[..., axes],
         )
@@ -47,60 +80,137 @@ class Distance:
 
 @dataclass(frozen=True)
 class Height:
-    """Height of a place above `value`, along the world's z [m]."""
+    """Height of a site, body or geom above `value`, along the world's z axis [m]."""
 
-    of: str = key(doc='a place: site, body or geom')
-    value: float = key(0.0, doc='the height that is meant [m]')
+    of: str = key(doc=_FRAME)
+    value: float = key(0.0, doc='desired height [m]')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
-        """Find the place."""
-        kind, index = locate(model, self.of)
-        field = PLACES[kind]
-        return Bound((field,), lambda f: f[field][..., index, 2:] - self.value)
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find the frame."""
+        kind, index = find_frame(model, self.of)
+        field = POSITION_FIELDS[kind]
+        return Residual((field,), lambda f: f[field][..., index, 2:] - self.value)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """One minus the cosine between push direction and target direction, 0 to 2."""
+
+    pusher: str = key(doc=_FRAME)
+    of: str = key(doc='the site, body or geom to push')
+    target: str = key(doc='where to push it')
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find the three frames; directions are compared in the horizontal plane."""
+        frames = [find_frame(model, name) for name in (self.pusher, self.of, self.target)]
+        fields = tuple(POSITION_FIELDS[kind] for kind, _ in frames)
+
+        def evaluate(f: Fields) -> Array:
+            pusher, middle, target = (
+                f[field][..., index, :2] for field, (_, index) in zip(fields, frames, strict=True)
+            )
+            push, goal = middle - pusher, target - middle
+            cosine = np.einsum('...i,...i->...', push, goal)
+            lengths = l2(push) * l2(goal)
+            return (1.0 - cosine / np.maximum(lengths, 1e-9))[..., None]
+
+        return Residual(fields, evaluate)
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """Difference between a frame's axis and a direction in the world, both unit vectors."""
+
+    of: str = key(doc=_FRAME)
+    axis: str = one_of('x', 'y', 'z', default='z', doc='the axis of this frame')
+    to: tuple[float, ...] = key(
+        (0.0, 0.0, 1.0),
+        check=lambda v: len(v) == 3 and _MIN_LENGTH < math.hypot(*v) < _MAX_LENGTH,
+        allowed='three numbers, of a length between 1e-6 and 1e6',
+        doc='desired direction in the world',
+    )
+    axes: str = _axes()
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find the frame."""
+        kind, index = find_frame(model, self.of)
+        field, column = ROTATION_FIELDS[kind], 'xyz'.index(self.axis)
+        direction = np.array(self.to) / np.linalg.norm(self.to)
+        elements = ['xyz'.index(axis) for axis in self.axes]
+
+        def evaluate(f: Fields) -> Array:
+            difference = f[field][..., index, column::3] - direction
+            return difference if len(elements) == 3 else difference[..., elements]
+
+        return Residual((field,), evaluate)
+
+
+@dataclass(frozen=True)
+class RelativeRotation:
+    """Rotation vector from one frame to another, expressed in the first [rad]."""
+
+    of: str = key(doc=_FRAME)
+    to: str = key(doc=_FRAME)
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find both frames; log(R_of' R_to) of Table I, of norm 0 to pi."""
+        (kind_a, a), (kind_b, b) = find_frame(model, self.of), find_frame(model, self.to)
+        field_a, field_b = ROTATION_FIELDS[kind_a], ROTATION_FIELDS[kind_b]
+
+        def evaluate(f: Fields) -> Array:
+            first, second = (
+                f[field][..., index, :].reshape(-1, 3, 3)
+                for field, index in ((field_a, a), (field_b, b))
+            )
+            relative = np.einsum('nji,njk->nik', first, second)
+            vectors = Rotation.from_matrix(relative).as_rotvec()
+            return vectors.reshape(*f[field_a].shape[:-2], 3)
+
+        return Residual((field_a, field_b), evaluate)
 
 
 @dataclass(frozen=True)
 class JointPosition:
     """Positions of scalar joints minus targets [rad or m]."""
 
-    joints: tuple[str, ...] = key(doc='hinges and slides')
-    targets: tuple[float, ...] = key(doc='a position for each')
+    joints: tuple[str, ...] = key(doc='hinge and slide joints')
+    targets: tuple[float, ...] = key(doc='desired position of each joint')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joints."""
         if len(self.joints) != len(self.targets):
             raise ConfigError(f'targets: {len(self.targets)} values for {len(self.joints)} joints')
         rows = [model.jnt_qposadr[scene.find_scalar(model, name)] for name in self.joints]
         targets = np.array(self.targets)
-        return Bound(('qpos',), lambda f: f['qpos'][..., rows] - targets)
+        return Residual(('qpos',), lambda f: f['qpos'][..., rows] - targets)
 
 
 @dataclass(frozen=True)
 class JointAngle:
-    """Chord between a hinge's angle and a target, 2 sin(d / 2): smooth over whole turns."""
+    """Chord 2 sin(d / 2) of a hinge's angle error d: smooth over full turns."""
 
-    joint: str = key(doc='a hinge')
-    target: float = key(doc='the angle that is meant [rad]')
+    joint: str = key(doc='a hinge joint')
+    target: float = key(doc='desired angle [rad]')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joint."""
         row = model.jnt_qposadr[scene.find_scalar(model, self.joint)]
-        return Bound(
+        return Residual(
             ('qpos',), lambda f: 2.0 * np.sin((f['qpos'][..., row, None] - self.target) / 2.0)
         )
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How far a joint still is from being open, whichever way it turns or slides [rad or m]."""
+    """Missing opening of a joint, in either direction: max(least - abs(q), 0) [rad or m]."""
 
-    joint: str = key(doc='a hinge or a slide')
-    least: float = positive(doc='from here on it is open [rad or m]')
+    joint: str = key(doc='a hinge or slide joint')
+    least: float = positive(doc='position from which it counts as open [rad or m]')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joint."""
         row = model.jnt_qposadr[scene.find_scalar(model, self.joint)]
-        return Bound(
+        return Residual(
             ('qpos',), lambda f: np.maximum(self.least - np.abs(f['qpos'][..., row, None]), 0.0)
         )
 
@@ -109,48 +219,48 @@ class Opening:
 class JointVelocity:
     """Velocities of scalar joints [rad/s or m/s]."""
 
-    joints: tuple[str, ...] = key(doc='hinges and slides')
+    joints: tuple[str, ...] = key(doc='hinge and slide joints')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joints."""
         rows = [model.jnt_dofadr[scene.find_scalar(model, name)] for name in self.joints]
-        return Bound(('qvel',), lambda f: f['qvel'][..., rows])
+        return Residual(('qvel',), lambda f: f['qvel'][..., rows])
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """Reading of a sensor of the scene, such as a contact force, in its own unit."""
+    """Reading of a sensor of the scene, such as a contact force, in the sensor's unit."""
 
-    sensor: str = key(doc='of the scene')
+    sensor: str = key(doc='a sensor of the scene')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the sensor."""
         index = scene.find(model, 'sensor', self.sensor)
         start = model.sensor_adr[index]
         stop = start + model.sensor_dim[index]
-        return Bound(('sensordata',), lambda f: f['sensordata'][..., start:stop])
+        return Residual(('sensordata',), lambda f: f['sensordata'][..., start:stop])
 
 
 @dataclass(frozen=True)
 class Control:
-    """The controls themselves, in the robot's command unit."""
+    """The controls (nu,), in the robot's command unit."""
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
-        """Need nothing."""
-        return Bound(('ctrl',), lambda f: f['ctrl'])
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Read the controls; there are no names to resolve."""
+        return Residual(('ctrl',), lambda f: f['ctrl'])
 
 
 @dataclass(frozen=True)
 class FollowingError:
     """
-    Velocities of joints minus those that their servos are told [rad/s or m/s].
+    Joint velocities minus commanded velocities [rad/s or m/s].
 
-    What resists the robot shows here: the bridge takes a large one for a collision, and stops.
+    Contact forces show up here; the bridge treats a large error as a collision and stops.
     """
 
-    joints: tuple[str, ...] = key((), doc='none: all that have a velocity servo')
+    joints: tuple[str, ...] = key((), doc='empty: all joints with a velocity servo')
 
-    def bind(self, model: mujoco.MjModel) -> Bound:
+    def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the joints' velocity servos."""
         servos = {
             scene.names(model, 'joint')[model.actuator_trnid[i, 0]]: i
@@ -164,11 +274,13 @@ class FollowingError:
                 raise SceneError(f'joints: {unknown("joint with a velocity servo", name, servos)}')
         actuators = [servos[name] for name in self.joints or servos]
         dofs = model.jnt_dofadr[model.actuator_trnid[actuators, 0]]
-        return Bound(('qvel', 'ctrl'), lambda f: f['qvel'][..., dofs] - f['ctrl'][..., actuators])
+        return Residual(
+            ('qvel', 'ctrl'), lambda f: f['qvel'][..., dofs] - f['ctrl'][..., actuators]
+        )
 
 
 def _is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return whether an actuator's force is a gain times (command - velocity) of one joint."""
+    """Return whether an actuator's force is kv * (command - joint velocity)."""
     bias = model.actuator_biasprm[actuator, :3]
     servo: bool = (
         model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_JOINT.value
@@ -179,12 +291,13 @@ def _is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
     return servo
 
 
-RESIDUALS: dict[str, type] = {
+# YAML name -> its keys
+RESIDUALS: dict[str, type[ResidualConfig]] = {
     'distance': Distance,
     'height': Height,
     'behind': Behind,
     'tilt': Tilt,
-    'rotation': Rotation,
+    'rotation': RelativeRotation,
     'joint_position': JointPosition,
     'joint_angle': JointAngle,
     'opening': Opening,

@@ -6,31 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.belief.blocks import BlockEntry
+from emppi_ros.belief.blocks import BlockConfig
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.particles import ResamplingConfig
 from emppi_ros.control.mppi import PlannerConfig
-from emppi_ros.core.config import between, fraction, key, one_of, positive
+from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 
 
 @dataclass(frozen=True)
-class ParameterEntry:
-    """One entry of `parameters`: where it lives, its bounds, its prior."""
+class ParameterConfig:
+    """One entry of `parameters`: a model field, its bounds and its prior."""
 
-    field: str = key(doc='what it is in MuJoCo: see the fields below')
-    of: str = key(doc='the body, geom, joint or actuator whose field it is')
-    prior: Prior = key(doc='what is believed before anything is measured')
-    element: int = key(0, doc='of a field that has several, such as x, y, z: 0, 1, 2')
-    lower: float | None = key(None, doc='particles never go below; null: no bound')
-    upper: float | None = key(None, doc='nor above; null: no bound')
-    unit: str = key('', doc='for people, and to hold a prior file against')
-    choices: tuple[tuple[float, ...], ...] = key((), doc='jnt_axis: the axes that it may be')
+    field: str = key(doc='the field of the MuJoCo model: one of those below')
+    of: str = key(doc='name of the body, geom, joint or actuator')
+    prior: Prior = key(doc='prior distribution')
+    element: int = key(0, doc='index, for fields with several elements: 0, 1, 2 for x, y, z')
+    lower: float | None = key(None, doc='lower bound; null: unbounded')
+    upper: float | None = key(None, doc='upper bound; null: unbounded')
+    unit: str = key('', doc='shown to users and compared with prior files')
+    choices: tuple[tuple[float, ...], ...] = key((), doc='jnt_axis: the candidate axes')
 
     def parameter(self, name: str) -> Parameter:
-        """Return the registry's view of it."""
+        """Return the uncertain parameter of this entry."""
         low, high = (0.0, float(len(self.choices))) if self.choices else (-np.inf, np.inf)
         lower = low if self.lower is None else self.lower
         upper = high if self.upper is None else self.upper
@@ -40,80 +40,78 @@ class ParameterEntry:
 
 
 @dataclass(frozen=True)
-class TrackedObject:
-    """An object whose pose a tracker reports on `tracking/<name>`."""
+class TrackedObjectConfig:
+    """One entry of `objects`: a body whose pose arrives on `tracking/<name>`."""
 
-    body: str = key(doc='of the scene, whose frame the tracker reports')
+    body: str = key(doc='body of the scene whose frame is tracked')
     motion: str = one_of(
         'free',
         'planar',
         'jointed',
         default='free',
-        doc='planar: slides on its support, keeps height and tilt; jointed: hangs on one joint, '
-        'such as a door',
+        doc='free: a free joint; planar: a free joint, with constant height and tilt; jointed: '
+        'one hinge or slide, such as a door',
     )
-    position_sd_m: float = positive(0.002, doc="the tracker's noise")
-    rotation_sd_rad: float = positive(0.0175, doc="the tracker's noise")
-    acceleration_sd: float = positive(3.0, doc='m/s^2, how quickly its velocity may change')
-    angular_acceleration_sd: float = positive(20.0, doc='rad/s^2, likewise')
+    position_sd_m: float = positive(0.002, doc='measurement noise, per axis')
+    rotation_sd_rad: float = positive(0.0175, doc='measurement noise, per axis')
+    acceleration_sd: float = positive(3.0, doc='process noise [m/s^2]')
+    angular_acceleration_sd: float = positive(20.0, doc='process noise [rad/s^2]')
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A residual's length stays below a bound, for a while."""
+    """The norm of a residual stays below a threshold for some time."""
 
-    residual: Mapping[str, Any] = key(doc='what is measured: a residual without a weight')
-    below: float = positive(doc='bound of its Euclidean length, in its unit')
-    hold_s: float = key(
-        0.0, check=lambda v: v >= 0, allowed='a number from 0', doc='for so long on end'
-    )
+    residual: Mapping[str, Any] = key(doc='a residual, without weights')
+    below: float = positive(doc='threshold of its Euclidean norm, in its unit')
+    hold_s: float = non_negative(0.0, doc='minimum time below the threshold')
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A part of a task with a cost of its own, until a condition holds."""
+class StageConfig:
+    """A part of a task with its own cost, until a condition holds."""
 
-    name: str = key(doc='as it is told on emppi/stage')
+    name: str = key(doc='as published on emppi/stage')
     cost: Mapping[str, Any] = key(doc='name -> weighted residual')
-    until: Condition | None = key(None, doc='when the next begins; the last stage has none')
-    grasp: tuple[str, ...] = key((), doc='equality constraints of the scene that hold in it')
+    until: Condition | None = key(None, doc='when the next stage begins; not in the last stage')
+    grasp: tuple[str, ...] = key((), doc='active equality constraints of the scene')
     back_above: float | None = positive(
-        None, doc='back to the stage before when what that one waited for is lost: its residual'
+        None, doc='return to the previous stage when the residual of its `until` exceeds this'
     )
 
 
 @dataclass(frozen=True)
-class Loss:
-    """When something is lost: a residual's length is above a bound."""
+class LossCondition:
+    """The object is lost: the norm of a residual exceeds a threshold."""
 
-    residual: Mapping[str, Any] = key(doc='what is measured: a residual without a weight')
-    above: float = positive(doc='bound of its Euclidean length, in its unit')
+    residual: Mapping[str, Any] = key(doc='a residual, without weights')
+    above: float = positive(doc='threshold of its Euclidean norm, in its unit')
 
 
 @dataclass(frozen=True)
-class Targets:
-    """Orientations, drawn at random, that are to be reached one after the other."""
+class TargetsConfig:
+    """A sequence of random target orientations."""
 
-    body: str = key(doc='that shows them: it is made a mocap body')
-    attempt_s: float = positive(doc='time for each')
-    turn_rad: float = between(0.0, np.pi, np.pi, doc='the farthest from the one before')
-    least_turn_rad: float = between(0.0, np.pi, 0.0, doc='the nearest to the one before')
-    lost: Loss | None = key(None, doc='then all begins anew')
+    body: str = key(doc='body that shows the target; it becomes a mocap body')
+    attempt_s: float = positive(doc='time limit per target')
+    turn_rad: float = between(0.0, np.pi, np.pi, doc='largest rotation from the previous target')
+    least_turn_rad: float = between(0.0, np.pi, 0.0, doc='smallest rotation from it')
+    lost: LossCondition | None = key(None, doc='when to reset the scene')
 
     def __post_init__(self) -> None:
-        """The nearest is no farther than the farthest."""
+        """Check that the range of rotations is not empty."""
         if self.least_turn_rad > self.turn_rad:
             raise ConfigError(
-                f'least_turn_rad: {self.least_turn_rad:g} rad exceed turn_rad, {self.turn_rad:g}'
+                f'least_turn_rad: {self.least_turn_rad:g} rad exceeds turn_rad, {self.turn_rad:g}'
             )
 
 
 @dataclass(frozen=True)
-class View:
-    """From where pictures and videos look, in scenes that have no camera `overview`."""
+class ViewConfig:
+    """Camera of images and videos, in scenes without a camera `overview`."""
 
-    body: str = key(doc='in the middle of the picture, wherever it goes')
-    distance_m: float = positive(doc='of the camera from it')
+    body: str = key(doc='body that the camera follows')
+    distance_m: float = positive(doc='from the camera to the body')
     azimuth_deg: float = between(-360.0, 360.0, 90.0, doc='0 looks along x, 90 along y')
     elevation_deg: float = between(-90.0, 90.0, -20.0, doc='-90 looks down')
 
@@ -123,47 +121,47 @@ class BeliefConfig:
     """Settings of the particle filter."""
 
     particles: int = between(1, 100_000, doc='number of particles')
-    likelihood: LikelihoodConfig = key(doc='how closely predictions are expected to fit')
-    resampling: ResamplingConfig = key(
-        ResamplingConfig(), doc='when and how particles are renewed'
-    )
-    blocks: tuple[BlockEntry, ...] = key((), doc='parameters weighed apart, by what shows them')
+    likelihood: LikelihoodConfig = key(doc='expected prediction errors')
+    resampling: ResamplingConfig = key(ResamplingConfig(), doc='when and how to resample')
+    blocks: tuple[BlockConfig, ...] = key((), doc='groups of parameters with separate weights')
     substep_s: float = between(
         1e-5,
         1.0,
         0.002,
-        doc='physics step of predictions; finer than the planner, so that errors are small',
+        doc="physics step of predictions; smaller than the planner's, for accuracy",
     )
     object_gain: float = fraction(
-        0.2, doc='how far a particle moves its own object to each measured pose; 1: all the way'
+        0.2,
+        doc='gain by which particles correct their object pose to each measured one',
     )
     interval_s: float = between(
         1e-3,
         10.0,
         0.02,
-        doc='time between updates where no object is tracked; else the tracker sets it',
+        doc='time between updates if no object is tracked; otherwise each pose is an update',
     )
 
 
 def _noise(default: float, doc: str) -> Any:
-    words = f'standard deviation {doc}'
-    return key(default, check=lambda v: v >= 0, allowed='a number from 0', doc=words)
+    return non_negative(default, doc=f'standard deviation {doc}')
 
 
 @dataclass(frozen=True)
-class Simulation:
-    """What the simulator needs beyond the task: hidden truth and sensors."""
+class SimulationConfig:
+    """Settings of the simulator: hidden true parameters and sensors."""
 
     truth: Mapping[str, Any] = key(doc='parameter -> distribution of its hidden true value')
-    wrong: Mapping[str, float] = key({}, doc="a wrong model's values; others: the prior's mean")
-    timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulated world')
+    wrong: Mapping[str, float] = key(
+        {}, doc="values of the wrong model; default: the prior's mean"
+    )
+    timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulator')
     joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
     joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
     joint_effort_noise_sd: float = _noise(0.05, 'of joint efforts, N m or N')
-    position_noise_sd_m: float = _noise(0.002, "of the tracker's positions, per axis")
-    rotation_noise_sd_rad: float = _noise(0.0175, "of the tracker's rotations, per axis")
+    position_noise_sd_m: float = _noise(0.002, 'of tracked positions, per axis')
+    rotation_noise_sd_rad: float = _noise(0.0175, 'of tracked rotations, per axis')
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
-    tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='from a pose to its message')
+    tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='latency of tracked poses')
     joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
 
 
@@ -171,29 +169,31 @@ class Simulation:
 class TaskFile:
     """The keys of a task's YAML file."""
 
-    name: str = key(doc='for people, folders and reports')
-    scene: str = key(doc='MJCF file: beside this file, among our assets, or package://NAME/FILE')
+    name: str = key(doc='shown to users and used in file names')
+    scene: str = key(
+        doc='MJCF file: beside this file, in the assets of this package, or package://NAME/FILE'
+    )
     robot: str = key(doc='name in config/robots, or a path')
-    success: Condition = key(doc='when the task is done')
-    planner: PlannerConfig = key(doc='the ensemble, the horizon, the noise')
+    success: Condition = key(doc='when the task is solved')
+    planner: PlannerConfig = key(doc='ensemble, horizon and control noise')
     belief: BeliefConfig = key(doc='the particle filter')
-    simulation: Simulation = key(doc='for the simulator alone: hidden truth, sensors')
+    simulation: SimulationConfig = key(doc='the simulator: true parameters and sensors')
     cost: Mapping[str, Any] = key({}, doc='name -> weighted residual')
-    stages: tuple[Stage, ...] = key((), doc='in place of a cost: one after the other')
-    targets: Targets | None = key(None, doc='to be reached one after the other')
+    stages: tuple[StageConfig, ...] = key((), doc='a sequence of costs, in place of `cost`')
+    targets: TargetsConfig | None = key(None, doc='random target orientations')
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
     description: str = key('', doc='one sentence, shown by `emppi tasks`')
-    view: View | None = key(None, doc='in place of a camera `overview` in the scene')
-    scene_without: tuple[str, ...] = key((), doc='bodies of the scene to leave out')
+    view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')
+    scene_without: tuple[str, ...] = key((), doc='bodies of the scene to remove')
     joint_position_gain: float = fraction(
-        1.0, doc='how far a measured joint position counts; the rest is the integrated velocity'
+        1.0, doc='weight of measured joint positions against integrated velocities'
     )
-    real_time: bool = key(True, doc='false: cannot be planned in real time on two cores')
-    duration_s: float = between(0.01, 1e6, 15.0, doc='time allowed')
+    real_time: bool = key(True, doc='false: too slow to plan in real time on two cores')
+    duration_s: float = between(0.01, 1e6, 15.0, doc='time limit')
 
     def __post_init__(self) -> None:
-        """Either one cost, or stages that end."""
+        """Check that there is one cost, or stages that follow one another."""
         if bool(self.cost) == bool(self.stages):
             raise ConfigError('expected either cost or stages')
         for i, stage in enumerate(self.stages):
@@ -201,9 +201,13 @@ class TaskFile:
             if last != (stage.until is None):
                 raise ConfigError(
                     f'stages: {stage.name}: until: '
-                    + ('the last stage has none' if last else 'missing, so the next never begins')
+                    + (
+                        'the last stage has none'
+                        if last
+                        else 'missing: the next stage would never begin'
+                    )
                 )
             if i == 0 and stage.back_above is not None:
-                raise ConfigError(f'stages: {stage.name}: back_above: the first has none before')
+                raise ConfigError(f'stages: {stage.name}: back_above: the first stage has none')
         if len({stage.name for stage in self.stages}) < len(self.stages):
             raise ConfigError('stages: two have the same name')

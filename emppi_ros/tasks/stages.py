@@ -1,31 +1,31 @@
-"""The stages of a task, found in its scene."""
+"""The stages of a task, bound to its model."""
 
 from typing import NamedTuple
 
 import mujoco
 
+from emppi_ros.core.errors import prefix_errors
 from emppi_ros.model import scene
 from emppi_ros.tasks.cost import Cost, bind_residual
-from emppi_ros.tasks.objects import located
-from emppi_ros.tasks.residuals_base import Bound
-from emppi_ros.tasks.schema import Stage, TaskFile
+from emppi_ros.tasks.residuals import Residual
+from emppi_ros.tasks.schema import StageConfig, TaskFile
 
 
-class BoundStage(NamedTuple):
-    """A stage whose every name was found."""
+class Stage(NamedTuple):
+    """A stage bound to the model of its task."""
 
     name: str
     cost: Cost
-    until: Bound | None
+    until: Residual | None
     grasp: tuple[int, ...]  # ids of equality constraints
-    settings: Stage
+    settings: StageConfig
 
 
-def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[BoundStage, ...]:
-    """Return the stages; a task without has one, which never ends."""
+def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
+    """Return all stages; a task without stages has a single, unnamed one."""
     if not file.stages:
         cost = Cost(model, file.cost, 'cost')
-        return (BoundStage('', cost, None, (), Stage('', file.cost)),)
+        return (Stage('', cost, None, (), StageConfig('', file.cost)),)
     bound = []
     for stage in file.stages:
         where = f'stages: {stage.name}'
@@ -34,7 +34,8 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[BoundStage, ...]
             model, stage.until.residual, f'{where}: until: residual'
         )
         grasp = tuple(
-            located(f'{where}: grasp', scene.find, model, 'equality', name) for name in stage.grasp
+            prefix_errors(f'{where}: grasp', scene.find, model, 'equality', name)
+            for name in stage.grasp
         )
-        bound.append(BoundStage(stage.name, cost, until, grasp, stage))
+        bound.append(Stage(stage.name, cost, until, grasp, stage))
     return tuple(bound)

@@ -1,8 +1,8 @@
 """
-Going over to another task while the robot runs: what is asked for, and what is answered.
+Requests and replies for switching the task at runtime.
 
-A request is the YAML of a task, or the name of one that comes with the package. Requests and
-answers travel as text, and an answer says which text it is about by that text's digest.
+A request is the YAML of a task, or the name of an installed task. Requests and replies are text;
+a reply identifies its request by a digest of the request's text.
 """
 
 import dataclasses
@@ -15,53 +15,52 @@ import uuid
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, unknown
 from emppi_ros.robots.robot import Robot, load_robot
-from emppi_ros.tasks.task import Task, parse_task, task_text
-from emppi_ros.tasks.validation import check
+from emppi_ros.tasks.task import Task, parse_task, task_text, validate
 
-READY, FOLLOWING, REFUSED = 'ready', 'following', 'refused'  # what a node says
-DONE, FAILED = 'done', 'failed'  # and the planner of the whole swap
+READY, FOLLOWING, REFUSED = 'ready', 'following', 'refused'  # states of one node
+DONE, FAILED = 'done', 'failed'  # result of the whole switch, from the planner
 _TAG = '\n# request '
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a node says about a text."""
+class SwitchReply:
+    """A node's reply to a request."""
 
     node: str
-    about: str  # digest of the text
-    said: str  # one of the words above
-    reason: str = ''  # in words, unless all is well
+    about: str  # digest of the request
+    said: str  # one of the states above
+    reason: str = ''  # of a refusal or failure
     figures: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_text(self) -> str:
-        """Return it as one line of JSON, to travel."""
+        """Return the reply as one line of JSON."""
         return json.dumps(dataclasses.asdict(self))
 
 
-def read_answer(text: str) -> Answer | None:
-    """Return the answer that a text holds, None if it holds none."""
+def read_reply(text: str) -> SwitchReply | None:
+    """Return the reply in a text, or None if the text is not a reply."""
     try:
         data = json.loads(text)
-        return Answer(**data) if isinstance(data['figures'], dict) else None
+        return SwitchReply(**data) if isinstance(data['figures'], dict) else None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def digest(text: str) -> str:
-    """Return what tells a text from others."""
+    """Return 16 hexadecimal digits that identify a text."""
     return hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]
 
 
 def tagged(text: str) -> str:
-    """Return a request like no other, so that its answer is to be told from others."""
+    """Return a request made unique by a comment, so that its reply can be identified."""
     return f'{text.rstrip()}{_TAG}{uuid.uuid4().hex}\n'
 
 
 def requested(text: str, robot: str = '') -> str:
     """
-    Return the YAML that a request asks for; ConfigError if it names a task that there is not.
+    Return the task YAML that a request asks for; ConfigError if it names an unknown task.
 
-    `robot` replaces that of a task that is asked for by name.
+    `robot` replaces the robot of a task that is requested by name.
     """
     yaml, tag, rest = text.rpartition(_TAG)
     text = yaml + '\n' if tag and '\n' not in rest.rstrip() else text
@@ -74,8 +73,8 @@ def requested(text: str, robot: str = '') -> str:
 
 
 def checked(text: str, where: str, running: Robot) -> Task:
-    """Return the task in a YAML text, if the running robot can go over to it as it is."""
-    task = check(parse_task(text, where))
+    """Return the task in a YAML text; SwapError if the running robot cannot switch to it."""
+    task = validate(parse_task(text, where))
     compare(task.robot, running)
     if not task.file.real_time:
         raise SwapError(f'real_time: {task.name} cannot be planned in real time on two cores')
@@ -83,7 +82,7 @@ def checked(text: str, where: str, running: Robot) -> Task:
 
 
 def check_robot(text: str, where: str, running: Robot) -> None:
-    """Raise unless the task in a YAML text is for the running robot; looks at nothing else."""
+    """Raise unless the task in a YAML text is for the running robot; check nothing else."""
     data = config.parse(text, where)
     name = data.get('robot')
     if not isinstance(name, str):
@@ -92,10 +91,10 @@ def check_robot(text: str, where: str, running: Robot) -> None:
 
 
 def compare(robot: Robot, running: Robot) -> None:
-    """Raise SwapError unless two robots are the same in all that is written of them."""
+    """Raise SwapError unless two robots have the same configuration."""
     if robot == running:
         return
-    start = 'another robot needs another start of the nodes'
+    start = 'to change the robot, restart the nodes'
     if robot.name != running.name:
         raise SwapError(
             f'robot: the task is for {robot.name!r}, this robot is {running.name!r}: {start}'
@@ -103,7 +102,7 @@ def compare(robot: Robot, running: Robot) -> None:
     names = [f.name for f in dataclasses.fields(Robot)]
     other = [n for n in names if getattr(robot, n) != getattr(running, n)]
     raise SwapError(
-        f'robot: {robot.name!r} differs from the one that runs in {", ".join(other)}: {start}'
+        f'robot: {robot.name!r} differs from the running one in {", ".join(other)}: {start}'
     )
 
 

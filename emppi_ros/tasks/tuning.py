@@ -1,9 +1,8 @@
 """
-The numbers of a task that may change while it runs: weights, temperature, noise, likelihood.
+Parameters of a task that can change at runtime: weights, temperature, noise, likelihood.
 
-Each is a place in the task's YAML, and has its path as its name: `cost.reach.weight`. A tuned
-task is that YAML with other numbers, and so is whatever else may be said of it: published,
-recorded, and read again.
+Each is a number in the task's YAML, named by its path, such as `cost.reach.weight`. A tuned task
+is the same YAML with other numbers, so it is published, recorded and loaded like any task.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +18,15 @@ from emppi_ros.core.errors import ConfigError, unknown
 
 Value = float | tuple[float, ...]
 Data = Mapping[str, Any]
-MOST_WEIGHT = 1e6
+MAX_WEIGHT = 1e6
 _WEIGHTS = {'weight': 'in the running cost', 'terminal_weight': "at the plan's last state"}
-_LEAST, _MOST = 1e-9, 1e6  # of what must be above 0
-# whoever publishes may publish anything, and YAML that is no task's is so in many ways
-_NO_TASK = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
+_MIN_POSITIVE, _MAX = 1e-9, 1e6  # range of positive parameters
+# raised for YAML that is not a task, such as from an arbitrary publisher
+_INVALID_TASK = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
 
 
-class Knob(NamedTuple):
-    """A number, or one per control, that may change."""
+class TunableParameter(NamedTuple):
+    """A parameter that can change at runtime: a number, or one per control."""
 
     path: tuple[str, ...]
     value: Value
@@ -37,29 +36,30 @@ class Knob(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path, as a parameter's name."""
+        """The path, joined by dots."""
         return '.'.join(self.path)
 
 
-def knobs(data: Data) -> dict[str, Knob]:
-    """Return by name what may be tuned in a task's YAML, as read from a valid file."""
-    return {knob.name: knob for knob in _all(data)}
+def tunable_parameters(data: Data) -> dict[str, TunableParameter]:
+    """Return the tunable parameters of a valid task's YAML, by name."""
+    return {parameter.name: parameter for parameter in _all(data)}
 
 
 def tune(data: Data, values: Mapping[str, Value]) -> dict[str, Any]:
-    """Return a task's YAML with other numbers; ConfigError if one of them may not be."""
-    changed, known = copy.deepcopy(dict(data)), knobs(data)
+    """Return a task's YAML with other values; ConfigError if a name or value is invalid."""
+    changed, known = copy.deepcopy(dict(data)), tunable_parameters(data)
     for name, value in values.items():
         if name not in known:
-            raise ConfigError(unknown('tunable number', name, known))
-        knob = known[name]
+            raise ConfigError(unknown('tunable parameter', name, known))
+        parameter = known[name]
         for number in value if isinstance(value, Sequence) else (value,):
-            if not knob.low <= number <= knob.high:  # NaN is not, either
+            if not parameter.low <= number <= parameter.high:  # NaN is not, either
                 raise ConfigError(
-                    f'{name}: found {number:g}, expected from {knob.low:g} to {knob.high:g}'
+                    f'{name}: found {number:g}, expected from {parameter.low:g} to '
+                    f'{parameter.high:g}'
                 )
-        place = _walk(changed, knob.path[:-1])
-        place[knob.path[-1]] = list(value) if isinstance(value, Sequence) else float(value)
+        place = _walk(changed, parameter.path[:-1])
+        place[parameter.path[-1]] = list(value) if isinstance(value, Sequence) else float(value)
     return changed
 
 
@@ -69,19 +69,20 @@ def to_text(data: Data) -> str:
 
 
 def is_tuned(one: Data, other: Data) -> bool:
-    """Return whether two tasks' YAML are the same, but for numbers; what is no task's is not."""
+    """Return whether two YAML mappings are the same task, up to tunable parameters."""
     try:
-        return set(knobs(one)) == set(knobs(other)) and _bare(one) == _bare(other)
-    except _NO_TASK:
+        same_names = tunable_parameters(one).keys() == tunable_parameters(other).keys()
+        return same_names and _without_tunables(one) == _without_tunables(other)
+    except _INVALID_TASK:
         return False
 
 
-def _all(data: Data) -> Iterator[Knob]:
+def _all(data: Data) -> Iterator[TunableParameter]:
     docs = {f.name: f.metadata['doc'] for f in dataclasses.fields(PlannerConfig)}
     planner = data['planner']
-    yield _knob(('planner', 'temperature'), planner['temperature'], docs['temperature'])
+    yield _positive(('planner', 'temperature'), planner['temperature'], docs['temperature'])
     noise = planner['noise_variance']
-    yield _knob(('planner', 'noise_variance'), noise, docs['noise_variance'])
+    yield _positive(('planner', 'noise_variance'), noise, docs['noise_variance'])
     costs = [(('cost',), data.get('cost') or {})]
     costs += [(('stages', s['name'], 'cost'), s['cost']) for s in data.get('stages') or []]
     for path, terms in costs:
@@ -89,32 +90,33 @@ def _all(data: Data) -> Iterator[Knob]:
             for key, words in _WEIGHTS.items():
                 doc = f'weight of {term} ({entry["residual"]}) {words}'
                 value = float(entry.get(key, 0.0))
-                yield Knob((*path, term, key), value, 0.0, max(MOST_WEIGHT, value), doc)
+                yield TunableParameter((*path, term, key), value, 0.0, max(MAX_WEIGHT, value), doc)
     for field in dataclasses.fields(LikelihoodConfig):
         value = data['belief']['likelihood'].get(field.name)
-        if value is not None:  # what does not count is not made to count
+        if value is not None:  # unused quantities stay unused
             words = f'sd of prediction minus measurement: {field.metadata["doc"]}'
             doc = field.metadata['doc'] if field.name == 'dof' else words
-            yield _knob(('belief', 'likelihood', field.name), value, doc)
+            yield _positive(('belief', 'likelihood', field.name), value, doc)
 
 
-def _knob(path: tuple[str, ...], value: Any, doc: str) -> Knob:
-    """Return one for what must be above 0."""
+def _positive(path: tuple[str, ...], value: Any, doc: str) -> TunableParameter:
+    """Return a positive parameter; its range includes the current value."""
     numbers = tuple(map(float, value)) if isinstance(value, list) else (float(value),)
-    low, high = min(_LEAST, *numbers), max(_MOST, *numbers)
-    return Knob(path, numbers if isinstance(value, list) else numbers[0], low, high, doc)
+    low, high = min(_MIN_POSITIVE, *numbers), max(_MAX, *numbers)
+    current = numbers if isinstance(value, list) else numbers[0]
+    return TunableParameter(path, current, low, high, doc)
 
 
 def _walk(data: Any, path: Sequence[str]) -> Any:
-    """Return the mapping at a path; stages go by their names."""
+    """Return the mapping at a path; stages are looked up by name."""
     for key in path:
         data = next(s for s in data if s['name'] == key) if isinstance(data, list) else data[key]
     return data
 
 
-def _bare(data: Data) -> dict[str, Any]:
-    """Return a task's YAML without what may be tuned."""
+def _without_tunables(data: Data) -> dict[str, Any]:
+    """Return a task's YAML without its tunable parameters."""
     bare = copy.deepcopy(dict(data))
-    for knob in knobs(data).values():
-        _walk(bare, knob.path[:-1]).pop(knob.path[-1], None)
+    for parameter in tunable_parameters(data).values():
+        _walk(bare, parameter.path[:-1]).pop(parameter.path[-1], None)
     return bare

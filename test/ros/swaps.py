@@ -31,7 +31,7 @@ ROBOT = load_robot('panda')
 class Swap(NamedTuple):
     """What came of a request, and what was measured meanwhile."""
 
-    answer: switch_protocol.Answer
+    answer: switch_protocol.SwitchReply
     speed_before: float  # rad/s, commanded, the fastest joint, when the request was sent
     commanded: float  # when the new task was published
     measured: float  # likewise; what leans on an arm at rest may push it
@@ -81,7 +81,7 @@ class SwapGraph:
 
     def answer(self, about):
         """Return the planner's answer, None before it has come."""
-        found = [switch_protocol.read_answer(message.data) for message in self.answers]
+        found = [switch_protocol.read_reply(message.data) for message in self.answers]
         return next((a for a in found if a.about == about and a.node == '/planner'), None)
 
     def ask(self, request):

@@ -149,7 +149,7 @@ def test_numbers_are_tuned_between_cycles_all_or_none(harness):
     for values, words in (
         ({'cost__reach__weight': 4.0, 'planner__temperature': -1.0}, 'temperature'),
         ({'planner__noise_variance': [0.1, 0.1]}, 'noise_variance'),
-        ({'cost__force__weight': 0.0}, 'the term would do nothing'),
+        ({'cost__force__weight': 0.0}, 'the term has no effect'),
         ({'seed': 3.0}, 'read-only'),
         ({'cost__reech__weight': 1.0}, 'declared'),
     ):

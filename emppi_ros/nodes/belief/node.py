@@ -34,7 +34,7 @@ from emppi_ros.session import journal
 from emppi_ros.session.belief_session import Learning, Said
 from emppi_ros.session.journal import Journal
 from emppi_ros.session.metadata import describe
-from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 _POLL_S = 0.01
@@ -138,7 +138,7 @@ class BeliefNode(FollowingNode):
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
 
-    def _enter(self, stage: BoundStage) -> None:
+    def _enter(self, stage: Stage) -> None:
         self._todo.append(('stage', stage.name))
 
     def _work(self, moment: float) -> None:

@@ -9,7 +9,7 @@ from rclpy.parameter import Parameter
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks import tuning
-from emppi_ros.tasks.tuning import Knob
+from emppi_ros.tasks.tuning import TunableParameter
 
 
 class Tuning:
@@ -23,13 +23,13 @@ class Tuning:
         """Wait for a task."""
         self._node, self._apply = node, apply
         self._data: Mapping[str, Any] | None = None
-        self._knobs: Mapping[str, Knob] = {}
+        self._knobs: Mapping[str, TunableParameter] = {}
         self._ours = False  # whether it is we who set
         node.add_on_set_parameters_callback(self._set)
 
     def show(self, data: Mapping[str, Any]) -> None:
         """Have a parameter for whatever may be tuned in a task's YAML, with its value there."""
-        knobs, before, self._data = tuning.knobs(data), self._knobs, data
+        knobs, before, self._data = tuning.tunable_parameters(data), self._knobs, data
         self._ours = True
         for name in before.keys() - knobs.keys():
             self._node.undeclare_parameter(name)
@@ -57,15 +57,15 @@ class Tuning:
             self._apply(changed)
         except EmppiError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        self._data, self._knobs = changed, tuning.knobs(changed)
+        self._data, self._knobs = changed, tuning.tunable_parameters(changed)
         return SetParametersResult(successful=True)
 
 
-def _value(knob: Knob) -> Any:
+def _value(knob: TunableParameter) -> Any:
     return list(knob.value) if isinstance(knob.value, Sequence) else float(knob.value)
 
 
-def _describe(knob: Knob) -> ParameterDescriptor:
+def _describe(knob: TunableParameter) -> ParameterDescriptor:
     words = f'{knob.doc}; from {knob.low:g} to {knob.high:g}'
     if isinstance(knob.value, Sequence):  # ROS 2 knows no ranges of lists
         return ParameterDescriptor(description=words)

@@ -30,7 +30,7 @@ from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
 from emppi_ros.sim.trajectory_controller import Follower
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.stages import BoundStage
+from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
 _CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
@@ -134,7 +134,7 @@ class SimulatorNode(Node, TaskFollower):
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 
-    def _hold(self, stage: BoundStage) -> None:
+    def _hold(self, stage: Stage) -> None:
         """Grasp as the planner's stage does: what a gripper would do."""
         with self._lock:
             self._robot.hold(stage.grasp)

@@ -12,14 +12,14 @@ from emppi_ros.nodes.common import client_node, middleware, qos
 from emppi_ros.nodes.switching.task_switch import REQUEST
 from emppi_ros.nodes.topics.task import ANSWERS
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.switch_protocol import Answer
+from emppi_ros.tasks.switch_protocol import SwitchReply
 
 _DISCOVERY_S = 5.0  # to find the planner
 _POLL_S = 0.02
 _SETTLE = 10  # polls more, so that all know of one another
 
 
-def ask(text: str, namespace: str, patience_s: float) -> Answer:
+def ask(text: str, namespace: str, patience_s: float) -> SwitchReply:
     """
     Return the planner's answer to a request for the task in a YAML text.
 
@@ -35,7 +35,7 @@ def ask(text: str, namespace: str, patience_s: float) -> Answer:
     about, found = switch_protocol.digest(request), []
 
     def hear(message: String) -> None:
-        answer = switch_protocol.read_answer(message.data)
+        answer = switch_protocol.read_reply(message.data)
         ours = answer is not None and answer.about == about
         if ours and answer.said in (
             switch_protocol.DONE,

@@ -24,7 +24,7 @@ from emppi_ros.nodes.switching.participant import Swapper
 from emppi_ros.nodes.switching.rest_service import UNABLE, Rest
 from emppi_ros.nodes.topics.task import ANSWERS, NEXT
 from emppi_ros.tasks import switch_protocol, tuning
-from emppi_ros.tasks.switch_protocol import Answer
+from emppi_ros.tasks.switch_protocol import SwitchReply
 
 REQUEST = 'emppi/task/request'
 _STEP_S, _AGAIN_S = 0.005, 0.3
@@ -44,7 +44,7 @@ class Swapping:
         node.create_subscription(String, REQUEST, self._take_request, qos.DEFAULT)
         node.create_subscription(String, ANSWERS, self._take_answer, qos.DEFAULT)
         self._rest = Rest(node)
-        self._heard: dict[str, Answer] = {}  # about the text under way, by node
+        self._heard: dict[str, SwitchReply] = {}  # about the text under way, by node
         self._about, self._began, self._published = '', 0.0, False
         self._steps: Steps | None = None
         clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -77,7 +77,7 @@ class Swapping:
             self._timer.reset()
 
     def _take_answer(self, message: String) -> None:
-        answer = switch_protocol.read_answer(message.data)
+        answer = switch_protocol.read_reply(message.data)
         if answer is not None and self._steps is not None:
             self._heard[f'{answer.node} {answer.about} {answer.said}'] = answer
 
@@ -112,7 +112,9 @@ class Swapping:
 
     def _answer(self, about: str, said: str, reason: str = '', **figures: object) -> None:
         name = self._node.get_fully_qualified_name()
-        self._answers.publish(String(data=Answer(name, about, said, reason, figures).to_text()))
+        self._answers.publish(
+            String(data=SwitchReply(name, about, said, reason, figures).to_text())
+        )
 
     def _swap(self, request: str) -> Steps:
         """Go through a swap; EmppiError says what went wrong."""

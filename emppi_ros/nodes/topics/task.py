@@ -17,8 +17,8 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN, Report
 from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.tasks import switch_protocol, tuning
-from emppi_ros.tasks.stages import BoundStage
-from emppi_ros.tasks.switch_protocol import Answer
+from emppi_ros.tasks.stages import Stage
+from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task, parse_task
 
 TOPIC = 'emppi/task'
@@ -129,14 +129,14 @@ class TaskTopic:
 
     def _answer(self, text: str, said: str, reason: str = '') -> None:
         name = self._node.get_fully_qualified_name()
-        answer = Answer(name, switch_protocol.digest(text), said, reason)
+        answer = SwitchReply(name, switch_protocol.digest(text), said, reason)
         self._answers.publish(String(data=answer.to_text()))
 
 
 class StageTopic:
     """Follows the stage that the planner is in; `enter` is called with it."""
 
-    def __init__(self, node: Node, task: Task, enter: Callable[[BoundStage], None]) -> None:
+    def __init__(self, node: Node, task: Task, enter: Callable[[Stage], None]) -> None:
         """Subscribe."""
         self._node, self._enter = node, enter
         self._stages = {stage.name: stage for stage in task.stages}

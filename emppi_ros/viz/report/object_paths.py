@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.model import scene
-from emppi_ros.tasks.frames import PLACES, locate
-from emppi_ros.tasks.objects import BoundObject
+from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -50,11 +49,11 @@ def _target(task: Task, qpos: Array) -> Array | None:
     data = mujoco.MjData(task.model)
     data.qpos[:] = qpos
     mujoco.mj_kinematics(task.model, data)
-    kind, index = locate(task.model, str(success['to']))
-    return getattr(data, PLACES[kind])[index][:2].copy()
+    kind, index = scene.find_frame(task.model, str(success['to']))
+    return getattr(data, scene.POSITION_FIELDS[kind])[index][:2].copy()
 
 
-def _outline(task: Task, item: BoundObject, pose: Array) -> Array | None:
+def _outline(task: Task, item: FreeObject, pose: Array) -> Array | None:
     """Return the corners (4, 2) of a box-shaped object in a pose (7,), None for other shapes."""
     model = task.model
     body = scene.find(model, 'body', item.settings.body)

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from emppi_ros.tasks.frames import PLACES, locate
+from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.scene_extent import Setting, corners, tracked_bodies
 from emppi_ros.viz.shapes.shapes import Array, Color, Lines, Shape, Triangles, paint, strips
@@ -43,8 +43,8 @@ def _target(task: Task, setting: Setting, data: mujoco.MjData) -> Lines:
         return _edges('target', _boxes(task, data, int(body)), TARGET, setting)
     if success.residual.get('residual') != 'distance':
         return Lines('target', np.empty((0, 2, 3)), np.empty((0, 4)), width)
-    kind, index = locate(task.model, str(success.residual['to']))
-    centre = getattr(data, PLACES[kind])[index]
+    kind, index = scene.find_frame(task.model, str(success.residual['to']))
+    centre = getattr(data, scene.POSITION_FIELDS[kind])[index]
     arms = _ARM * setting.size * np.eye(3)
     angle = np.linspace(0.0, 2.0 * np.pi, _SIDES + 1)
     circle = success.below * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])

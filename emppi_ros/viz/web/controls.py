@@ -7,7 +7,7 @@ import numpy as np
 
 from emppi_ros.core import paths
 from emppi_ros.tasks.task import Task
-from emppi_ros.tasks.tuning import Knob, Value, knobs
+from emppi_ros.tasks.tuning import TunableParameter, Value, tunable_parameters
 from emppi_ros.viz.web.operators import Operators
 from emppi_ros.viz.web.source import Snapshot, Source
 
@@ -88,7 +88,7 @@ class Sliders:
     def __init__(self, server: Any, source: Source, operators: Operators, task: Task) -> None:
         """Lay out a slider for each that counts."""
         self._source, self._operators = source, operators
-        self._start = {k: v for k, v in knobs(task.data).items() if is_shown(v)}
+        self._start = {k: v for k, v in tunable_parameters(task.data).items() if is_shown(v)}
         self._sliders: dict[str, Any] = {}
         self._moved: dict[str, float] = {}
         for title, kept in (('Planner', False), ('Weights of the cost', True)):
@@ -97,7 +97,7 @@ class Sliders:
                     if is_weight(knob) is kept:
                         self._sliders[name] = self._add(server.gui, knob)
 
-    def _add(self, gui: Any, knob: Knob) -> Any:
+    def _add(self, gui: Any, knob: TunableParameter) -> Any:
         begin = 1.0 if isinstance(knob.value, tuple) else knob.value
         step = _REACH * begin / _STEPS
         slider = gui.add_slider(
@@ -113,7 +113,7 @@ class Sliders:
 
     def show(self, now: Snapshot) -> None:
         """Stand where the numbers are, whoever changed them."""
-        found = knobs(now.task.data)
+        found = tunable_parameters(now.task.data)
         for name, slider in self._sliders.items():
             if time.monotonic() < self._moved.get(name, -np.inf) + _SETTLING_S:
                 continue
@@ -131,17 +131,17 @@ class Sliders:
         self._operators.do(event.client, text, lambda: self._source.tune({name: wanted}))
 
 
-def is_weight(knob: Knob) -> bool:
+def is_weight(knob: TunableParameter) -> bool:
     """Return whether a number weighs a term of the cost."""
     return knob.path[-1] in ('weight', 'terminal_weight')
 
 
-def is_shown(knob: Knob) -> bool:
+def is_shown(knob: TunableParameter) -> bool:
     """Return whether a number has a slider: weights that count, temperature, noise."""
     return knob.value != 0.0 if is_weight(knob) else knob.path[0] == 'planner'
 
 
-def words(knob: Knob) -> str:
+def words(knob: TunableParameter) -> str:
     """Return what is written beside a slider."""
     if is_weight(knob):
         stage = f'{knob.path[1]}: ' if knob.path[0] == 'stages' else ''

@@ -75,7 +75,10 @@ def test_evidence_that_leaves_nobody_is_an_error(rng):
     ('entries', 'match'),
     [
         ([{'parameters': ['mas'], 'by': ['x']}], r"blocks\[0\]: parameters: unknown .*'mas'"),
-        ([{'parameters': ['mass'], 'by': ['y']}], r"by: 'y' is none of objects: unknown joint"),
+        (
+            [{'parameters': ['mass'], 'by': ['y']}],
+            r"by: 'y' is not one of `objects`: unknown joint",
+        ),
         (
             [{'parameters': ['mass'], 'by': ['x']}] * 2,
             "parameter 'mass' is in 2 blocks, expected 1",

@@ -16,7 +16,7 @@ from emppi_ros.core.config import build, fraction, key, load, one_of, parse, pos
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.residuals import RESIDUALS
-from emppi_ros.tasks.schema import ParameterEntry, TaskFile, TrackedObject
+from emppi_ros.tasks.schema import ParameterConfig, TaskFile, TrackedObjectConfig
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ def test_a_wrong_mapping_is_an_error_that_names_the_key_and_what_is_allowed(data
         ('a: 1\na: 2\n', "f: line 2: key 'a' given twice"),
         ('b: {c: 1, c: 2}\n', "f: line 1: key 'c' given twice"),
         ('a: &x 1\nb: *x\n', 'f: line 2: YAML aliases'),
-        ('1: 2\n', 'f: line 1: key 1 is no string'),
-        ('? [a]\n: 1\n', 'f: line 1: key .* is no string'),
-        ('yes: 1\n', 'f: line 1: key True is no string'),
+        ('1: 2\n', 'f: line 1: key 1 is not a string'),
+        ('? [a]\n: 1\n', 'f: line 1: key .* is not a string'),
+        ('yes: 1\n', 'f: line 1: key True is not a string'),
         ('- 1\n', 'f: expected a mapping of keys, found list'),
         ('', 'f: expected a mapping of keys, found NoneType'),
         ('a: [1\n', 'f: not valid YAML'),
@@ -160,7 +160,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path):
 
 
 def _all_configs():
-    todo = [TaskFile, Robot, ParameterEntry, TrackedObject, Prior, BridgeConfig]
+    todo = [TaskFile, Robot, ParameterConfig, TrackedObjectConfig, Prior, BridgeConfig]
     todo += RESIDUALS.values()
     seen = []
     while todo:

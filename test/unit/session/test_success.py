@@ -96,7 +96,7 @@ def test_targets_turn_as_far_as_they_must_also_after_a_loss(turning_within):
 
 
 def test_the_nearest_target_is_not_beyond_the_farthest(turning_within):
-    with pytest.raises(ConfigError, match='targets: least_turn_rad: 1.2 rad exceed turn_rad, 1'):
+    with pytest.raises(ConfigError, match='targets: least_turn_rad: 1.2 rad exceeds turn_rad, 1'):
         turning_within(1.2)
 
 

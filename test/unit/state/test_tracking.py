@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.core.errors import PoseError
 from emppi_ros.state import tracking
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tasks.schema import TrackedObject
+from emppi_ros.tasks.schema import TrackedObjectConfig
 
-SETTINGS = TrackedObject('block', position_sd_m=0.002, rotation_sd_rad=0.0175)
+SETTINGS = TrackedObjectConfig('block', position_sd_m=0.002, rotation_sd_rad=0.0175)
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 
 

@@ -131,7 +131,7 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
     ('term', 'kind', 'match'),
     [
         ({'residual': 'control', 'weight': 1, 'norm': 'l3'}, ConfigError, 'norm: .*l1, l2, squ'),
-        ({'residual': 'control'}, ConfigError, 'both 0: the term would do nothing'),
+        ({'residual': 'control'}, ConfigError, 'both 0: the term has no effect'),
         ({'residual': 'control', 'weight': -1}, ConfigError, 'weight: found -1, expected a numb'),
         ({'residual': 'control', 'weigth': 1}, ConfigError, 'both 0|weigth'),
         ({'residual': 'control', 'weight': 1, 'gain': 1}, ConfigError, "unknown key 'gain'"),

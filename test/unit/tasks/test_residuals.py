@@ -193,7 +193,7 @@ def test_a_place_is_a_site_before_a_body_before_a_geom_unless_it_says(block):
         ({'residual': None}, ConfigError, 'here: residual: .*None'),
         ({'residual': 'height'}, ConfigError, "here .height.: missing key 'of'"),
         ({'residual': 'height', 'of': 'x'}, SceneError, 'here: unknown site, body or geom .*goal'),
-        ({'residual': 'height', 'of': 'bod:x'}, ConfigError, "here.*unknown kind of place 'bod'"),
+        ({'residual': 'height', 'of': 'bod:x'}, ConfigError, "here.*unknown kind of frame 'bod'"),
         ({'residual': 'height', 'of': 'body:x'}, SceneError, "unknown body 'x'.*block, pusher"),
         ({'residual': 'height', 'of': 'goal', 'to': 1}, ConfigError, "unknown key 'to'"),
         (
@@ -231,7 +231,7 @@ def test_names_may_have_colons_themselves():
     )
     for name in ('hand:palm', 'body:hand:palm', 'geom:site:a'):
         assert bind_residual(model, {'residual': 'height', 'of': name}, 'here')
-    with pytest.raises(ConfigError, match="unknown kind of place 'hand'"):
+    with pytest.raises(ConfigError, match="unknown kind of frame 'hand'"):
         bind_residual(model, {'residual': 'height', 'of': 'hand:thumb'}, 'here')
     with pytest.raises(SceneError, match="unknown site 'a'"):  # a kind comes first
         bind_residual(model, {'residual': 'height', 'of': 'site:a'}, 'here')

@@ -8,7 +8,7 @@ import pytest
 
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.switch_protocol import Answer
+from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import load_task, task_text
 
 PUSH = task_text('panda_push')
@@ -17,13 +17,13 @@ PANDA = load_task('panda_push').robot
 
 @given(st.text(), st.text(), st.text())
 def test_an_answer_arrives_as_it_was_sent(node, about, reason):
-    answer = Answer(node, about, switch_protocol.REFUSED, reason, {'seconds': 0.5})
-    assert switch_protocol.read_answer(answer.to_text()) == answer
+    answer = SwitchReply(node, about, switch_protocol.REFUSED, reason, {'seconds': 0.5})
+    assert switch_protocol.read_reply(answer.to_text()) == answer
 
 
 @given(st.text() | st.sampled_from(['{}', '[]', '1', 'null', '{"node": 1}', '[' * 100_000]))
 def test_what_is_no_answer_is_none(text):
-    assert switch_protocol.read_answer(text) is None
+    assert switch_protocol.read_reply(text) is None
 
 
 def test_two_requests_for_the_same_task_are_told_apart_and_ask_for_the_same():
@@ -57,7 +57,10 @@ def test_a_name_is_no_way_to_read_files(name):
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        (task_text('cartpole_swingup'), "for 'cartpole', this robot is 'panda': another robot"),
+        (
+            task_text('cartpole_swingup'),
+            "this robot is 'panda': to change the robot, restart",
+        ),
         (task_text('fr3_follow'), "for 'fr3'"),
         (PUSH.replace('temperature: 0.02', 'temperature: -1'), 'temperature.*above 0'),
         (PUSH.replace('of: block\n', 'of: blok\n', 1), "line 10.*'blok'"),
@@ -72,7 +75,7 @@ def test_what_cannot_be_gone_over_to_is_told_with_the_reason(text, words):
 
 def test_the_same_robot_with_other_limits_is_another():
     faster = dataclasses.replace(PANDA, dynamics_factor=1.0)
-    with pytest.raises(SwapError, match='differs from the one that runs in dynamics_factor'):
+    with pytest.raises(SwapError, match='differs from the running one in dynamics_factor'):
         switch_protocol.checked(PUSH, 'request', faster)
     with pytest.raises(SwapError, match='dynamics_factor'):
         switch_protocol.check_robot(PUSH, 'request', faster)

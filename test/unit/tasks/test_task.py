@@ -189,7 +189,7 @@ BLOCK_MISTAKES = {
         "unknown body 'box'.*block, push",
     ),
     'object without free joint': (('objects', 'block', 'body'), 'pusher', 'no free joint'),
-    'nobody measures': (('objects',), {}, "joint 'block' of the scene is measured by nobody"),
+    'nobody measures': (('objects',), {}, "joint 'block' of the scene is not measured"),
     'unknown scene': (('scene',), 'none.xml', "unknown scene 'none.xml'.*block.xml"),
     'unknown robot': (('robot',), 'pandaa', "unknown robot 'pandaa' .did you mean 'panda'"),
     'missing robot file': (('robot',), 'no.yaml', 'no such file: no.yaml'),

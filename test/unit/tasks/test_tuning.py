@@ -21,7 +21,7 @@ def data_of(name):
 @pytest.mark.parametrize('name', NAMES)
 def test_a_tuned_task_is_the_task_but_for_its_numbers(name):
     data = data_of(name)
-    knobs = tuning.knobs(data)
+    knobs = tuning.tunable_parameters(data)
     assert {'planner.temperature', 'planner.noise_variance'} < set(knobs)
     assert all(knob.doc and knob.low < knob.high for knob in knobs.values())
     assert tuning.is_tuned(data, tuning.tune(data, {n: k.value for n, k in knobs.items()}))
@@ -31,7 +31,7 @@ def test_a_tuned_task_is_the_task_but_for_its_numbers(name):
     }
     tuned = tuning.tune(data, halves)
     assert tuning.is_tuned(data, tuned) and tuning.is_tuned(tuned, data)
-    assert {n: k.value for n, k in tuning.knobs(tuned).items()} == halves
+    assert {n: k.value for n, k in tuning.tunable_parameters(tuned).items()} == halves
     assert data == data_of(name)  # what was given stays
     assert config.parse(tuning.to_text(tuned), 'tuned') == tuned
 
@@ -70,8 +70,11 @@ def test_a_task_with_other_terms_is_another():
         ({'cost.reach.weight': float('nan')}, 'found nan'),
         ({'planner.temperature': 0.0}, 'planner.temperature: found 0'),
         ({'planner.noise_variance': (0.1, -1.0)}, 'found -1'),
-        ({'cost.reech.weight': 1.0}, "unknown tunable number.*did you mean 'cost.reach.weight'"),
-        ({'planner.horizon': 5.0}, 'unknown tunable number'),
+        (
+            {'cost.reech.weight': 1.0},
+            "unknown tunable .*did you mean 'cost.reach.weight'",
+        ),
+        ({'planner.horizon': 5.0}, 'unknown tunable parameter'),
     ],
 )
 def test_what_may_not_be_is_told_with_what_may(values, words):
@@ -82,7 +85,7 @@ def test_what_may_not_be_is_told_with_what_may(values, words):
 @pytest.mark.parametrize(
     ('values', 'words'),
     [
-        ({'cost.force.weight': 0.0}, 'force.*the term would do nothing'),
+        ({'cost.force.weight': 0.0}, 'force.*the term has no effect'),
         ({'planner.noise_variance': (0.1, 0.2)}, 'noise_variance'),
     ],
 )

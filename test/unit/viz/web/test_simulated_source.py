@@ -69,7 +69,7 @@ def test_refusals_say_why_and_change_nothing(source):
         ({'cost.reach.weight': -1.0}, 'from 0 to'),
         ({'cost.reach.weight': 0.0}, 'do nothing'),
         ({'planner.temperature': float('nan')}, 'planner.temperature'),
-        ({'cost.grasp.weight': 1.0}, 'unknown tunable number'),
+        ({'cost.grasp.weight': 1.0}, 'unknown tunable parameter'),
     ):
         with pytest.raises(ConfigError, match=words):
             source.tune(values)
