@@ -1,36 +1,27 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
-from dataclasses import replace
+from collections.abc import Mapping
+import dataclasses
+import os
 from pathlib import Path
+import sys
+import typing
 from typing import Any
 
 import numpy as np
 
 from emppi_ros.belief import prior_schema as prior_file
-from emppi_ros.cli import (
-    identify_checks,
-    identify_csvgd,
-    identify_filter,
-    identify_rigid_body,
-    identify_states,
-    identify_sysid,
-    output,
-)
+from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import dataset, keeping, several
+from emppi_ros.identify import dataset, keeping, methods, pictures, several
+from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.states import binding
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf_export
 from emppi_ros.tasks.task import load_task
 
-METHODS = {
-    'states': identify_states,
-    'csvgd': identify_csvgd,
-    'rigid-body': identify_rigid_body,
-    'sysid': identify_sysid,
-    'filter': identify_filter,
-}
+_MAX_LAG = 1.0  # s
 
 
 def add_commands(commands: Any) -> None:
@@ -43,15 +34,13 @@ def add_commands(commands: Any) -> None:
         "such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', 'torque/hinge [N m]', "
         "'command/motor [N m]' and 'pose/block.x [m]', or a bag (docs/identification.md).",
     )
+    offered = {name: methods.load(name) for name in methods.METHODS}
     parser.add_argument(
         '--method',
-        choices=tuple(METHODS),
+        choices=tuple(offered),
         default='states',
-        help='states: least squares over states and parameters; csvgd: particles of the '
-        'posterior, by constrained Stein variational gradient descent; rigid-body: bodies of an '
-        "arm, from its torques; sysid: one estimate by MuJoCo's least squares over windows, as a "
-        "reference; filter: particles of the posterior by the belief's own predictions, which go "
-        'through contact (states)',
+        help='; '.join(f'{name}: {method.description}' for name, method in offered.items())
+        + ' (states)',
     )
     parser.add_argument(
         '--data',
@@ -61,88 +50,150 @@ def add_commands(commands: Any) -> None:
         action='append',
         required=True,
         help='.csv, .parquet, or a bag: .mcap, or the folder that `emppi record` or `ros2 bag '
-        'record` made; several files share one clock; again: another recording',
+        'record` made; several files share one clock; repeat --data for another recording',
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument('--task', help='the name of a task, or a YAML file')
-    what.add_argument(
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--task', help='name of a task, or a YAML file')
+    source.add_argument(
         '--model', metavar='FILE', type=Path, help='a YAML file: a scene, and its parameters'
     )
-    _add_outputs(parser)
-    identify_states.add_options(
-        parser.add_argument_group('states, and the spread of rigid-body and sysid')
+    _add_outputs(parser, offered)
+    _add_settings(parser, offered)
+    for names, fields in _grouped(offered).items():
+        group = parser.add_argument_group(f'--method {", ".join(names)}')
+        for field in fields:
+            _add_option(group, field, {name: offered[name] for name in names})
+    parser.set_defaults(execute=run)
+
+
+def _add_outputs(parser: argparse.ArgumentParser, offered: Mapping[str, Method]) -> None:
+    parser.add_argument(
+        '--out',
+        metavar='FILE.yaml',
+        type=Path,
+        help='write the prior to this file; an interrupted run resumes from its checkpoint beside '
+        f'it ({_long_running(offered)})',
     )
-    identify_rigid_body.add_options(parser.add_argument_group('rigid-body'))
-    identify_csvgd.add_options(parser.add_argument_group('csvgd, and windows of sysid'))
-    usual = {name: parser.get_default(name) for name in identify_checks.TAKEN}
-    parser.set_defaults(execute=run, usual=usual)
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add what is common to all methods."""
-    parser.add_argument('--out', metavar='FILE.yaml', type=Path, help='the prior, if wanted')
     parser.add_argument(
         '--mjcf',
         metavar='FILE.xml',
         type=Path,
-        help='the scene with the values that were found (of particles their mean; of rigid-body '
-        'whole bodies), if wanted',
-    )
-    parser.add_argument(
-        '--overwrite', action='store_true', help='replace --out and --mjcf if they exist'
-    )
-    parser.add_argument(
-        '--held-out',
-        metavar='SHARE',
-        type=float,
-        help='of each recording, its end: not learned from, but forecast (csvgd, sysid: '
-        f'{identify_csvgd.HELD_OUT:g}; states, rigid-body: '
-        f'{identify_states.HELD_OUT:g}; filter: none)',
+        help='write the scene with the estimated values (mean of the particles; with rigid-body '
+        'whole bodies) to this file',
     )
     parser.add_argument(
         '--report',
         metavar='DIR',
         type=Path,
-        help='a new folder for pictures: the posterior, convergence, and what is forecast of '
-        'what was held out',
+        help='write figures to this new folder: the posterior, convergence, and forecasts of the '
+        'held-out part',
     )
     parser.add_argument(
-        '--step', metavar='S', type=float, help="the model's time step (the scene's, or task's)"
+        '--overwrite', action='store_true', help='replace existing outputs and checkpoints'
+    )
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+
+
+def _add_settings(parser: argparse.ArgumentParser, offered: Mapping[str, Method]) -> None:
+    shares = '; '.join(
+        f'{name}: {"not available" if method.held_out is None else f"{method.held_out:g}"}'
+        for name, method in offered.items()
+    )
+    parser.add_argument(
+        '--held-out',
+        metavar='SHARE',
+        type=float,
+        help=f'last share of each recording, which is forecast, not learned from ({shares})',
+    )
+    parser.add_argument(
+        '--step', metavar='S', type=float, help='time step of the model (that of scene or task)'
     )
     parser.add_argument(
         '--lag',
         metavar='S',
         type=float,
         default=0.0,
-        help='by how much commands, torques and efforts act later than was recorded (0)',
+        help='delay by which commands, torques and efforts act later than recorded (0)',
     )
-    parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
-    output.add_scheduler(parser, f' ({", ".join(identify_checks.LONG)})')
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
+    parser.add_argument(
+        '--threads',
+        type=output.whole,
+        default=0,
+        help='threads of the simulation; 0: all cores (0)',
+    )
+    output.add_scheduler(parser, f' ({_long_running(offered)})')
+
+
+def _long_running(offered: Mapping[str, Method]) -> str:
+    return ', '.join(name for name, method in offered.items() if method.long_running)
+
+
+def _grouped(offered: Mapping[str, Method]) -> dict[tuple[str, ...], list[Any]]:
+    """Return the options of the methods, by the names of the methods that take them."""
+    takers: dict[str, list[str]] = {}
+    fields = {}
+    for name, method in offered.items():
+        for field in dataclasses.fields(method.options):
+            takers.setdefault(field.name, []).append(name)
+            fields[field.name] = field
+    groups: dict[tuple[str, ...], list[Any]] = {}
+    for option, names in takers.items():
+        groups.setdefault(tuple(names), []).append(fields[option])
+    return groups
+
+
+def _add_option(group: Any, field: Any, takers: Mapping[str, Method]) -> None:
+    """Add a field of the methods' option classes as a flag, which is absent unless it is given."""
+    kind = typing.get_type_hints(next(iter(takers.values())).options)[field.name]
+    defaults = {name: getattr(method.options(), field.name) for name, method in takers.items()}
+    text = field.metadata['doc']
+    if typing.get_origin(kind) is Mapping:
+        how: dict[str, Any] = {'nargs': '+', 'metavar': 'NAME=NUMBER'}
+    else:
+        alike = len(set(defaults.values())) == 1
+        values = [f'{value}' if alike else f'{name}: {value}' for name, value in defaults.items()]
+        text += f' ({values[0] if alike else ", ".join(values)})'
+        choices = typing.get_args(kind)
+        how = {'choices': choices} if choices else {'type': kind}
+    flag = _flag(field.name)
+    group.add_argument(flag, default=argparse.SUPPRESS, help=text.replace('%', '%%'), **how)
+
+
+def _flag(name: str) -> str:
+    return f'--{name.replace("_", "-")}'
 
 
 def run(options: argparse.Namespace) -> None:
     """Identify, print, write."""
-    usual = METHODS[options.method].HELD_OUT  # None: it forecasts nothing
-    if options.held_out and usual is None:
-        raise ConfigError(f'--held-out: --method {options.method} forecasts nothing: leave it out')
-    if options.held_out is None:
-        options.held_out = usual or 0.0
-    identify_checks.check(options)
+    method = methods.load(options.method)
+    own = _options_of(method, options)
+    settings = _settings(method, options)
+    systems = method.systems(own, len(options.data))
+    if options.mjcf is not None and systems > 1:
+        raise ConfigError('--mjcf: several systems are not one model: leave it out')
+    _check_outputs(options)
+    plant = _plant(options)
+    method.check(own, plant, len(options.data), settings)
     recordings = [dataset.late(dataset.read(paths), options.lag) for paths in options.data]
     several.check_different(recordings)
-    plant = _plant(options)
-    identify_checks.check_room(options, len(plant.unknowns))
-    summary, prior = METHODS[options.method].identify(options, plant, recordings)
-    text = _mjcf(plant, summary) if options.mjcf is not None else ''
+    result = method.identify(plant, recordings, own, settings)
+    summary = dict(result.summary)
+    if options.report is not None:
+        figures = pictures.write_all(
+            plant, result.samples, result.convergence, result.forecasts(), options.report
+        )
+        for path in figures:
+            print(f'wrote {path}', file=sys.stderr)
+        summary['report'] = str(options.report)
+    text = _mjcf(plant, result) if options.mjcf is not None else ''
     notes = [note for recording in recordings for note in recording.notes]
     if notes:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
-        found = prior()
-        whole = replace(found, settings={**found.settings, 'lag_s': options.lag})
-        prior_file.write(options.out, whole, options.overwrite)
-        if options.method in identify_checks.LONG:
+        prior = result.to_prior(options.method, plant, recordings, options.lag)
+        prior_file.write(options.out, prior, options.overwrite)
+        if method.long_running:
             keeping.forget(options.out, len(recordings))  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:
@@ -151,26 +202,100 @@ def run(options: argparse.Namespace) -> None:
     output.show(summary, options.json)
 
 
-def _mjcf(plant: Plant, summary: dict[str, Any]) -> str:
-    """Return the scene with what was found; what was not excited stays as it is there."""
-    if 'bodies' in summary:
-        return identify_rigid_body.to_mjcf(plant, summary)
-    rows = summary['parameters']
-    known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
-    theta = np.array([rows[p.name]['value'] for p in known])
-    return mjcf_export.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))
+def _options_of(method: Method, options: argparse.Namespace) -> Any:
+    """Return the method's own options; ConfigError for one of another method, or out of range."""
+    offered = {name: methods.load(name) for name in methods.METHODS}
+    fields = {field.name: field for field in dataclasses.fields(method.options)}
+    given = {}
+    for names, group in _grouped(offered).items():
+        for name in (field.name for field in group if hasattr(options, field.name)):
+            value = getattr(options, name)
+            if name not in fields:
+                raise ConfigError(
+                    f'{_flag(name)}: --method {options.method} does not take it: leave it out, or '
+                    f'use --method {" or ".join(names)}'
+                )
+            if isinstance(value, list):
+                value = output.assignments(value, _flag(name), 'position/hinge=0.001')
+            check = fields[name].metadata['check']
+            if check is not None and not check(value):
+                allowed = fields[name].metadata['allowed']
+                raise ConfigError(f'{_flag(name)}: found {value:g}, expected {allowed}')
+            given[name] = value
+    return method.options(**given)
+
+
+def _settings(method: Method, options: argparse.Namespace) -> RunSettings:
+    """Return the settings that do not depend on the method; ConfigError if one is wrong."""
+    if options.held_out and method.held_out is None:
+        raise ConfigError(f'--held-out: --method {options.method} cannot forecast: leave it out')
+    held_out = method.held_out or 0.0 if options.held_out is None else options.held_out
+    if not 0.0 <= held_out < 1.0:
+        raise ConfigError(f'--held-out: found {held_out:g}, expected a number from 0 to below 1')
+    if options.scheduler and not method.long_running:
+        raise ConfigError(
+            f'--scheduler: --method {options.method} computes on this machine only, in seconds: '
+            'leave it out'
+        )
+    if options.step is not None and not 0.0 < options.step < float('inf'):
+        raise ConfigError(f'--step: found {options.step:g}, expected a number above 0')
+    if not abs(options.lag) < _MAX_LAG:
+        raise ConfigError(
+            f'--lag: found {options.lag:g}, expected seconds, between -{_MAX_LAG:g} and '
+            f'{_MAX_LAG:g}'
+        )
+    return RunSettings(
+        step_s=options.step,
+        lag_s=options.lag,
+        held_out=held_out,
+        seed=options.seed,
+        threads=options.threads,
+        out=options.out,
+        overwrite=options.overwrite,
+        progress=output.progress,
+        scheduler=options.scheduler,
+    )
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Raise ConfigError if an output exists, or cannot be written."""
+    if options.report is not None:
+        if options.report.exists() and not options.overwrite:
+            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
+        folder = options.report
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
+            raise ConfigError(f'--report: {existing} is not a writable folder')
+    for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if path.suffix.lower() not in suffixes:
+            raise ConfigError(
+                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
+            )
+        if not path.parent.is_dir():
+            raise ConfigError(f'--{name}: no such folder: {path.parent}')
+        if path.exists() and not options.overwrite:
+            raise ConfigError(f'{path}: exists; give another name, or --overwrite')
 
 
 def _plant(options: argparse.Namespace) -> Plant:
-    """Return what is to be identified, with the time step of whatever identifies it."""
-    step = options.step
+    """Return the plant of the task or model file."""
     if options.task:
-        task = load_task(options.task)
-        plant = binding.of_task(task)
-        if options.method == 'filter':
-            step = step or task.belief.substep_s
+        plant = binding.of_task(load_task(options.task))
     else:
         plant = binding.load_model(options.model)
-    if step is not None:
-        plant.model.opt.timestep = step
+    if options.step is not None:
+        plant.model.opt.timestep = options.step
     return plant
+
+
+def _mjcf(plant: Plant, result: Identification) -> str:
+    """Return the scene with the estimated values; those that were not excited stay as they are."""
+    if result.to_mjcf is not None:
+        return result.to_mjcf()
+    rows = result.summary['parameters']
+    known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
+    theta = np.array([rows[p.name]['value'] for p in known])
+    return mjcf_export.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))

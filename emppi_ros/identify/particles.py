@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_schema import Known, PriorFile, Source
-from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.states.plant import Unknown
+from emppi_ros.belief.prior_schema import Known, PriorFile, Source, most_particles
+from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identify.states.plant import Plant, Unknown
 
 Array = npt.NDArray[np.float64]
 _SMALL = 0.1  # of a direction: not worth a word
@@ -28,6 +28,23 @@ def excited(knowledge: Sequence[str]) -> list[int]:
             'and, for friction, speeds of both signs'
         )
     return kept
+
+
+def check_count(count: int, systems: int, plant: Plant, in_file: bool) -> None:
+    """Raise ConfigError if so many particles are too few, or too many for a prior's file."""
+    fewest = FEWEST * systems
+    if count < fewest:
+        raise ConfigError(
+            f'--particles: found {count}, expected {fewest} or more: fewer do not determine the '
+            f'spread{" of each system" if systems > 1 else ""}'
+        )
+    parameters = len(plant.unknowns)
+    most = most_particles(parameters)
+    if in_file and count > most:
+        raise ConfigError(
+            f'--particles: found {count}, expected at most {most}, which is what a prior file of '
+            f'{parameters} parameters can hold: use fewer, or leave out --out'
+        )
 
 
 def blind(directions: Array, names: Sequence[str]) -> list[str]:

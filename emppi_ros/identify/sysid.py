@@ -6,7 +6,8 @@ that of `calculate_intervals`), on the windows of `stein`: their starts are unkn
 meet is one more residual, which hardens. `mujoco.sysid` itself asks for `mujoco[sysid]`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from mujoco import minimize
@@ -16,11 +17,19 @@ import scipy.linalg
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
-from emppi_ros.identify.csvgd import csvgd, target
+from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.csvgd import csvgd, findings, recorded, target
 from emppi_ros.identify.csvgd.csvgd import Posterior
+from emppi_ros.identify.csvgd.method import HELD_OUT
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recorded import Learned
+from emppi_ros.identify.csvgd.recorded import Cut, Learned
 from emppi_ros.identify.csvgd.shooting import Shooter
+from emppi_ros.identify.csvgd.summary import System, summarize
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.pictures import Future, Way
+from emppi_ros.identify.states.estimate import word
+from emppi_ros.identify.states.plant import Plant
 
 Array = npt.NDArray[np.float64]
 HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by itself
@@ -28,6 +37,76 @@ ITERATIONS = 50  # of each
 _FAR = 1e3  # spreads of a state: no start is beyond
 _STEP = 1e-6
 _DIVERGED = 1e50  # a residual, whose square is a number yet
+
+
+@dataclass(frozen=True)
+class SysidOptions:
+    """Options of the method `sysid`."""
+
+    window: float = fields.window()
+    noise: Mapping[str, float] = fields.noise()
+    spread: float = fields.spread()
+
+
+class SysidMethod(Method):
+    """MuJoCo's least squares over windows, with a linearised posterior."""
+
+    description = "one estimate by MuJoCo's least squares over windows, as a reference"
+    options = SysidOptions
+    held_out = HELD_OUT
+
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: SysidOptions,
+        run: RunSettings,
+    ) -> Identification:  # fmt: skip
+        """Fit all recordings together."""
+        cut = Cut(options.window, run.held_out)
+        learned = recorded.build(plant, recordings, cut, options.noise)
+        costs: list[float] = []
+        most = len(HARDENING) * ITERATIONS
+        with run.progress('sysid', most, 'iterations') as advance:
+
+            def progress(done: int, cost: float) -> None:
+                costs.append(-cost)
+                advance(done, f'log likelihood {-cost:.4g}')
+
+            found = estimate(learned, plant.initial, progress, run.threads)
+            advance(most)
+        count = len(plant.unknowns)
+        knowledge = [word(share) for share in found.sd(count)]
+        kept = particles.excited(knowledge)
+        posterior = as_posterior(learned, found)
+        one = findings.examine(learned, posterior, run.threads)
+        findings.check(plant, learned, one)
+        forecasts = findings.forecast(learned, one, run.threads)
+        summary = summarize(plant, System(learned, posterior, one, forecasts))
+        for row, value, sd, known in zip(
+            summary['parameters'].values(), *in_units(learned, found), knowledge, strict=True
+        ):
+            row.update(value=float(value), sd=float(sd), knowledge=known)
+        names = [unknown.name for unknown in plant.unknowns]
+        directions = particles.open_directions(found.covariance[:count, :count])
+        summary['unexcited_directions'] = particles.blind(directions, names)
+        del summary['particles'], summary['stranded']
+        theta = learned.problem.theta(draw(found, count, options.spread, run.seed))
+
+        def futures() -> list[Future]:
+            many = findings.spread(one, theta)
+            return findings.futures(learned, findings.forecast(learned, many, run.threads))
+
+        return Identification(
+            summary,
+            theta,
+            kept,
+            {
+                **asdict(cut),
+                'step_s': float(plant.model.opt.timestep),
+                'spread': options.spread,
+                'seed': run.seed,
+            },
+            convergence=Way('log likelihood', np.array(costs)),
+            forecasts=futures,
+        )
 
 
 class Estimate(NamedTuple):

@@ -21,12 +21,10 @@ from emppi_ros.belief.prior_schema import Known, PriorFile
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import generator
+from emppi_ros.identify import generator, methods
 from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.filter import estimate as filtered
-from emppi_ros.identify.filter.posterior import Settings as FilterSettings
-from emppi_ros.identify.states import binding, fitting, recorded, report
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.methods import RunSettings
+from emppi_ros.identify.states import binding
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -86,16 +84,12 @@ def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
     """Return what a recorded run says; IdentificationError if it says nothing."""
     signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
     recording = Recording(signals, ())
-    plant, settings = binding.of_task(task), Settings()
-    if task.name in FILTERED:
-        many = FilterSettings()
-        found = filtered.estimate(task, [recording], many, seed, threads=threads)
-        return filtered.to_prior(task, plant.unknowns, found, (), many, seed)
-    plant.model.opt.timestep = STEP_S
-    motion = recorded.resample(recording, plant.model, plant.bodies)
-    result = fitting.find(plant, [motion], [''], settings).result
-    draws = report.draw(plant, result, report.SPREAD, seed)
-    return report.to_prior(plant, result, draws, (), {}, {})
+    plant, name = binding.of_task(task), 'filter' if task.name in FILTERED else 'states'
+    if name == 'states':
+        plant.model.opt.timestep = STEP_S
+    method, run = methods.load(name), RunSettings(seed=seed, threads=threads)
+    result = method.identify(plant, [recording], method.options(), run)
+    return result.to_prior(name, plant, [recording])
 
 
 def measure(system: System, threads: int | None = None) -> Worth:

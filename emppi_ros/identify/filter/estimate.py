@@ -1,15 +1,13 @@
 """The method `filter` as a whole: from recordings to what is known of a task's parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_schema import PriorFile, Source
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.dataset import Recording
@@ -17,11 +15,10 @@ from emppi_ros.identify.filter import posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence, Recipe
 from emppi_ros.identify.filter.posterior import Posterior, Settings, State
 from emppi_ros.identify.states.estimate import word
-from emppi_ros.identify.states.plant import Unknown
+from emppi_ros.parallel import workers
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-Share = Callable[[str, Array], list[Any]]  # method name, rows -> one result per block of rows
 _EXCESSIVE = 2.0  # mean square of innovations, as the belief's diagnostics have it
 _DRAWS = 10_000
 
@@ -50,19 +47,19 @@ def estimate(
     watch: Callable[[State], None] = lambda _: None,
     state: State | None = None,
     threads: int = 0,
-    distribute: Callable[[Recipe], AbstractContextManager[Share | None]] = lambda _: nullcontext(),
+    scheduler: str | None = None,
 ) -> Found:
     """
-    Return the posterior of one system's recordings; `watch` and `state` as for `infer`.
+    Return the posterior of the recordings of one system; `watch` and `state` are as for `infer`.
 
-    `distribute` lets the workers of a cluster predict instead, which changes no bit.
-    IdentificationError if they are not of this task, if nothing shows, or if no particle
-    predicts what was measured.
+    With the address of a Dask cluster in `scheduler`, its workers predict, and the result is the
+    same to the bit. IdentificationError if the recordings are not of this task, if nothing shows,
+    or if no particle predicts the measurements.
     """
     seen = [recorded.build(task, recording) for recording in recordings]
     evidence = Evidence(task, seen, settings.particles, threads)
     rng = np.random.default_rng(seed)
-    with distribute(Recipe(task, seen)) as share:
+    with workers.shared(Recipe(task, seen), scheduler) as share:
 
         def log_likelihood(theta: Array) -> Array:
             return np.concatenate(share('log_likelihood', theta))
@@ -114,22 +111,3 @@ def summarize(task: Task, found: Found) -> dict[str, Any]:
         'acceptance': found.posterior.acceptance,
         'innovations': dict(found.innovations),
     }
-
-
-def to_prior(
-    task: Task,
-    unknowns: Sequence[Unknown],
-    found: Found,
-    sources: tuple[Source, ...],
-    settings: Settings,
-    seed: int,
-) -> PriorFile:
-    """
-    Return the particles as a prior.
-
-    All parameters are in it: those that hardly show have the task's own prior in these particles,
-    and with it what others say of them.
-    """
-    said = {**asdict(settings), 'substep_s': task.belief.substep_s, 'seed': seed}
-    theta = found.posterior.theta
-    return particles.to_prior('filter', unknowns, theta, sources, said, summarize(task, found))

@@ -1,6 +1,7 @@
 """What is to be identified, from a task or from a model file of its own."""
 
 from collections.abc import Mapping
+import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class ModelFile:
 
 
 def of_task(task: Task) -> Plant:
-    """Return the plant of a task: its parameters, from the middle of their priors."""
+    """Return the plant of a task: a copy of its model, its parameters, and their prior means."""
     for parameter in task.parameters:
         if parameter.field in _DISCRETE:
             raise ConfigError(
@@ -61,8 +62,8 @@ def of_task(task: Task) -> Plant:
         for p, mean, width in zip(task.parameters, task.prior.mean(), high - low, strict=True)
     )
     bodies = {name: settings.body for name, settings in task.tracked.items()}
-    plant = _plant(task.model, task.parameters, unknowns, task.scene_file)
-    return replace(plant, bodies=bodies)
+    plant = _plant(copy.copy(task.model), task.parameters, unknowns, task.scene_file)
+    return replace(plant, bodies=bodies, task=task)
 
 
 def load_model(path: Path) -> Plant:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 Write = Callable[[mujoco.MjModel, Array], None]
@@ -55,7 +56,7 @@ class Plant:
     friction is at velocities (n, nv), as it depends on them (Stribeck): the values and their
     derivatives (n, nv), in N m or N. `parameters` says where unknowns are in the registry, and
     `scene` from which file the model is, where that is so. `bodies` are those of tracked
-    objects, by their names.
+    objects, by their names. `task` is the task that it is of, if any.
     """
 
     model: mujoco.MjModel
@@ -65,6 +66,7 @@ class Plant:
     parameters: tuple[Parameter, ...] = ()
     scene: SceneFile | None = None
     bodies: Mapping[str, str] = field(default_factory=dict)
+    task: Task | None = None
 
     def __post_init__(self) -> None:
         """Check that MuJoCo's inverse dynamics invert the steps of this model."""

@@ -1,20 +1,17 @@
 """What the method found, in words and as a prior's file."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_schema import PriorFile, Source
 from emppi_ros.identify import particles
 from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-SPREAD = 3.0  # factor on linearised standard deviations, unless another is asked for
 
 
 def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
@@ -81,13 +78,3 @@ def draw(plant: Plant, result: Estimate, spread: float, seed: int) -> Array:
         np.random.default_rng(seed),
     )
     return draws
-
-
-def to_prior(
-    plant: Plant, result: Estimate, draws: Array, sources: tuple[Source, ...],
-    settings: Mapping[str, Any], diagnostics: Mapping[str, Any],
-) -> PriorFile:  # fmt: skip
-    """Return a prior of particles (n, P); unexcited parameters are left to the task's own."""
-    kept = particles.excited(result.knowledge)
-    unknowns = [plant.unknowns[i] for i in kept]
-    return particles.to_prior('states', unknowns, draws[:, kept], sources, settings, diagnostics)

@@ -15,7 +15,6 @@ from emppi_ros.identify.filter import estimate, posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence
 from emppi_ros.identify.filter.posterior import Settings
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
 
@@ -154,7 +153,7 @@ def test_a_cluster_changes_no_bit(push, cluster):
     here = estimate.estimate(task, [recording], short, 0, threads=1)
     there = estimate.estimate(
         task, [recording], short, 0, threads=1,
-        distribute=lambda recipe: workers.shared(recipe, cluster.address),
+        scheduler=cluster.address,
     )  # fmt: skip
     for one, other in zip(there.posterior, here.posterior, strict=True):
         np.testing.assert_array_equal(one, other)

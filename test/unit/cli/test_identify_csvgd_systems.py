@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from emppi_ros.bench.identify import states_simulation
-from emppi_ros.cli import identify_csvgd, main
+from emppi_ros.cli import main
 from emppi_ros.identify import keeping
 from emppi_ros.identify.csvgd import csvgd, findings
 from emppi_ros.identify.states import binding
@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys,
         return infer(*given)
 
     infer = csvgd.infer
-    monkeypatch.setattr(identify_csvgd.csvgd, 'infer', second)
+    monkeypatch.setattr(csvgd, 'infer', second)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
     assert keeping.beside(parts).exists() and not parts.exists()
@@ -105,8 +105,11 @@ def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys,
 @pytest.mark.parametrize(
     ('words', 'error'),
     [
-        (['--particles', '9'], '--particles: found 9, expected 10 or more: fewer tell no spread'),
-        (['--mjcf', 'found.xml'], '--mjcf: several systems are no one model'),
+        (
+            ['--particles', '9'],
+            'found 9, expected 10 or more: fewer do not determine',
+        ),
+        (['--mjcf', 'found.xml'], '--mjcf: several systems are not one model'),
     ],
 )
 def test_what_several_systems_cannot_have_is_named(words, error, here, capsys):

@@ -10,12 +10,12 @@ from scipy.optimize import least_squares
 import yaml
 
 from emppi_ros.bench.identify import csvgd_systems, states_simulation
-from emppi_ros.cli import identify_csvgd, main
-from emppi_ros.cli.identify_csvgd import STIFFNESS
+from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, keeping, sysid
 from emppi_ros.identify.csvgd import csvgd, findings, recorded
 from emppi_ros.identify.csvgd.csvgd import Settings
+from emppi_ros.identify.csvgd.method import STIFFNESS
 from emppi_ros.identify.csvgd.recorded import Cut
 from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
@@ -133,7 +133,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
 
         return infer(problem, settings, threads, until, state, share)
 
-    monkeypatch.setattr(identify_csvgd.csvgd, 'infer', interrupted)
+    monkeypatch.setattr(csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
     kept = keeping.beside(parts).read_bytes()
@@ -370,14 +370,17 @@ def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
     ('words', 'error'),
     [
         (['--noise', 'velocity/pivot=0.1'], '--noise velocity/pivot: was not measured in every'),
-        (['--method', 'sysid', '--iterations', '9'], '--method sysid does not know it: leave it'),
-        (['--particles', '4'], '--particles: found 4, expected 5 or more: fewer tell no spread'),
+        (
+            ['--method', 'sysid', '--iterations', '9'],
+            '--method sysid does not take it: leave',
+        ),
+        (['--particles', '4'], '--particles: found 4, expected 5 or more: fewer do not'),
         (
             ['--particles', '20000', '--out', 'p.yaml'],
-            'a prior of 2 parameters has no room for more',
+            'what a prior file of 2 parameters can hold',
         ),
-        (['--report', 'run.csv/deep'], 'run.csv is no folder that can be written'),
-        (['--report', 'run.csv', '--overwrite'], 'run.csv is no folder that can be written'),
+        (['--report', 'run.csv/deep'], 'run.csv is not a writable folder'),
+        (['--report', 'run.csv', '--overwrite'], 'run.csv is not a writable folder'),
     ],
 )
 def test_what_would_come_to_nothing_is_said_before(words, error, here, capsys, monkeypatch):

@@ -263,14 +263,14 @@ def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):
 def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):
     words = ['--method', 'filter', '--held-out', '0.2']
     assert identify(write(tmp_path, table), *words) == 2
-    assert '--held-out: --method filter forecasts nothing: leave it out' in capsys.readouterr().err
+    assert '--held-out: --method filter cannot forecast: leave it out' in capsys.readouterr().err
 
 
 def test_a_cluster_is_for_what_takes_long(table, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(importlib.import_module('emppi_ros.parallel.cluster'), 'CONNECT_S', 0.5)
     address, data = 'tcp://127.0.0.1:1', write(tmp_path, table)
     assert identify(data, '--scheduler', address) == 2
-    assert '--scheduler: --method states takes seconds' in capsys.readouterr().err
+    assert '--scheduler: --method states computes on this machine' in capsys.readouterr().err
     assert identify(data, '--method', 'csvgd', '--scheduler', address) == 2
     assert f'--scheduler {address}: no scheduler answers there' in capsys.readouterr().err
 

@@ -1,0 +1,1 @@
+"""What all identification methods share: recordings, the plant, priors and figures."""

@@ -1,0 +1,124 @@
+"""
+Identification methods: the protocol that all of them fulfil, and their registry.
+
+A method takes recordings of a plant and returns samples of the posterior of the plant's unknown
+parameters. To add one, derive a class from `Method` in a module of its own, and name it in
+METHODS: `emppi identify --method NAME` then offers it, with a flag for each of its options.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+import importlib
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.prior_schema import PriorFile
+from emppi_ros.identify import particles, several
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.pictures import Future, Way
+from emppi_ros.identify.states.plant import Plant
+
+Array = npt.NDArray[np.float64]
+METHODS = {  # name -> module:class
+    'states': 'emppi_ros.identify.states.method:StatesMethod',
+    'csvgd': 'emppi_ros.identify.csvgd.method:CsvgdMethod',
+    'rigid-body': 'emppi_ros.identify.rigid_body.method:RigidBodyMethod',
+    'sysid': 'emppi_ros.identify.sysid:SysidMethod',
+    'filter': 'emppi_ros.identify.filter.method:FilterMethod',
+}
+
+Advance = Callable[..., None]  # amount done so far, optional note
+ProgressBar = Callable[[str, float, str], AbstractContextManager[Advance]]  # name, total, unit
+
+
+@contextmanager
+def no_progress(name: str, total: float, unit: str) -> Iterator[Advance]:
+    """Show no progress."""
+    yield lambda *_: None
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Settings of a run that do not depend on the method."""
+
+    step_s: float | None = None  # time step of the model; None: that of the scene or task
+    lag_s: float = 0.0  # by which commands were shifted
+    held_out: float = 0.0  # last share of each recording, which is forecast
+    seed: int = 0
+    threads: int = 0  # 0: all cores
+    out: Path | None = None  # the prior; checkpoints lie beside it
+    overwrite: bool = False  # ignore checkpoints of a run with other settings
+    progress: ProgressBar = no_progress
+    scheduler: str | None = None  # address of a Dask cluster; None: compute here
+
+
+@dataclass(frozen=True)
+class Identification:
+    """
+    The posterior that a method returns.
+
+    `samples` (N, P) are of all parameters, for figures; the prior contains those `in_prior`, from
+    `prior_samples` if given. `forecasts` and `to_mjcf` are called only if they are needed.
+    """
+
+    summary: dict[str, Any]  # 'parameters': name -> value, sd, unit, knowledge; and diagnostics
+    samples: Array
+    in_prior: Sequence[int]
+    settings: Mapping[str, Any]  # recorded in the prior
+    prior_samples: Callable[[], Array] | None = None  # (n, len(in_prior))
+    convergence: Way | None = None
+    forecasts: Callable[[], Sequence[Future]] = tuple  # of the held-out parts
+    to_mjcf: Callable[[], str] | None = None  # if it is more than the values in `summary`
+
+    def to_prior(
+        self, method: str, plant: Plant, recordings: Sequence[Recording], lag_s: float = 0.0
+    ) -> PriorFile:
+        """Return the prior for `emppi run --prior`."""
+        samples = self.samples[:, self.in_prior]
+        return particles.to_prior(
+            method,
+            [plant.unknowns[index] for index in self.in_prior],
+            samples if self.prior_samples is None else self.prior_samples(),
+            several.sources_of(recordings),
+            {**self.settings, 'lag_s': lag_s},
+            self.summary,
+        )
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Options of a method that has none."""
+
+
+class Method(ABC):
+    """An identification method: recordings in, posterior out."""
+
+    description: ClassVar[str]  # a line of `emppi identify --help`
+    options: ClassVar[type] = NoOptions  # frozen dataclass; each field is a command-line option
+    held_out: ClassVar[float | None] = 0.0  # share, if none is given; None: it cannot forecast
+    long_running: ClassVar[bool] = False  # it writes checkpoints, and can compute on a cluster
+
+    def systems(self, options: Any, recordings: int) -> int:
+        """Return the number of systems that so many recordings are of."""
+        return 1
+
+    def check(self, options: Any, plant: Plant, recordings: int, run: RunSettings) -> None:  # noqa: B027
+        """Raise ConfigError for options that do not fit together, before recordings are read."""
+
+    @abstractmethod
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: Any, run: RunSettings
+    ) -> Identification:
+        """Return the posterior; IdentificationError if the recordings do not fit the plant."""
+
+
+def load(name: str) -> Method:
+    """Return the method of a name in METHODS; only then is its module imported."""
+    module, _, attribute = METHODS[name].partition(':')
+    method: Method = getattr(importlib.import_module(module), attribute)()
+    return method

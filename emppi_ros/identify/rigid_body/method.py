@@ -1,0 +1,87 @@
+"""The method `rigid-body`: the bodies of an arm, from its torques."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from emppi_ros.core.config import key
+from emppi_ros.identify import particles
+from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.rigid_body import fitting, forecast, recorded, report, scene_file
+from emppi_ros.identify.rigid_body.scene_file import Body
+from emppi_ros.identify.states.plant import Plant
+
+_OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
+_STAGES = 3  # of the progress bar
+
+
+@dataclass(frozen=True)
+class RigidBodyOptions:
+    """Options of the method `rigid-body`."""
+
+    links: Literal['known', 'unknown'] = key(
+        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
+    )
+    spread: float = fields.spread()
+
+
+class RigidBodyMethod(Method):
+    """Physically consistent inertial parameters of an arm, from its joint torques."""
+
+    description = 'masses, centres and inertias of the bodies of an arm, from its torques'
+    options = RigidBodyOptions
+
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: RigidBodyOptions,
+        run: RunSettings,
+    ) -> Identification:  # fmt: skip
+        """Fit each recording alone, then all together."""
+        with run.progress('rigid-body', _STAGES, 'stages') as advance:
+            arm = recorded.read(plant, *recordings, held_out=run.held_out)
+            advance(1)
+            found = fitting.find(plant, arm, options.links == 'known')
+            advance(2)
+            drawn = report.draw(found, 1.0, particles.COUNT, run.seed)
+            forecasts = forecast.forecast(arm, found, drawn)
+            advance(_STAGES)
+        theta = drawn.values(found)
+        summary = report.summarize(plant, arm, found, theta)
+        report.check(plant, summary, theta)
+        summary |= forecast.summarize(arm, forecasts)
+        kept = particles.excited([row['knowledge'] for row in summary['parameters'].values()])
+
+        def prior_samples() -> report.Array:
+            wide = report.draw(found, options.spread, _OVERSAMPLING * particles.COUNT, run.seed)
+            return report.within(plant, kept, wide.values(found))
+
+        return Identification(
+            summary,
+            theta,
+            kept,
+            {
+                'links': options.links,
+                'window_s': [motion.known.window_s for motion in arm.motions],
+                'weight': found.everyday.weight,
+                'spread': options.spread,
+                'seed': run.seed,
+                'held_out': run.held_out,
+            },
+            prior_samples,
+            forecasts=lambda: forecast.futures(arm, forecasts, run.seed),
+            to_mjcf=lambda: to_mjcf(plant, summary),
+        )
+
+
+def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
+    """Return the scene with the estimated bodies and friction."""
+    bodies = {name: Body(*row.values()) for name, row in summary['bodies'].items()}
+    step = float(plant.model.opt.timestep)
+    rows = summary['parameters']
+    dry = {
+        p.of: max(rows[p.name]['value'], 0.0)
+        for p in plant.parameters
+        if p.field == 'dof_frictionloss' and rows[p.name]['knowledge'] != 'unexcited'
+    }
+    return scene_file.to_text(recorded.file_of(plant), bodies, (summary['friction'], dry), step)
