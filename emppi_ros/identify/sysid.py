@@ -18,13 +18,15 @@ import scipy.linalg
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import particles
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.csvgd import csvgd, findings, recorded, target
-from emppi_ros.identify.csvgd.csvgd import Posterior
+from emppi_ros.identify.csvgd import csvgd, shooting, target_density
+from emppi_ros.identify.csvgd import recordings as csvgd_recordings
+from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.method import HELD_OUT
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recorded import Cut, Learned
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.summary import System, summarize
+from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
+from emppi_ros.identify.csvgd.report import SystemResult, summarize
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.pictures import Future, Way
@@ -60,8 +62,8 @@ class SysidMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit all recordings together."""
-        cut = Cut(options.window, run.held_out)
-        learned = recorded.build(plant, recordings, cut, options.noise)
+        cut = WindowConfig(options.window, run.held_out)
+        learned = csvgd_recordings.prepare(plant, recordings, cut, options.noise)
         costs: list[float] = []
         most = len(HARDENING) * ITERATIONS
         with run.progress('sysid', most, 'iterations') as advance:
@@ -76,10 +78,10 @@ class SysidMethod(Method):
         knowledge = [word(share) for share in found.sd(count)]
         kept = particles.excited(knowledge)
         posterior = as_posterior(learned, found)
-        one = findings.examine(learned, posterior, run.threads)
-        findings.check(plant, learned, one)
-        forecasts = findings.forecast(learned, one, run.threads)
-        summary = summarize(plant, System(learned, posterior, one, forecasts))
+        one = csvgd_report.select_converged(learned, posterior, run.threads)
+        csvgd_report.check(plant, learned, one)
+        forecasts = csvgd_report.forecast(learned, one, run.threads)
+        summary = summarize(plant, SystemResult(learned, posterior, one, forecasts))
         for row, value, sd, known in zip(
             summary['parameters'].values(), *in_units(learned, found), knowledge, strict=True
         ):
@@ -91,8 +93,8 @@ class SysidMethod(Method):
         theta = learned.problem.theta(draw(found, count, options.spread, run.seed))
 
         def futures() -> list[Future]:
-            many = findings.spread(one, theta)
-            return findings.futures(learned, findings.forecast(learned, many, run.threads))
+            many = csvgd_report.with_particles(one, theta)
+            return csvgd_report.futures(learned, csvgd_report.forecast(learned, many, run.threads))
 
         return Identification(
             summary,
@@ -125,7 +127,7 @@ class Estimate(NamedTuple):
 class _Residuals:
     """Residuals at a point and their derivatives, from one simulation."""
 
-    def __init__(self, shooter: Shooter, stiffness: float) -> None:
+    def __init__(self, shooter: MultipleShooting, stiffness: float) -> None:
         self.shooter, self.stiffness = shooter, stiffness
         self.measured = np.isfinite(shooter.problem.noise)
         self._at: bytes = b''
@@ -160,9 +162,9 @@ class _Residuals:
         whole = np.zeros((*off.shape, shooter.size))
         whole[..., : shooter.unknown] = slopes[..., : shooter.unknown]
         for window in range(shooter.first, shooter.windows):
-            own = target.place(shooter, window)
+            own = shooting.start_slice(shooter, window)
             whole[window, ..., own] = slopes[window, ..., shooter.unknown :]
-        defects, normals = target.continuity(shooter, point[None], windows)
+        defects, normals = target_density.continuity(shooter, point[None], windows)
         hard = np.sqrt(self.stiffness)
         self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
         self._value = np.concatenate([off.ravel(), hard * defects[0]])
@@ -171,15 +173,15 @@ class _Residuals:
 
 
 def estimate(
-    learned: Learned, start: Array, progress: Callable[[int, float], None], threads: int = 0
+    learned: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
 ) -> Estimate:
     """
     Return the estimate that a search from parameters `start` (P,) ends at.
 
     `progress` is told of iterations, and the cost.
     """
-    shooter = Shooter(learned.problem, 1, learned.windows, threads)
-    z = csvgd.initial(shooter)[0]
+    shooter = MultipleShooting(learned.problem, 1, learned.windows, threads)
+    z = csvgd.initial_particles(shooter)[0]
     z[: shooter.unknown] = learned.problem.coordinates(start)
     reach = np.full(shooter.size, _FAR)
     reach[: shooter.unknown] = LIMIT
@@ -221,13 +223,13 @@ def draw(found: Estimate, unknown: int, spread: float, seed: int) -> Array:
     return particles.draw(found.z[:unknown], covariance, np.ones(unknown), box, rng)
 
 
-def as_posterior(learned: Learned, found: Estimate) -> Posterior:
+def as_posterior(learned: TrainingData, found: Estimate) -> CsvgdPosterior:
     """Return the estimate as a posterior of one particle."""
     theta = learned.problem.theta(found.z[None, : len(learned.problem.parameters)])
-    return Posterior(theta, np.array([found.log_p]), found.z[None], 0.0, found.defect, 0)
+    return CsvgdPosterior(theta, np.array([found.log_p]), found.z[None], 0.0, found.defect, 0)
 
 
-def in_units(learned: Learned, found: Estimate) -> tuple[Array, Array]:
+def in_units(learned: TrainingData, found: Estimate) -> tuple[Array, Array]:
     """Return the parameters (P,) and their standard deviations, in their units."""
     count = len(learned.problem.parameters)
     z = found.z[:count]

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import samplers
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.csvgd import Settings
-from emppi_ros.identify.csvgd.problem import Problem
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.target import evaluate
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.target_density import evaluate
 
 Array = npt.NDArray[np.float64]
 Watch = Callable[[float], None]
@@ -41,7 +41,9 @@ class Found(NamedTuple):
     defect: float = 0.0  # between windows, root mean square
 
 
-def constrained(problem: Problem, settings: Settings, effort: Effort, watch: Watch) -> Found:
+def constrained(
+    problem: ShootingProblem, settings: CsvgdConfig, effort: Effort, watch: Watch
+) -> Found:
     """Run CSVGD."""
     began = time.process_time()
     done = csvgd.infer(
@@ -52,7 +54,7 @@ def constrained(problem: Problem, settings: Settings, effort: Effort, watch: Wat
     )  # fmt: skip
 
 
-def sampled(problem: Problem, name: str, effort: Effort) -> Found:
+def sampled(problem: ShootingProblem, name: str, effort: Effort) -> Found:
     """Run a baseline with as many physics steps as single shooting with derivatives takes."""
     began = time.process_time()
     method = samplers.ALL[name]
@@ -81,7 +83,7 @@ def stored(folder: Path, name: str, key: Mapping[str, object], make: Callable[[]
     return found
 
 
-def key_of(case: str, effort: Effort, settings: Settings | None = None) -> dict[str, object]:
+def key_of(case: str, effort: Effort, settings: CsvgdConfig | None = None) -> dict[str, object]:
     """Return what a stored result depends on; how many threads is not among it."""
     key: dict[str, object] = {'case': case, **asdict(effort), 'settings': None}
     del key['threads']
@@ -91,15 +93,15 @@ def key_of(case: str, effort: Effort, settings: Settings | None = None) -> dict[
 
 
 def pace(
-    problem: Problem, settings: Settings, threads: int, pairs: int = 5
+    problem: ShootingProblem, settings: CsvgdConfig, threads: int, pairs: int = 5
 ) -> tuple[float, float]:
     """
     Return physics steps per second of a core, and an iteration's time in that of bare stepping.
 
     Bare stepping steps the same simulations by the same number of steps, and records nothing.
     """
-    shooter = Shooter(problem, settings.particles, settings.windows, threads)
-    z = csvgd.initial(shooter)
+    shooter = MultipleShooting(problem, settings.particles, settings.windows, threads)
+    z = csvgd.initial_particles(shooter)
     batch = shooter.ensemble.batch
     steps = len(problem.controls) // settings.windows
     controls = np.zeros((batch.nsim, steps, problem.controls.shape[1]))

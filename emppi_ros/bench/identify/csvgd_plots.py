@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify.csvgd_systems import roll_out
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.pictures import blank
 
 Array = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
     return figure, list(axes.ravel())
 
 
-def lengths(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
+def lengths(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
     """Draw two lengths against one another, for each likelihood."""
     figure, axes = _panels(1, len(thetas), (4.2, 3.8))
     lower, upper = problem.limits
@@ -35,7 +35,7 @@ def lengths(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Fig
     return figure
 
 
-def pendulum(problem: Problem, truth: Array, thetas: Mapping[str, Array]) -> Figure:
+def pendulum(problem: ShootingProblem, truth: Array, thetas: Mapping[str, Array]) -> Figure:
     """Draw the second joint's angle as each method's particles have it, from another start."""
     figure, axes = _panels(2, (len(thetas) + 1) // 2, (3.6, 2.6))
     start = problem.start.copy()
@@ -56,7 +56,7 @@ def pendulum(problem: Problem, truth: Array, thetas: Mapping[str, Array]) -> Fig
     return figure
 
 
-def weights(problem: Problem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
+def weights(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
     """Draw where two weights are in their box, seen from above."""
     figure, axes = _panels(1, len(thetas), (4.8, 3.2))
     _, upper = problem.limits

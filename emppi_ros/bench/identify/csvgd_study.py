@@ -16,8 +16,8 @@ from emppi_ros.bench.identify import (
     samplers,
 )
 from emppi_ros.bench.identify.csvgd_experiments import Effort, Found, Watch
-from emppi_ros.identify.csvgd.csvgd import Settings
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.pictures import save
 
 Array = npt.NDArray[np.float64]
@@ -33,13 +33,13 @@ def near(theta: Array, truths: Array, tolerance: Array) -> list[float]:
     return [float(np.mean(np.all(np.abs(theta - t) <= tolerance, axis=1))) for t in truths]
 
 
-def _settings(effort: Effort) -> Settings:
-    return Settings(effort.particles, effort.iterations, seed=effort.seed)
+def _settings(effort: Effort) -> CsvgdConfig:
+    return CsvgdConfig(effort.particles, effort.iterations, seed=effort.seed)
 
 
 def _constrained(
-    case: str, name: str, problem: Problem, settings: Settings, effort: Effort, out: Path,
-    advance: Advance,
+    case: str, name: str, problem: ShootingProblem, settings: CsvgdConfig, effort: Effort,
+    out: Path, advance: Advance,
 ) -> Found:  # fmt: skip
     key = csvgd_experiments.key_of(case, effort, settings)
     return csvgd_experiments.stored(
@@ -74,7 +74,7 @@ def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         }
         thetas[likelihood] = found.theta
     save(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
-    speed = csvgd_experiments.pace(problem, Settings(effort.particles), effort.threads)
+    speed = csvgd_experiments.pace(problem, CsvgdConfig(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 
 
@@ -123,7 +123,7 @@ def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         rows[name], thetas[name] = {'near': shares, **_facts(found)}, found.theta
     save(csvgd_plots.weights(problem, truths, thetas), out / 'stein_weights.png')
     speed = csvgd_experiments.pace(
-        problem, Settings(effort.particles, windows=WINDOWS), effort.threads
+        problem, CsvgdConfig(effort.particles, windows=WINDOWS), effort.threads
     )
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 

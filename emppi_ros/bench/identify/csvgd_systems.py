@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
@@ -50,15 +50,15 @@ def roll_out(
 def _noisy(
     model: mujoco.MjModel, parameters: tuple[Parameter, ...], truth: Array, start: Array,
     controls: Array, share: float, seed: int,
-) -> Problem:  # fmt: skip
+) -> ShootingProblem:  # fmt: skip
     """Return what a system with a truth (P,) shows, with noise: a share of each state's spread."""
     clean = roll_out(model, parameters, truth[None], start, controls)
     noise = share * clean[0].std(axis=0)
     seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
-    return Problem(model, parameters, start, controls, seen, noise)
+    return ShootingProblem(model, parameters, start, controls, seen, noise)
 
 
-def lengths() -> tuple[Problem, Array]:
+def lengths() -> tuple[ShootingProblem, Array]:
     """Return the problem of the paper's supplement, Fig. 1, and its two truths (2, 2)."""
     model = mujoco.MjModel.from_xml_string(TWO_LINKS)
     parameters = (
@@ -69,7 +69,7 @@ def lengths() -> tuple[Problem, Array]:
     controls = np.zeros((300, 0))
     seen = roll_out(model, parameters, LENGTHS, start, controls)
     noise = 0.1 * seen.reshape(-1, 4).std(axis=0)
-    return Problem(model, parameters, start, controls, seen, noise), LENGTHS
+    return ShootingProblem(model, parameters, start, controls, seen, noise), LENGTHS
 
 
 # Gravity acts along x, in which both links hang; angles are measured about z.
@@ -105,7 +105,7 @@ def _link(link: str, joint: str) -> list[Parameter]:
     ]
 
 
-def pendulum(seed: int = 0) -> tuple[Problem, Array]:
+def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return the double pendulum of the supplement, Table 1, with noise, and its truth (11,)."""
     model = mujoco.MjModel.from_xml_string(PENDULUM)
     length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
@@ -151,7 +151,7 @@ BOX = """
 WEIGHTS = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
 
 
-def weights(seed: int = 0) -> tuple[Problem, Array]:
+def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return two weights in a box (supplement, Table 3 b), and both ways (2, 4) to name them."""
     model = mujoco.MjModel.from_xml_string(BOX)
     parameters = tuple(

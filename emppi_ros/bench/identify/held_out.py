@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import sample_metrics
 from emppi_ros.bench.identify.csvgd_systems import roll_out
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 
 Array = npt.NDArray[np.float64]
 STARTS = 10  # held-out trajectories
@@ -14,7 +14,9 @@ _FAR = 0.1  # rad or m, standard deviation of the starts' positions around the o
 _THIN = 5  # one step of so many is compared
 
 
-def compare(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict[str, float]:
+def compare(
+    problem: ShootingProblem, truth: Array, theta: Array, seed: int = 0
+) -> dict[str, float]:
     """
     Return how the predictions of particles (N, P) differ from measurements of the truth (P,).
 
@@ -44,7 +46,9 @@ def compare(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict
     return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
-def repeat(problem: Problem, truth: Array, theta: Array, seed: int = 0) -> dict[str, Array]:
+def repeat(
+    problem: ShootingProblem, truth: Array, theta: Array, seed: int = 0
+) -> dict[str, Array]:
     """Return each of these differences (DRAWS,), of draws from `seed` on."""
     draws = [compare(problem, truth, theta, seed + draw) for draw in range(DRAWS)]
     return {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
@@ -56,7 +60,7 @@ def mean(values: Array) -> tuple[float, float]:
         return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _thinned(problem: Problem, theta: Array, start: Array) -> Array:
+def _thinned(problem: ShootingProblem, theta: Array, start: Array) -> Array:
     """Return trajectories (N, D) in standard deviations of the noise."""
     states = roll_out(problem.model, problem.parameters, theta, start, problem.controls)
     return (states[:, _THIN - 1 :: _THIN] / problem.noise).reshape(len(theta), -1)

@@ -6,7 +6,7 @@ from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.kernel import squared_distances
+from emppi_ros.identify.csvgd.svgd import squared_distances
 
 Array = npt.NDArray[np.float64]
 NEIGHBOURS = 3  # k of the paper: less biased than 1, and few samples suffice

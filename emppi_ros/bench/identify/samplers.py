@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.adam import Adam
-from emppi_ros.identify.csvgd.problem import LIMIT, Problem
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.target import Likelihood, evaluate, log_likelihood
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.svgd import Adam
+from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
 
 Array = npt.NDArray[np.float64]
-Sampler = Callable[[Problem, int, int, Likelihood, int], tuple[Array, int]]
+Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
 _WORST = 1e12  # what a diverged rollout costs CMA-ES, which cannot rank infinity
 
 
@@ -28,9 +28,11 @@ def _library(name: str) -> ModuleType:
         ) from None
 
 
-def _density(problem: Problem, size: int, likelihood: Likelihood) -> tuple[Shooter, Callable]:
+def _density(
+    problem: ShootingProblem, size: int, likelihood: Likelihood
+) -> tuple[MultipleShooting, Callable]:
     """Return a shooter, and the log density of points, of which it takes `size` in a call."""
-    shooter = Shooter(problem, size, threads=1, slopes=False)
+    shooter = MultipleShooting(problem, size, threads=1, slopes=False)
 
     def log_p(points: Array) -> Array:
         found = np.full(len(points), -np.inf)
@@ -47,7 +49,7 @@ def _density(problem: Problem, size: int, likelihood: Likelihood) -> tuple[Shoot
 
 
 def cma(
-    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """Return the last generation of CMA-ES (N, P), and the physics steps that it took."""
     library = _library('cma')
@@ -66,7 +68,7 @@ def cma(
 
 
 def emcee(
-    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """Return where the walkers (N, P) of an ensemble MCMC end, and its physics steps."""
     library = _library('emcee')
@@ -76,14 +78,15 @@ def emcee(
         moves=[(library.moves.DEMove(), 0.8), (library.moves.DESnookerMove(), 0.2)],
     )  # fmt: skip
     state = library.State(
-        csvgd.sobol(problem, particles), random_state=np.random.RandomState(seed).get_state()
+        csvgd.sobol_parameters(problem, particles),
+        random_state=np.random.RandomState(seed).get_state(),
     )
     state = walkers.run_mcmc(state, iterations)
     return problem.theta(state.coords), shooter.steps
 
 
 def sgld(
-    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """
     Return where chains (N, P) of preconditioned Langevin dynamics end, and its physics steps.
@@ -92,8 +95,8 @@ def sgld(
     stiff and the free directions of a pendulum.
     """
     rng = np.random.default_rng(seed)
-    shooter = Shooter(problem, particles, threads=1)
-    z = csvgd.sobol(problem, particles)
+    shooter = MultipleShooting(problem, particles, threads=1)
+    z = csvgd.sobol_parameters(problem, particles)
     square, fade = np.zeros_like(z), 0.99
     for count, rate in enumerate(np.geomspace(1e-2, 1e-4, iterations), start=1):
         score = evaluate(shooter, z, likelihood).score
@@ -105,11 +108,11 @@ def sgld(
 
 
 def svgd(
-    problem: Problem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """Return the particles (N, P) of plain SVGD with Adam, and its physics steps."""
-    shooter = Shooter(problem, particles, threads=1)
-    z = csvgd.sobol(problem, particles)
+    shooter = MultipleShooting(problem, particles, threads=1)
+    z = csvgd.sobol_parameters(problem, particles)
     mover = Adam(lambda at: evaluate(shooter, at, likelihood), np.geomspace(0.1, 0.01, iterations))
     now = evaluate(shooter, z, likelihood)
     free = np.zeros_like(now.defects)

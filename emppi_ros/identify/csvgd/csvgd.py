@@ -15,20 +15,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from emppi_ros.identify.csvgd.adam import Adam
-from emppi_ros.identify.csvgd.newton import Newton
-from emppi_ros.identify.csvgd.problem import LIMIT, Problem
-from emppi_ros.identify.csvgd.settling import Settler
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.simulation import Recipe, Simulation
-from emppi_ros.identify.csvgd.target import Evaluation, Likelihood
+from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.svgd import Adam, SteinNewton
+from emppi_ros.identify.csvgd.target_density import (
+    Evaluation,
+    Likelihood,
+    ParticleSimulation,
+    SimulationRecipe,
+)
 from emppi_ros.parallel.workers import Share
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Settings:
+class CsvgdConfig:
     """How to infer."""
 
     particles: int = 100
@@ -43,7 +46,7 @@ class Settings:
     seed: int = 0  # of the draws
 
 
-class State(NamedTuple):
+class CsvgdState(NamedTuple):
     """All that an inference goes on from, after some iterations."""
 
     iteration: int
@@ -59,17 +62,17 @@ class State(NamedTuple):
         return {name: np.asarray(value) for name, value in {**rest, **memory}.items()}
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'State':
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
         """Return the state that they are of."""
         memory = tuple(arrays[name] for name in sorted(arrays) if name.startswith('memory'))
         z, multipliers = arrays['z'], arrays['multipliers']
         return cls(int(arrays['iteration']), z, multipliers, memory, int(arrays['steps']))
 
 
-class Progress(NamedTuple):
+class CsvgdProgress(NamedTuple):
     """Where an inference is."""
 
-    state: State
+    state: CsvgdState
     evaluation: Evaluation
 
     @property
@@ -78,7 +81,7 @@ class Progress(NamedTuple):
         return self.state.iteration
 
 
-class Posterior(NamedTuple):
+class CsvgdPosterior(NamedTuple):
     """What was inferred, and how it went."""
 
     theta: Array  # (N, P), within the limits
@@ -89,7 +92,7 @@ class Posterior(NamedTuple):
     steps: int  # of physics
 
 
-def sobol(problem: Problem, particles: int) -> Array:
+def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
     """Return parameters (N, P) in coordinates, spread by the Sobol sequence without its origin."""
     powers = int(np.ceil(np.log2(particles + 1)))
     sequence = qmc.Sobol(len(problem.parameters), scramble=False)
@@ -97,21 +100,21 @@ def sobol(problem: Problem, particles: int) -> Array:
     return LIMIT * (2.0 * points - 1.0)
 
 
-def initial(shooter: Shooter) -> Array:
+def initial_particles(shooter: MultipleShooting) -> Array:
     """Return first particles (N, D): a Sobol sequence, and windows that begin as measured."""
     starts = shooter.measured_starts()
     starts = starts.reshape(len(starts), -1)[np.arange(shooter.particles) % len(starts)]
-    return np.concatenate([sobol(shooter.problem, shooter.particles), starts], axis=1)
+    return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)
 
 
 def infer(
-    problem: Problem,
-    settings: Settings,
+    problem: ShootingProblem,
+    settings: CsvgdConfig,
     threads: int = 0,
-    watch: Callable[[Progress], None] = lambda _: None,
-    state: State | None = None,
+    watch: Callable[[CsvgdProgress], None] = lambda _: None,
+    state: CsvgdState | None = None,
     share: Share | None = None,
-) -> Posterior:
+) -> CsvgdPosterior:
     """
     Return particles of the posterior.
 
@@ -119,16 +122,16 @@ def infer(
     goes on as if it had not stopped, bit for bit. `share` has them simulated elsewhere by the
     recipe of this problem and these settings, which changes no bit either.
     """
-    recipe = Recipe(problem, settings.windows, settings.likelihood)
-    simulation = Simulation(recipe, settings.particles, threads, share)
+    recipe = SimulationRecipe(problem, settings.windows, settings.likelihood)
+    simulation = ParticleSimulation(recipe, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
-    z = initial(shooter) if state is None else state.z.copy()
+    z = initial_particles(shooter) if state is None else state.z.copy()
     now = density(z)
     multipliers = np.zeros_like(now.defects) if state is None else state.multipliers.copy()
-    mover: Adam | Newton = Newton(density, len(z))
+    mover: Adam | SteinNewton = SteinNewton(density, len(z))
     if settings.step == 'adam':
         mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
-    settler = Settler(density, simulation.meet, shooter, settings.seed)
+    settler = McmcRefinement(density, simulation.meet, shooter, settings.seed)
     last = settings.iterations
     climb = last - round(settings.settling * last)
     draw = (climb + last) // 2
@@ -140,7 +143,9 @@ def infer(
     hardening = np.geomspace(*settings.stiffness, max(4 * climb // 5, 1))
     for iteration in range(begin, last):
         memory = (mover if iteration <= climb else settler).memory
-        watch(Progress(State(iteration, z, multipliers.copy(), memory, shooter.steps), now))
+        watch(
+            CsvgdProgress(CsvgdState(iteration, z, multipliers.copy(), memory, shooter.steps), now)
+        )
         if iteration < climb:
             stiffness = float(hardening[min(iteration, len(hardening) - 1)])
             z, now = mover.step(z, now, multipliers, stiffness)
@@ -156,7 +161,7 @@ def infer(
             z, now = settler.draw(z, now, iteration - draw)
     unknown = shooter.unknown
     jumps = now.defects[:, unknown:]
-    return Posterior(
+    return CsvgdPosterior(
         problem.theta(z[:, :unknown]),
         now.log_p,
         z,

@@ -11,11 +11,13 @@ import numpy.typing as npt
 from emppi_ros.core.config import key
 from emppi_ros.identify import keeping, particles, several
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.csvgd import csvgd, findings, recorded
-from emppi_ros.identify.csvgd.csvgd import Posterior, Progress, Settings, State
-from emppi_ros.identify.csvgd.recorded import Cut, Learned
-from emppi_ros.identify.csvgd.simulation import Recipe
-from emppi_ros.identify.csvgd.summary import System, together
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import recordings as csvgd_recordings
+from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
+from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
+from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
+from emppi_ros.identify.csvgd.target_density import SimulationRecipe
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.pictures import Way
@@ -33,7 +35,7 @@ _MEDIANS = 'medians'  # of the log likelihood, one per iteration
 class CsvgdOptions:
     """Options of the method `csvgd`."""
 
-    particles: int = fields.particles(Settings.particles)
+    particles: int = fields.particles(CsvgdConfig.particles)
     iterations: int = fields.count(100, 'number of iterations')
     window: float = fields.window()
     likelihood: Literal['product', 'sum'] = key(
@@ -69,9 +71,9 @@ class CsvgdMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Infer each system from its recordings."""
-        cut = Cut(options.window, run.held_out)
+        cut = WindowConfig(options.window, run.held_out)
         built = _build(options, plant, recordings, cut)
-        settings = Settings(
+        settings = CsvgdConfig(
             options.particles,
             options.iterations,
             sum(learned.windows for learned in built),
@@ -98,7 +100,7 @@ class CsvgdMethod(Method):
                 for index, (learned, how) in enumerate(zip(built, own, strict=True))
             ]
         systems = [system for system, _ in done]
-        summary = together(plant, systems)
+        summary = summarize_all(plant, systems)
         return Identification(
             summary,
             np.concatenate([system.found.theta for system in systems]),
@@ -106,14 +108,14 @@ class CsvgdMethod(Method):
             said,
             convergence=Way('median log likelihood', np.sum([way for _, way in done], axis=0)),
             forecasts=lambda: [
-                one for s in systems for one in findings.futures(s.learned, s.forecasts)
+                one for s in systems for one in csvgd_report.futures(s.learned, s.forecasts)
             ],
         )
 
 
 def _build(
-    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], cut: Cut
-) -> list[Learned]:
+    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], cut: WindowConfig
+) -> list[TrainingData]:
     """
     Return the inference problem of each system.
 
@@ -121,10 +123,10 @@ def _build(
     is. So each of several systems is inferred separately, with particles of its own.
     """
     if options.likelihood == 'product':
-        return [recorded.build(plant, recordings, cut, options.noise)]
+        return [csvgd_recordings.prepare(plant, recordings, cut, options.noise)]
     names = several.names_of(recordings)
     return [
-        replace(recorded.build(plant, [recording], cut, options.noise), names=(name,))
+        replace(csvgd_recordings.prepare(plant, [recording], cut, options.noise), names=(name,))
         for name, recording in zip(names, recordings, strict=True)
     ]
 
@@ -134,24 +136,24 @@ class _System:
     """One system to infer."""
 
     plant: Plant
-    learned: Learned
-    settings: Settings
+    learned: TrainingData
+    settings: CsvgdConfig
     key: Mapping[str, Any]  # of its checkpoint
     index: int
     medians: list[float] = field(default_factory=list)
 
-    def infer(self, run: RunSettings) -> tuple[System, Array]:
+    def infer(self, run: RunSettings) -> tuple[SystemResult, Array]:
         """Return the system's particles, and the median log likelihood of each iteration."""
         learned = self.learned
         path = keeping.beside(run.out, self.index) if run.out else None
         with several.naming(learned.names[0] if len(learned.names) == 1 else ''):
             posterior = self._posterior(run, path)
-            found = findings.examine(learned, posterior, run.threads)
-            findings.check(self.plant, learned, found)
-        forecasts = findings.forecast(learned, found, run.threads)
-        return System(learned, posterior, found, forecasts), np.array(self.medians)
+            found = csvgd_report.select_converged(learned, posterior, run.threads)
+            csvgd_report.check(self.plant, learned, found)
+        forecasts = csvgd_report.forecast(learned, found, run.threads)
+        return SystemResult(learned, posterior, found, forecasts), np.array(self.medians)
 
-    def _posterior(self, run: RunSettings, path: Path | None) -> Posterior:
+    def _posterior(self, run: RunSettings, path: Path | None) -> CsvgdPosterior:
         learned, settings, medians = self.learned, self.settings, self.medians
         checkpoint_key = {
             **self.key,
@@ -162,11 +164,11 @@ class _System:
         state = None
         if kept is not None:
             medians += kept.pop(_MEDIANS).tolist()
-            state = State.of_arrays(kept)
+            state = CsvgdState.of_arrays(kept)
         name = f'csvgd {", ".join(learned.names)}'
         with run.progress(name, settings.iterations, 'iterations') as advance:
 
-            def watch(now: Progress) -> None:
+            def watch(now: CsvgdProgress) -> None:
                 if path is not None:
                     keeping.write(
                         path, checkpoint_key, {_MEDIANS: medians, **now.state.to_arrays()}
@@ -174,7 +176,7 @@ class _System:
                 medians.append(float(np.median(now.evaluation.log_p)))
                 advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-            recipe = Recipe(learned.problem, settings.windows, settings.likelihood)
+            recipe = SimulationRecipe(learned.problem, settings.windows, settings.likelihood)
             with workers.shared(recipe, run.scheduler) as share:
                 posterior = csvgd.infer(
                     learned.problem, settings, run.threads, watch, state, share

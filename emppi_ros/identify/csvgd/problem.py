@@ -16,7 +16,7 @@ DECADE = 10.0
 
 
 @dataclass(frozen=True)
-class Problem:
+class ShootingProblem:
     """
     Trajectories of one system: from one state under the same controls, or one after another.
 

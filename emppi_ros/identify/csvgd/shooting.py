@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd.problem import LIMIT, Problem
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 
 Array = npt.NDArray[np.float64]
-STEP = 1e-6  # in units of a standard deviation: rounding grows as 1e-16 / STEP
+DIFFERENCE_STEP = 1e-6  # in units of a standard deviation: rounding grows as 1e-16 / STEP
 
 
-class Windows(NamedTuple):
+class WindowTrajectories(NamedTuple):
     """States (N, W, h, S) in units of their spread, and the derivatives (N, V, W, h, S)."""
 
     states: Array
@@ -30,12 +30,12 @@ class Windows(NamedTuple):
     diverged: npt.NDArray[np.bool_]  # (N,)
 
 
-class Shooter:
+class MultipleShooting:
     """Simulates N particles in W windows of h steps each."""
 
     def __init__(
         self,
-        problem: Problem,
+        problem: ShootingProblem,
         particles: int,
         windows: int = 1,
         threads: int = 0,
@@ -81,7 +81,7 @@ class Shooter:
         references = self.problem.references / self._scale
         return references.reshape(len(references), self.windows, -1, self.states)
 
-    def simulate(self, z: Array) -> Windows:
+    def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, size), and their derivatives."""
         steps = self._variants(z)
         start = State(*np.split(self._starts(z), 2, axis=-1))
@@ -97,16 +97,16 @@ class Shooter:
         states[diverged] = 0.0
         slopes = states[:, 1:] - states[:, :1]
         slopes /= steps[:, :, None, None, None]
-        return Windows(states[:, 0], slopes, diverged)
+        return WindowTrajectories(states[:, 0], slopes, diverged)
 
     def _variants(self, z: Array) -> Array:
         """Write the parameters of all models; return the steps (N, V) of the differences."""
         centre = z[:, : self.unknown]
-        steps = np.full((self.particles, self.variants - 1), STEP)
+        steps = np.full((self.particles, self.variants - 1), DIFFERENCE_STEP)
         if self.variants == 1:
             self.ensemble.write(self.problem.theta(centre))
             return steps
-        inwards = np.where(centre > 0.0, -STEP, STEP)
+        inwards = np.where(centre > 0.0, -DIFFERENCE_STEP, DIFFERENCE_STEP)
         steps[:, : self.unknown] = inwards
         rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
         index = np.arange(self.unknown)
@@ -126,7 +126,9 @@ class Shooter:
             starts = np.concatenate([first, starts], axis=1)
         rows = np.repeat(starts[:, None], self.variants, axis=1)
         if self.windows > self.first and self.variants > 1:
-            rows[:, 1 + self.unknown :, self.first :] += STEP * np.diag(self._scale)[:, None]
+            rows[:, 1 + self.unknown :, self.first :] += (
+                DIFFERENCE_STEP * np.diag(self._scale)[:, None]
+            )
         return rows.reshape(-1, self.windows, self.states)
 
     def starts(self, z: Array) -> Array:
@@ -140,3 +142,58 @@ class Shooter:
         starts[:, 1:] = seen[:, :-1, -1]
         starts[:, self.firsts] = self.problem.start / self._scale
         return starts[:, self.first :]
+
+
+class WindowJoiner:
+    """Makes windows meet."""
+
+    def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
+        """Plan one model for each particle, and in it a rollout for each recording."""
+        self.shooter, self._threads = shooter, threads
+        self._lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        problem, recordings = self.shooter.problem, len(self.shooter.firsts)
+        return Ensemble(
+            problem.model, problem.parameters, self.shooter.particles, recordings, self._threads
+        )
+
+    @property
+    def _turns(self) -> int:
+        """How many windows are simulated one after another."""
+        return int(np.max(self._lasts - self.shooter.firsts))
+
+    @property
+    def cost(self) -> int:
+        """How many physics steps it takes to let all meet once."""
+        shooter = self.shooter
+        return self._turns * shooter.particles * len(shooter.firsts) * shooter.controls.shape[1]
+
+    def join(self, z: Array) -> Array:
+        """Return particles (N, D) whose windows begin where those before them end."""
+        shooter, z = self.shooter, z.copy()
+        if not shooter.joined:
+            return z
+        firsts, scale = shooter.firsts, shooter.problem.scale
+        self._ensemble.write(shooter.problem.theta(z[:, : shooter.unknown]))
+        start = np.broadcast_to(shooter.problem.start, (len(z), len(firsts), shooter.states))
+        if not shooter.first:
+            start = shooter.starts(z)[:, firsts] * scale
+        shooter.steps += self.cost
+        for count in range(self._turns):
+            # a recording that is over repeats its last window, of which nothing is kept
+            now = shooter.controls[np.minimum(firsts + count, self._lasts)]
+            controls = np.broadcast_to(now, (len(z), *now.shape))
+            state = State(*np.split(start, 2, axis=-1))
+            fields = self._ensemble.rollout(state, controls, ('qpos', 'qvel')).fields
+            start = np.concatenate([fields['qpos'][:, :, -1], fields['qvel'][:, :, -1]], axis=-1)
+            for row in np.flatnonzero(firsts + count < self._lasts):
+                z[:, start_slice(shooter, firsts[row] + count + 1)] = start[:, row] / scale
+        return z
+
+
+def start_slice(shooter: MultipleShooting, window: int) -> slice:
+    """Return where in z a window's start is."""
+    begin = shooter.unknown + (window - shooter.first) * shooter.states
+    return slice(begin, begin + shooter.states)

@@ -13,10 +13,12 @@ from emppi_ros.bench.identify import csvgd_systems, states_simulation
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import dataset, keeping, sysid
-from emppi_ros.identify.csvgd import csvgd, findings, recorded
-from emppi_ros.identify.csvgd.csvgd import Settings
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import recordings as csvgd_recordings
+from emppi_ros.identify.csvgd import report as csvgd_report
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
-from emppi_ros.identify.csvgd.recorded import Cut
+from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
@@ -113,8 +115,8 @@ def test_a_model_that_leaves_more_than_the_noise_says_what_to_give(here, capsys,
         whole = examine(*given)
         return whole._replace(theta=whole.theta[:1], stranded=23)
 
-    examine = findings.examine
-    monkeypatch.setattr(findings, 'examine', lost)
+    examine = csvgd_report.select_converged
+    monkeypatch.setattr(csvgd_report, 'select_converged', lost)
     assert identify(here) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert 'only 1 of 24 particles' in told and told.endswith('best: give more iterations')
@@ -212,7 +214,9 @@ def test_what_does_not_fit_is_named(name, here, capsys):
 def learned_in(here, window):
     plant = binding.load_model(here / 'pendulum.yaml')
     recording = dataset.read([here / 'run.csv'])
-    return plant, recorded.build(plant, [recording], Cut(window), {'position/pivot': NOISE})
+    return plant, csvgd_recordings.prepare(
+        plant, [recording], WindowConfig(window), {'position/pivot': NOISE}
+    )
 
 
 def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
@@ -341,29 +345,29 @@ def two(here):
     swing(here, 'second.csv', -0.5)
     plant = binding.load_model(here / 'pendulum.yaml')
     recordings = [dataset.read([here / name]) for name in ('run.csv', 'second.csv')]
-    learned = recorded.build(plant, recordings, Cut(0.5), {})
-    settings = Settings(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
+    learned = csvgd_recordings.prepare(plant, recordings, WindowConfig(0.5), {})
+    settings = CsvgdConfig(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
 
 
 def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
-    before = findings.examine(learned, posterior, 1)
+    before = csvgd_report.select_converged(learned, posterior, 1)
     z = posterior.z.copy()
     z[:4, -2 * learned.windows // 2 :] += 0.5  # where windows of the second begin
     lost = posterior._replace(z=z)
-    found = findings.examine(learned, lost, 1)
+    found = csvgd_report.select_converged(learned, lost, 1)
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
 def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
     plant, learned, posterior = two
-    found = findings.examine(learned, posterior, 1)
+    found = csvgd_report.select_converged(learned, posterior, 1)
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
-    findings.check(plant, replace(learned, problem=still), found)
+    csvgd_report.check(plant, replace(learned, problem=still), found)
     with pytest.raises(IdentificationError, match='no particle comes closer than'):
         far = found._replace(left=2.0 * found.left)
-        findings.check(plant, replace(learned, problem=still), far)
+        csvgd_report.check(plant, replace(learned, problem=still), far)
 
 
 @pytest.mark.parametrize(
@@ -402,4 +406,4 @@ def test_rounding_costs_no_window(here):
     swing(here, 'long.csv', 1.0, steps=1001)
     recordings = [dataset.read([here / 'long.csv'])]
     # (1 - 0.8) of 1000 steps are 199.99999999999997
-    assert recorded.build(plant, recordings, Cut(2.0, 0.8), {}).windows == 1
+    assert csvgd_recordings.prepare(plant, recordings, WindowConfig(2.0, 0.8), {}).windows == 1

@@ -9,7 +9,8 @@ import yaml
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
 from emppi_ros.identify import keeping
-from emppi_ros.identify.csvgd import csvgd, findings
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
@@ -118,7 +119,9 @@ def test_what_several_systems_cannot_have_is_named(words, error, here, capsys):
 
 
 def test_what_an_error_advises_meets_nothing_that_was_left(here, capsys, monkeypatch):
-    monkeypatch.setattr(findings, '_FEWEST', 1.1)  # no number of particles suffices
+    monkeypatch.setattr(
+        csvgd_report, '_MIN_CONVERGED_SHARE', 1.1
+    )  # no number of particles suffices
     out = ['--out', str(here / 'prior.yaml')]
     assert identify(here, *out) == 2
     error = capsys.readouterr().err.splitlines()[-1]

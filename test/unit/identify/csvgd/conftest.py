@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench.identify import csvgd_systems
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model.parameters import Parameter
 
 XML = """
@@ -30,4 +30,4 @@ def swing():
     )
     start, controls = np.array([1.0, -0.5]), np.sin(np.arange(24) / 3.0)[:, None]
     seen = csvgd_systems.roll_out(model, parameters, TRUTH[None], start, controls)
-    return Problem(model, parameters, start, controls, seen, np.array([0.01, 0.05]))
+    return ShootingProblem(model, parameters, start, controls, seen, np.array([0.01, 0.05]))

@@ -16,17 +16,17 @@ from emppi_ros.bench.identify.csvgd_experiments import Effort, Found
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.csvgd import Settings
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.target import evaluate, log_likelihood
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 
 
 def test_particles_begin_spread_over_all_that_is_allowed(swing):
-    z = csvgd.sobol(swing, 63)
-    assert np.array_equal(z, csvgd.sobol(swing, 63)) and len(np.unique(z, axis=0)) == 63
+    z = csvgd.sobol_parameters(swing, 63)
+    assert np.array_equal(z, csvgd.sobol_parameters(swing, 63)) and len(np.unique(z, axis=0)) == 63
     assert np.all(np.abs(z) < LIMIT)
     # of 64 points of the sequence, all but the origin, each eighth of a range has eight
     eighth = np.floor(np.round(4.0 * (z[:, 0] / LIMIT + 1.0), 9)).astype(int)
@@ -36,10 +36,10 @@ def test_particles_begin_spread_over_all_that_is_allowed(swing):
 @pytest.mark.parametrize(('step', 'iterations'), [('adam', 150), ('newton', 40)])
 @pytest.mark.parametrize('windows', [1, 3])
 def test_the_posterior_is_found_within_limits(swing, step, iterations, windows):
-    found = csvgd.infer(swing, Settings(40, iterations, windows, step=step), threads=1)
+    found = csvgd.infer(swing, CsvgdConfig(40, iterations, windows, step=step), threads=1)
     lower, upper = swing.limits
     assert np.all((lower <= found.theta) & (found.theta <= upper))
-    shooter = Shooter(swing, 1, threads=1)
+    shooter = MultipleShooting(swing, 1, threads=1)
     curvature = evaluate(shooter, swing.coordinates(TRUTH)[None]).curvature[0]
     unit = (upper - lower) / (2.0 * LIMIT)
     deviation = unit * np.sqrt(np.diag(np.linalg.inv(curvature)))
@@ -51,7 +51,7 @@ def test_the_posterior_is_found_within_limits(swing, step, iterations, windows):
 
 
 def test_an_inference_is_repeatable_bit_for_bit_on_any_number_of_threads(swing):
-    settings = Settings(6, 3, windows=2)
+    settings = CsvgdConfig(6, 3, windows=2)
     one, two = (csvgd.infer(swing, settings, threads).z for threads in (1, 2))
     assert np.array_equal(one, two)
 
@@ -60,7 +60,7 @@ def test_the_sum_finds_both_systems_and_the_product_one_between_them():
     problem, truths = csvgd_systems.lengths()
     found = {}
     for likelihood in ('sum', 'product'):
-        settings = Settings(16, 45, likelihood=likelihood)
+        settings = CsvgdConfig(16, 45, likelihood=likelihood)
         found[likelihood] = csvgd.infer(problem, settings, threads=1).theta
     shares = csvgd_study.near(found['sum'], truths, 0.1 * truths.min(axis=0))
     # 0.63 and 0.25 after these few iterations; the benchmark has more, and a narrower bound
@@ -72,7 +72,7 @@ def test_the_sum_finds_both_systems_and_the_product_one_between_them():
 
 def test_two_equal_weights_are_found_under_both_names():
     problem, truths = csvgd_systems.weights()
-    found = csvgd.infer(problem, Settings(10, 20, windows=5), threads=1)
+    found = csvgd.infer(problem, CsvgdConfig(10, 20, windows=5), threads=1)
     shares = csvgd_study.near(found.theta, truths, np.full(4, csvgd_study.NEAR_M))
     assert min(shares) > 0.0 and sum(shares) >= 0.5
 
@@ -111,8 +111,8 @@ def test_baselines_climb(swing, name):
     pytest.importorskip('cma', reason='the extra `identify` is not installed')
     found = csvgd_experiments.sampled(swing, name, Effort(8, 30))
     assert found.theta.shape == (8, 2) and found.steps > 0
-    shooter = Shooter(swing, 8, threads=1, slopes=False)
-    before = log_likelihood(shooter, csvgd.sobol(swing, 8))
+    shooter = MultipleShooting(swing, 8, threads=1, slopes=False)
+    before = log_likelihood(shooter, csvgd.sobol_parameters(swing, 8))
     after = log_likelihood(shooter, swing.coordinates(found.theta))
     assert np.median(after) > np.median(before)
 
@@ -134,7 +134,7 @@ def test_what_is_stored_is_not_done_again_unless_asked_for_something_else(tmp_pa
         return Found(np.ones((2, 1)), 7, 0.5)
 
     for seed in (0, 0, 1):
-        key = csvgd_experiments.key_of('lengths', Effort(seed=seed), Settings())
+        key = csvgd_experiments.key_of('lengths', Effort(seed=seed), CsvgdConfig())
         found = csvgd_experiments.stored(tmp_path, 'CMA-ES', key, make)
         assert found.steps == 7 and np.array_equal(found.theta, np.ones((2, 1)))
     assert len(calls) == 2

@@ -6,12 +6,12 @@ import pytest
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import sysid
 from emppi_ros.identify.csvgd import csvgd
-from emppi_ros.identify.csvgd.shooting import Shooter
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
 
 
 def test_a_step_that_diverges_is_not_taken_and_a_start_that_does_is_an_error(swing, monkeypatch):
-    found = sysid._Residuals(Shooter(swing, 1, 3, threads=1), 1e4)
-    z = csvgd.initial(found.shooter)[0]
+    found = sysid._Residuals(MultipleShooting(swing, 1, 3, threads=1), 1e4)
+    z = csvgd.initial_particles(found.shooter)[0]
     before, simulate = found.value(z), found.shooter.simulate
 
     def diverging(point):

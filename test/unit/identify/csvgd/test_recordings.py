@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.csvgd import csvgd, recorded
-from emppi_ros.identify.csvgd.csvgd import Settings
-from emppi_ros.identify.csvgd.joining import Joiner
-from emppi_ros.identify.csvgd.settling import Settler
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.target import evaluate, log_likelihood
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import recordings as csvgd_recordings
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
+from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
+from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
 from emppi_ros.identify.dataset import Signal
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
@@ -34,19 +34,19 @@ def two(swing):
 
 def particles(shooter):
     rng = np.random.default_rng(0)
-    z = csvgd.initial(shooter)
+    z = csvgd.initial_particles(shooter)
     return z + 0.05 * rng.standard_normal(z.shape)
 
 
 @pytest.mark.parametrize('likelihood', ['sum', 'product'])
 def test_the_density_is_that_of_each_recording(two, likelihood):
     both, parts = two
-    shooter = Shooter(both, 4, 3, threads=1)
+    shooter = MultipleShooting(both, 4, 3, threads=1)
     z = particles(shooter)
     states = z[:, 2:].reshape(4, 3, 2) * both.scale
     alone = []
     for problem, windows, own in zip(parts, (2, 1), (states[:, :2], states[:, 2:]), strict=True):
-        single = Shooter(problem, 4, windows, threads=1)
+        single = MultipleShooting(problem, 4, windows, threads=1)
         starts = (own / problem.scale).reshape(4, -1)
         alone.append(evaluate(single, np.concatenate([z[:, :2], starts], axis=1)))
     combine = {'product': np.add, 'sum': lambda a, b: np.logaddexp(a, b) - np.log(2.0)}
@@ -67,7 +67,7 @@ def test_the_density_is_that_of_each_recording(two, likelihood):
 
 @pytest.mark.parametrize('likelihood', ['sum', 'product'])
 def test_the_score_and_normals_are_derivatives(two, likelihood):
-    shooter = Shooter(two[0], 4, 3, threads=1)
+    shooter = MultipleShooting(two[0], 4, 3, threads=1)
     z = particles(shooter)
     now, step = evaluate(shooter, z, likelihood), 1e-5
     for column in range(shooter.size):
@@ -85,11 +85,11 @@ def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(tw
     noise = [0.01, np.inf]  # no velocity was
     both = dataclasses.replace(two[0], noise=np.array(noise))
     both.references[:, 16:] += 10.0  # nobody explains the second recording
-    shooter = Shooter(both, 200, 3, threads=1)
-    z = csvgd.initial(shooter)
+    shooter = MultipleShooting(both, 200, 3, threads=1)
+    z = csvgd.initial_particles(shooter)
     z[:, :2] = both.coordinates(TRUTH)
-    settler = Settler(
-        lambda z: evaluate(shooter, z), Joiner(shooter, threads=1).join, shooter, seed=0
+    settler = McmcRefinement(
+        lambda z: evaluate(shooter, z), WindowJoiner(shooter, threads=1).join, shooter, seed=0
     )
     z, now = settler.begin(z)
     for turn in range(60):
@@ -103,12 +103,12 @@ def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(tw
 
 def test_recordings_begin_where_windows_do(two):
     with pytest.raises(IdentificationError, match='do not begin with windows of 12 steps'):
-        Shooter(two[0], 4, 2, threads=1)
+        MultipleShooting(two[0], 4, 2, threads=1)
 
 
 @pytest.mark.parametrize('step', ['adam', 'newton'])
 def test_an_inference_goes_on_from_any_of_its_states(two, step):
-    settings, states = Settings(5, 8, 3, 'product', step, settling=0.5), []
+    settings, states = CsvgdConfig(5, 8, 3, 'product', step, settling=0.5), []
     whole = csvgd.infer(two[0], settings, 1, lambda now: states.append(now.state))
     for state in states:
         again = csvgd.infer(two[0], settings, 1, state=state)
@@ -122,10 +122,10 @@ def test_noise_is_told_from_motion():
     signal = Signal('position', 'pivot', 'rad', time, np.sin(3.0 * time) + 1e-3 * noise, 'here')
     # 2000 numbers know their standard deviation to 1.6 %; of that, four, and what the filter
     # takes of a slow motion is below a hundredth of this noise
-    assert recorded._noise(signal) == pytest.approx(1e-3, rel=0.07)
+    assert csvgd_recordings._noise(signal) == pytest.approx(1e-3, rel=0.07)
     slow = signal._replace(time=0.05 * np.arange(2000))
     with pytest.raises(IdentificationError, match='give it: --noise position/pivot=SD'):
-        recorded._noise(slow)
+        csvgd_recordings._noise(slow)
 
 
 @pytest.mark.parametrize('phase', [0.0, 0.5 * np.pi])
@@ -135,4 +135,4 @@ def test_noise_is_not_what_a_motion_does_where_it_is_cut_off(phase):
     values = 2.0 * np.sin(4.0 * time + phase) + noise
     signal = Signal('position', 'pivot', 'rad', time, values, 'here')
     # 360 numbers know their standard deviation to 3.7 %; of that, four
-    assert recorded._noise(signal) == pytest.approx(3e-4, rel=0.15)
+    assert csvgd_recordings._noise(signal) == pytest.approx(3e-4, rel=0.15)

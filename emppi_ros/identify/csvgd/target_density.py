@@ -1,13 +1,21 @@
 """The density that particles climb, and the constraints that they keep (Heiden et al., IV)."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp, softmax
 
-from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import Shooter, Windows
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.shooting import (
+    MultipleShooting,
+    WindowJoiner,
+    WindowTrajectories,
+    start_slice,
+)
+from emppi_ros.parallel.workers import Share
 
 Array = npt.NDArray[np.float64]
 Likelihood = Literal['sum', 'product']
@@ -23,7 +31,7 @@ class Evaluation(NamedTuple):
     normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
 
 
-class Begins(NamedTuple):
+class StartDeviations(NamedTuple):
     """Where G recordings begin that is not known: in z, and how far from what was measured."""
 
     places: npt.NDArray[np.int_]  # (G, S)
@@ -36,7 +44,7 @@ class Begins(NamedTuple):
         return -0.5 * np.sum(self.precision * self.away**2, axis=2).T
 
 
-def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
+def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
     """
     Return log p_ms(D | z), limits and defects at particles z (N, D).
 
@@ -54,17 +62,17 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     gram = flat @ flat.swapaxes(-1, -2)
     left = residuals(shooter, windows)
     slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in left])
-    total, weights = _combine(each_log_p(shooter, left), likelihood)
+    total, weights = _combine_likelihoods(recording_log_densities(shooter, left), likelihood)
     lengths = np.diff(shooter.firsts, append=shooter.windows)
     weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
-    score = _spread(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
-    curvature = _spread_both(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
-    begin = begins(shooter, z)
+    score = _to_particle_gradient(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
+    curvature = _to_particle_hessian(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
+    begin = start_deviations(shooter, z)
     total += begin.log_p.sum(axis=0)
     score[:, begin.places] -= begin.precision * begin.away
     curvature[:, begin.places, begin.places] += begin.precision
     defects, normals = continuity(shooter, z, windows)
-    limits, walls = _limits(shooter, z)
+    limits, walls = _limit_constraints(shooter, z)
     outside = limits != 0.0  # beyond the limits nothing changes but the limit
     score[:, : shooter.unknown][outside] = 0.0
     evaluation = Evaluation(
@@ -79,7 +87,7 @@ def evaluate(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Eval
     return evaluation
 
 
-def choose(
+def select_particles(
     which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
 ) -> tuple[Array, Evaluation]:
     """Return the new of those particles (N,) that were chosen, and the old of the others."""
@@ -90,45 +98,47 @@ def choose(
     return np.where(which[:, None], new[0], old[0]), Evaluation(*parts)
 
 
-def log_likelihood(shooter: Shooter, z: Array, likelihood: Likelihood = 'sum') -> Array:
+def log_likelihood(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Array:
     """Return the same log density (N,), for methods that need no derivatives."""
     windows = shooter.simulate(z)
-    total, _ = _combine(each_log_p(shooter, residuals(shooter, windows)), likelihood)
-    total += begins(shooter, z).log_p.sum(axis=0)
+    total, _ = _combine_likelihoods(
+        recording_log_densities(shooter, residuals(shooter, windows)), likelihood
+    )
+    total += start_deviations(shooter, z).log_p.sum(axis=0)
     return np.where(windows.diverged, -np.inf, total)
 
 
-def residuals(shooter: Shooter, windows: Windows) -> list[Array]:
+def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> list[Array]:
     """Return what is left of each trajectory (N, W, h S), in standard deviations of its noise."""
     noise = shooter.problem.noise / shooter.problem.scale
     shape = (*windows.states.shape[:2], -1)
     return [((seen - windows.states) / noise).reshape(shape) for seen in shooter.seen()]
 
 
-def each_log_p(shooter: Shooter, left: list[Array]) -> Array:
+def recording_log_densities(shooter: MultipleShooting, left: list[Array]) -> Array:
     """Return the log densities (R, G, N) of G recordings by R references of each."""
     squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
     return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
 
 
-def begins(shooter: Shooter, z: Array) -> Begins:
+def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
     """
     Return how far from what was measured recordings begin.
 
     What was not measured is known to about its spread over all trajectories: 1 in its unit.
     """
     problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if that is known
-    places = [np.arange(shooter.size)[place(shooter, window)] for window in windows]
+    places = [np.arange(shooter.size)[start_slice(shooter, window)] for window in windows]
     measured = shooter.measured_starts()[0, windows]
     sd = np.minimum(problem.noise / problem.scale, 1.0)
-    return Begins(
+    return StartDeviations(
         np.array(places, dtype=int).reshape(-1, shooter.states),
         shooter.starts(z)[:, windows] - measured,
         sd**-2,
     )
 
 
-def _combine(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
+def _combine_likelihoods(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
     """Return the log density (N,) of all trajectories, and how much each (R, G, N) adds to it."""
     if likelihood == 'product':
         return each.sum(axis=(0, 1)), np.ones_like(each)
@@ -136,7 +146,7 @@ def _combine(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
     return logsumexp(each, axis=(0, 1)) - np.log(count), softmax(each, axis=(0, 1))
 
 
-def _spread(shooter: Shooter, slope: Array) -> Array:
+def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
     """Return derivatives (N, D) by all of z, from those of windows (N, W, V)."""
     unknown = shooter.unknown
     shared = slope[:, :, :unknown].sum(axis=1)
@@ -145,13 +155,13 @@ def _spread(shooter: Shooter, slope: Array) -> Array:
     )
 
 
-def _spread_both(shooter: Shooter, gram: Array) -> Array:
+def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
     """Return second derivatives (N, D, D) by all of z, from those of windows (N, W, V, V)."""
     unknown = shooter.unknown
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
     for window in range(shooter.first, shooter.windows):
-        own = place(shooter, window)
+        own = start_slice(shooter, window)
         block = gram[:, window]
         whole[:, own, own] = block[:, unknown:, unknown:]
         whole[:, own, :unknown] = block[:, unknown:, :unknown]
@@ -159,13 +169,9 @@ def _spread_both(shooter: Shooter, gram: Array) -> Array:
     return whole
 
 
-def place(shooter: Shooter, window: int) -> slice:
-    """Return where in z a window's start is."""
-    begin = shooter.unknown + (window - shooter.first) * shooter.states
-    return slice(begin, begin + shooter.states)
-
-
-def continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Array]:
+def continuity(
+    shooter: MultipleShooting, z: Array, windows: WindowTrajectories
+) -> tuple[Array, Array]:
     """Return the defects (N, joined S) between windows, and their derivatives."""
     unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
     starts = shooter.starts(z)[:, joined - shooter.first]
@@ -175,13 +181,13 @@ def continuity(shooter: Shooter, z: Array, windows: Windows) -> tuple[Array, Arr
     for row, window in enumerate(shooter.joined):
         last = window - 1
         normals[:, row, :, :unknown] = ends[:, last, :, :unknown]
-        normals[:, row, :, place(shooter, window)] = -np.eye(states)
+        normals[:, row, :, start_slice(shooter, window)] = -np.eye(states)
         if last >= shooter.first:
-            normals[:, row, :, place(shooter, last)] = ends[:, last, :, unknown:]
+            normals[:, row, :, start_slice(shooter, last)] = ends[:, last, :, unknown:]
     return defects.reshape(len(z), -1), normals.reshape(len(z), -1, shooter.size)
 
 
-def _limits(shooter: Shooter, z: Array) -> tuple[Array, Array]:
+def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Array]:
     """Return how far parameters are beyond their limits (N, P), and the derivatives."""
     centre = z[:, : shooter.unknown]
     beyond = centre - np.clip(centre, -LIMIT, LIMIT)
@@ -189,3 +195,59 @@ def _limits(shooter: Shooter, z: Array) -> tuple[Array, Array]:
     index = np.arange(shooter.unknown)
     walls[:, index, index] = beyond != 0.0
     return beyond, walls
+
+
+@dataclass(frozen=True)
+class SimulationRecipe:
+    """What is simulated of any particle."""
+
+    problem: ShootingProblem
+    windows: int
+    likelihood: Likelihood
+
+    def make(self, particles: int, threads: int) -> 'ParticleSimulation':
+        """Return the simulation of so many."""
+        return ParticleSimulation(self, particles, threads)
+
+
+class ParticleSimulation:
+    """Simulates N particles, or has them simulated."""
+
+    def __init__(
+        self,
+        recipe: SimulationRecipe,
+        particles: int,
+        threads: int = 0,
+        share: Share | None = None,
+    ) -> None:
+        """Plan it: models are made where they are simulated."""
+        self._likelihood, self._share = recipe.likelihood, share
+        self.shooter = MultipleShooting(recipe.problem, particles, recipe.windows, threads)
+        self._joiner = WindowJoiner(self.shooter, threads)
+
+    def density(self, z: Array) -> Evaluation:
+        """Return the density at particles (N, D); IdentificationError if all diverge."""
+        if self._share is None:
+            now = self.evaluate(z)
+        else:
+            parts = zip(*self._share('evaluate', z), strict=True)
+            now = Evaluation(*(np.concatenate(part) for part in parts))
+            self.shooter.steps += self.shooter.cost
+        if not np.isfinite(now.log_p).any():
+            raise IdentificationError('all particles diverge: limits or time step are too large')
+        return now
+
+    def meet(self, z: Array) -> Array:
+        """Return particles (N, D) whose windows begin where those before them end."""
+        if self._share is None:
+            return self.join(z)
+        self.shooter.steps += self._joiner.cost
+        return np.concatenate(self._share('join', z))
+
+    def evaluate(self, z: Array) -> Evaluation:
+        """Simulate a block here."""
+        return evaluate(self.shooter, z, self._likelihood)
+
+    def join(self, z: Array) -> Array:
+        """Let the windows of a block meet, here."""
+        return self._joiner.join(z)

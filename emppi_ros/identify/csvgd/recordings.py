@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identify import several
-from emppi_ros.identify.csvgd.problem import Problem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.noise import smooth, smoothed_out
 from emppi_ros.identify.signals import Signal
@@ -25,7 +25,7 @@ KINDS = ('position', 'velocity')  # in the order of a state
 
 
 @dataclass(frozen=True)
-class Cut:
+class WindowConfig:
     """How recordings are cut: into windows of some length, less a share that is held out."""
 
     window_s: float
@@ -33,18 +33,18 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainingData:
     """What is learned from, and, for each recording, the states and controls held out."""
 
-    problem: Problem
+    problem: ShootingProblem
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
 
 
-def build(
-    plant: Plant, recordings: Sequence[Recording], cut: Cut, noise: Mapping[str, float]
-) -> Learned:
+def prepare(
+    plant: Plant, recordings: Sequence[Recording], cut: WindowConfig, noise: Mapping[str, float]
+) -> TrainingData:
     """
     Return the problem that recordings pose.
 
@@ -64,7 +64,7 @@ def build(
             f'{cut.held_out:.0%} that is held out: take shorter windows, or record for longer'
         )
     ends = [count * length for count in counts]
-    problem = Problem(
+    problem = ShootingProblem(
         plant.model,
         tuple(_bounded(plant, index) for index in range(len(plant.parameters))),
         np.array([states[0] for states, _ in pieces]),
@@ -78,7 +78,7 @@ def build(
     later = tuple(
         (states[end + 1 :], ctrl[end:-1]) for (states, ctrl), end in zip(pieces, ends, strict=True)
     )
-    return Learned(problem, sum(counts), later, tuple(several.names_of(recordings)))
+    return TrainingData(problem, sum(counts), later, tuple(several.names_of(recordings)))
 
 
 def _check(model: mujoco.MjModel) -> None:

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from emppi_ros.identify.csvgd import csvgd, draws
-from emppi_ros.identify.csvgd.draws import Point
-from emppi_ros.identify.csvgd.joining import Joiner, eliminate, free
+from emppi_ros.identify.csvgd import csvgd, mcmc_refinement
+from emppi_ros.identify.csvgd.mcmc_refinement import (
+    DensityPoint,
+    McmcRefinement,
+    eliminate_constraints,
+    free_coordinates,
+)
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.settling import Settler
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.target import Evaluation, evaluate
+from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
+from emppi_ros.identify.csvgd.target_density import Evaluation, evaluate
 
 
 @pytest.mark.parametrize('damping', [0.0, 1.0, 1e5])
@@ -24,15 +27,15 @@ def test_draws_of_a_gaussian_are_reversible(damping):
 
     def at(u):
         score = (mean - u) @ precision
-        return Point(
+        return DensityPoint(
             u, 0.5 * np.sum((u - mean) * score, axis=1), score, np.tile(precision, (4, 1, 1))
         )
 
     many = np.full(4, damping)
     here = at(rng.standard_normal((4, 5)))
-    there = at(draws.propose(here, many, rng.standard_normal((4, 5))))
-    forth = here.log_p + draws.log_density(here, there.u, many)
-    back = there.log_p + draws.log_density(there, here.u, many)
+    there = at(mcmc_refinement.propose(here, many, rng.standard_normal((4, 5))))
+    forth = here.log_p + mcmc_refinement.proposal_log_density(here, there.u, many)
+    back = there.log_p + mcmc_refinement.proposal_log_density(there, here.u, many)
     # rounding, of matrices with a condition number below 1e4 and damping of up to 1e5
     np.testing.assert_allclose(forth, back, atol=1e-7)
 
@@ -41,14 +44,16 @@ def test_the_density_of_a_mixture_is_that_of_its_normal_distributions():
     rng = np.random.default_rng(0)
     roots = rng.standard_normal((3, 2, 2))
     precisions = roots @ roots.swapaxes(1, 2)
-    points = Point(*(rng.standard_normal(shape) for shape in ((3, 2), 3, (3, 2))), precisions)
+    points = DensityPoint(
+        *(rng.standard_normal(shape) for shape in ((3, 2), 3, (3, 2))), precisions
+    )
     damped = precisions + 0.7 * np.eye(2)
     inverse = np.linalg.inv(damped)
     means = points.u + np.einsum('kij,kj->ki', inverse, points.score)
     covariances = inverse @ (damped + 0.7 * np.eye(2)) @ inverse
     u = rng.standard_normal((4, 2))
     theirs = sum(multivariate_normal(m, c).pdf(u) for m, c in zip(means, covariances, strict=True))
-    ours = draws.log_mixture(points, u, 0.7)
+    ours = mcmc_refinement.mixture_log_density(points, u, 0.7)
     np.testing.assert_allclose(ours - ours[0], np.log(theirs / theirs[0]), atol=1e-10)
 
 
@@ -66,7 +71,7 @@ def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
     plan = SimpleNamespace(particles=count, unknown=1, size=1, joined=[])
     z = np.repeat(modes, count // 2)[:, None]
     z += sd * np.random.default_rng(0).standard_normal(z.shape)
-    settler = Settler(density, lambda z: z, plan, seed=0)
+    settler = McmcRefinement(density, lambda z: z, plan, seed=0)
     z, _ = settler.jump(*settler.begin(z))
     # of equal parts a jump takes three eighths of what is left to right; a share of 300
     # particles is known to 0.024: four times that
@@ -75,13 +80,13 @@ def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
 
 
 def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
-    parts, whole = Shooter(swing, 4, 3, threads=1), Shooter(swing, 4, threads=1)
-    joiner = Joiner(parts, threads=1)
-    z = joiner.join(csvgd.initial(parts))
+    parts, whole = MultipleShooting(swing, 4, 3, threads=1), MultipleShooting(swing, 4, threads=1)
+    joiner = WindowJoiner(parts, threads=1)
+    z = joiner.join(csvgd.initial_particles(parts))
     joined, alone = evaluate(parts, z), evaluate(whole, z[:, :2])
     np.testing.assert_allclose(joined.defects, 0.0, atol=1e-13)
     np.testing.assert_allclose(joined.log_p, alone.log_p, rtol=1e-9)
-    score, curvature = eliminate(parts, joined)
+    score, curvature = eliminate_constraints(parts, joined)
     # forward differences, with a step of 1e-6, in one or in two places
     np.testing.assert_allclose(score, alone.score, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(curvature, alone.curvature, rtol=1e-4, atol=1e-3)
@@ -90,9 +95,9 @@ def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
 def test_recordings_of_two_lengths_are_joined_each_by_itself(swing):
     starts = np.array([swing.start, swing.start + [0.2, -0.1]])
     both = dataclasses.replace(swing, start=starts, begins=(0, 18))
-    shooter = Shooter(both, 3, 4, threads=1)
-    z = csvgd.initial(shooter)
-    joined = Joiner(shooter, threads=1).join(z)
+    shooter = MultipleShooting(both, 3, 4, threads=1)
+    z = csvgd.initial_particles(shooter)
+    joined = WindowJoiner(shooter, threads=1).join(z)
     np.testing.assert_allclose(evaluate(shooter, joined).defects, 0.0, atol=1e-13)
     fixed = [0, 1, 2, 3, 8, 9]  # parameters, and where the recordings begin
     np.testing.assert_array_equal(joined[:, fixed], z[:, fixed])
@@ -102,13 +107,13 @@ def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing
     exact = dataclasses.replace(
         swing, noise=0.02 * swing.noise, start=swing.start[None], begins=(0,)
     )
-    shooter = Shooter(exact, 3, 3, threads=1)
-    chosen, meet = free(shooter), Joiner(shooter, threads=1).join
-    settler = Settler(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
-    z, now = settler.begin(csvgd.initial(shooter))
+    shooter = MultipleShooting(exact, 3, 3, threads=1)
+    chosen, meet = free_coordinates(shooter), WindowJoiner(shooter, threads=1).join
+    settler = McmcRefinement(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
+    z, now = settler.begin(csvgd.initial_particles(shooter))
     for _ in range(25):
         z, now = settler.climb(z, now)
-    information = eliminate(shooter, now)[1][0]
+    information = eliminate_constraints(shooter, now)[1][0]
     best, normal = z[0, chosen].copy(), []
     root = np.linalg.cholesky(information)
     for turn in range(300):

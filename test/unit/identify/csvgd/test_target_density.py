@@ -2,25 +2,33 @@
 
 import copy
 import dataclasses
+import importlib
 
 import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.errors import ClusterError, IdentificationError
 from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.shooting import Shooter
-from emppi_ros.identify.csvgd.simulation import Recipe, Simulation
-from emppi_ros.identify.csvgd.target import evaluate, log_likelihood
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.target_density import (
+    ParticleSimulation,
+    SimulationRecipe,
+    evaluate,
+    log_likelihood,
+)
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.parallel import workers
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
+SETTINGS = CsvgdConfig(particles=5, iterations=10, windows=3)  # on two threads: blocks of 3 and 2
 
 
 def _particles(shooter, seed=0):
     rng = np.random.default_rng(seed)
-    z = csvgd.initial(shooter)
+    z = csvgd.initial_particles(shooter)
     z[:, : shooter.unknown] = rng.uniform(-1.2, 1.2, (len(z), shooter.unknown))
     z[:, shooter.unknown :] += 0.1 * rng.standard_normal((len(z), shooter.size - shooter.unknown))
     return z
@@ -31,7 +39,7 @@ def _particles(shooter, seed=0):
 def test_the_score_is_the_derivative_of_the_log_density(swing, windows, likelihood):
     two = np.concatenate([swing.references, 1.02 * swing.references])
     problem = dataclasses.replace(swing, references=two)
-    shooter = Shooter(problem, 4, windows, threads=1)
+    shooter = MultipleShooting(problem, 4, windows, threads=1)
     z = _particles(shooter)
     score = evaluate(shooter, z, likelihood).score
     step = 1e-5
@@ -47,7 +55,7 @@ def test_the_score_is_the_derivative_of_the_log_density(swing, windows, likeliho
 
 
 def test_windows_that_begin_where_others_end_are_one_trajectory(swing):
-    whole, parts = Shooter(swing, 4, threads=1), Shooter(swing, 4, 3, threads=1)
+    whole, parts = MultipleShooting(swing, 4, threads=1), MultipleShooting(swing, 4, 3, threads=1)
     z = _particles(parts)
     states = whole.simulate(z[:, :2]).states[:, 0]
     z[:, 2:] = states[:, [7, 15]].reshape(4, -1)
@@ -58,7 +66,7 @@ def test_windows_that_begin_where_others_end_are_one_trajectory(swing):
 
 
 def test_normals_are_the_derivatives_of_defects(swing):
-    shooter = Shooter(swing, 3, 3, threads=1)
+    shooter = MultipleShooting(swing, 3, 3, threads=1)
     z = _particles(shooter)
     now = evaluate(shooter, z)
     step = 1e-4 * np.random.default_rng(2).standard_normal(z.shape)
@@ -69,7 +77,7 @@ def test_normals_are_the_derivatives_of_defects(swing):
 
 
 def test_beyond_a_limit_only_the_limit_pulls(swing):
-    shooter = Shooter(swing, 2, threads=1)
+    shooter = MultipleShooting(swing, 2, threads=1)
     z = np.array([[LIMIT + 0.5, 0.3], [0.1, -LIMIT - 0.25]])
     now = evaluate(shooter, z)
     np.testing.assert_allclose(now.defects, [[0.5, 0.0], [0.0, -0.25]], atol=1e-12)
@@ -81,7 +89,7 @@ def test_beyond_a_limit_only_the_limit_pulls(swing):
 
 
 def test_curvature_is_that_of_least_squares_at_the_truth(swing):
-    shooter = Shooter(swing, 1, threads=1)
+    shooter = MultipleShooting(swing, 1, threads=1)
     z = swing.coordinates(TRUTH)[None]
     now = evaluate(shooter, z)
     assert now.log_p[0] == pytest.approx(0.0, abs=1e-12)  # data without noise
@@ -142,11 +150,11 @@ def test_a_model_that_hides_its_divergence_is_an_error(swing):
 
 def test_windows_must_be_of_one_length(swing):
     with pytest.raises(IdentificationError, match='24 steps do not make 5 windows'):
-        Shooter(swing, 2, 5)
+        MultipleShooting(swing, 2, 5)
 
 
 def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
-    shooter = Shooter(swing, 3, 3, threads=1)
+    shooter = MultipleShooting(swing, 3, 3, threads=1)
     z = _particles(shooter)
     z[1, -1] = np.nan  # the start of a window is nowhere
     now = evaluate(shooter, z)
@@ -154,4 +162,36 @@ def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
     assert not now.score[1].any() and np.all(np.isfinite(now.normals))
     z[:, -1] = np.nan
     with pytest.raises(IdentificationError, match='all particles diverge'):
-        Simulation(Recipe(swing, 3, 'sum'), 3, threads=1).density(z)
+        ParticleSimulation(SimulationRecipe(swing, 3, 'sum'), 3, threads=1).density(z)
+
+
+def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, monkeypatch):
+    module = importlib.import_module('emppi_ros.parallel.cluster')
+    monkeypatch.setattr(module, 'PATIENCE_S', 0.5)
+    monkeypatch.setattr(module, 'LOOK_S', 0.1)
+    here = csvgd.infer(swing, SETTINGS, 1)
+    recipe = SimulationRecipe(swing, SETTINGS.windows, SETTINGS.likelihood)
+    with workers.shared(recipe, cluster.address) as share:
+        there = csvgd.infer(swing, SETTINGS, 1, share=share)
+        for one, other in zip(there, here, strict=True):
+            np.testing.assert_array_equal(one, other)
+        simulation, z = ParticleSimulation(recipe, 5, share=share), here.z.copy()
+        z[3:, -1] = np.nan  # all of one block
+        np.testing.assert_array_equal(np.isfinite(simulation.density(z).log_p), [1, 1, 1, 0, 0])
+        z[:, -1] = np.nan
+        with pytest.raises(IdentificationError, match='all particles diverge'):
+            simulation.density(z)
+    seen = []
+
+    def kill(now):
+        seen.append(now.iteration)
+        if now.iteration == 4:
+            cluster.kill('worker')
+
+    def infer():
+        with workers.shared(recipe, cluster.address) as share:
+            csvgd.infer(swing, SETTINGS, 1, kill, share=share)
+
+    with pytest.raises(ClusterError, match=f'cluster at {cluster.address} went away: '):
+        infer()
+    assert seen == [0, 1, 2, 3, 4]

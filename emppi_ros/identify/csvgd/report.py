@@ -1,0 +1,255 @@
+"""What particles say after all iterations: which to keep, what they know, what they forecast."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify import particles
+from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
+from emppi_ros.identify.csvgd.problem import LIMIT
+from emppi_ros.identify.csvgd.recordings import KINDS, TrainingData
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.target_density import (
+    recording_log_densities,
+    residuals,
+    start_deviations,
+)
+from emppi_ros.identify.pictures import Future
+from emppi_ros.identify.states.estimate import word
+from emppi_ros.identify.states.plant import Plant
+from emppi_ros.model import scene
+from emppi_ros.model.ensemble import Ensemble, State
+
+Array = npt.NDArray[np.float64]
+_OUTLIER_PROBABILITY = (
+    1e-6  # a draw from the posterior is less likely than that: it has not arrived
+)
+_MAX_RESIDUAL_SHARE = 0.05  # of how far a joint moves: as the method `states` has it
+_MIN_CONVERGED_SHARE = 0.1  # of the particles: fewer are no posterior
+_EXCESS_NOISE = 1.5  # times the noise
+_AT_LIMIT = 0.999 * LIMIT
+_KNOWLEDGE_ORDER = 'found', 'vague', 'unexcited'  # from what is known best
+
+
+class ConvergedParticles(NamedTuple):
+    """Particles that arrived, and what they do."""
+
+    theta: Array  # (N, P)
+    coordinates: Array  # (N, P)
+    ends: Array  # (G, N, S): states in which each recording ends
+    left: Array  # (G, S): residuals of the best particle in each recording, rms
+    stranded: int  # particles that did not arrive
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations (P,) in that of the uniform prior."""
+        return self.coordinates.std(axis=0)
+
+    @property
+    def knowledge(self) -> tuple[str, ...]:
+        """What is known of each parameter: found, vague or unexcited."""
+        return tuple(word(x) for x in self.sd)
+
+
+def select_converged(
+    learned: TrainingData, posterior: CsvgdPosterior, threads: int = 0
+) -> ConvergedParticles:
+    """
+    Return the particles that arrived, of one system.
+
+    One that does not explain the recordings as well as the best does has not: its density is lower
+    by more than a draw from the posterior ever has it (chi-squared, of as many numbers as a
+    particle has).
+    """
+    shooter = MultipleShooting(
+        learned.problem, len(posterior.z), learned.windows, threads, slopes=False
+    )
+    windows = shooter.simulate(posterior.z)
+    each = (
+        recording_log_densities(shooter, residuals(shooter, windows))[0]
+        + start_deviations(shooter, posterior.z).log_p
+    )
+    whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
+    there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
+    best = int(np.argmax(whole))
+    lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
+    off = (windows.states - shooter.seen()[0]) * learned.problem.scale  # (N, W, h, S)
+    left = [
+        np.sqrt(np.mean(off[best, first : last + 1] ** 2, axis=(0, 1)))
+        for first, last in zip(shooter.firsts, lasts, strict=True)
+    ]
+    unknown = shooter.unknown
+    return ConvergedParticles(
+        posterior.theta[there],
+        np.clip(posterior.z[there, :unknown], -LIMIT, LIMIT),
+        np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * learned.problem.scale,
+        np.array(left),
+        int(np.sum(~there)),
+    )
+
+
+def check(plant: Plant, learned: TrainingData, found: ConvergedParticles) -> None:
+    """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
+    seen = learned.problem.references[0]
+    bounds = [*learned.problem.begins, len(seen)]
+    for index, name in enumerate(scene.names(plant.model, 'joint')):
+        for row, of in enumerate(learned.names):
+            begin, end = bounds[row : row + 2]
+            span, away = np.ptp(seen[begin:end, index]), found.left[row, index]
+            if away > max(
+                _MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * learned.problem.noise[index]
+            ):
+                raise IdentificationError(
+                    f'{of}: joint {name!r}: the model does not match: no particle comes closer '
+                    f'than {away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
+                    'signs and commands of the recording, and limits; or give more iterations'
+                )
+    total = len(found.theta) + found.stranded
+    if len(found.theta) < max(_MIN_CONVERGED_SHARE * total, min(particles.FEWEST, total)):
+        raise IdentificationError(
+            f'only {len(found.theta)} of {total} particles explain the recording as well as the '
+            f'best: {"; ".join([*noise_advice(plant, learned, found), "give more iterations"])}'
+        )
+    particles.excited(found.knowledge)
+
+
+def noise_advice(plant: Plant, learned: TrainingData, found: ConvergedParticles) -> list[str]:
+    """Return what to give as noise where the model leaves more than that, in words."""
+    left, noise = np.sqrt(np.mean(found.left**2, axis=0)), learned.problem.noise
+    names = measurement_names(plant)
+    told = [
+        f'{n}={x:.3g}'
+        for n, x, sd in zip(names, left, noise, strict=True)
+        if x > _EXCESS_NOISE * sd
+    ]
+    if not told:
+        return []
+    return [
+        'the model leaves more than the noise, so that the posterior is too narrow: '
+        f'give --noise {" ".join(told)}'
+    ]
+
+
+def measurement_names(plant: Plant) -> list[str]:
+    """Return what a state's numbers are called."""
+    return [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(plant.model, 'joint')]
+
+
+def forecast(learned: TrainingData, found: ConvergedParticles, threads: int = 0) -> list[Array]:
+    """Return the held-out part (N, T, S) of each recording, as particles have it go on."""
+    problem, results, count = learned.problem, [], len(found.theta)
+    for ends, (_, controls) in zip(found.ends, learned.later, strict=True):
+        if not len(controls):  # nothing was held out
+            results.append(np.empty((count, 0, ends.shape[1])))
+            continue
+        ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
+        ensemble.write(found.theta)
+        many = np.broadcast_to(controls, (count, 1, *controls.shape))
+        start = State(*np.split(ends, 2, axis=1))
+        fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
+        results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())
+    return results
+
+
+def with_particles(one: ConvergedParticles, theta: Array) -> ConvergedParticles:
+    """Return an estimate's findings with the parameters (N, P) that may as well be true."""
+    return one._replace(theta=theta, ends=one.ends.repeat(len(theta), axis=1))
+
+
+def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[Future]:
+    """Return what was held out of each recording, and forecasts of it, to be drawn."""
+    model = learned.problem.model
+    return [
+        Future.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
+        for one, (seen, _) in zip(forecasts, learned.later, strict=True)
+    ]
+
+
+class SystemResult(NamedTuple):
+    """Recordings of one system, and what particles say of it."""
+
+    learned: TrainingData
+    posterior: CsvgdPosterior
+    found: ConvergedParticles
+    forecasts: Sequence[Array]
+
+    @property
+    def name(self) -> str:
+        """As its recordings."""
+        return ', '.join(self.learned.names)
+
+
+def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
+    """Return each parameter with what is known of it, and how the inference went."""
+    learned, posterior, found, forecasts = system
+    noise = learned.problem.noise
+    names = measurement_names(plant)
+    middle = np.abs(np.median(found.coordinates, axis=0))
+    parameters = {
+        unknown.name: {
+            'value': float(found.theta[:, i].mean()),
+            'sd': float(found.theta[:, i].std()),
+            'unit': unknown.unit,
+            'knowledge': found.knowledge[i],
+            'at_bound': bool(middle[i] > _AT_LIMIT),
+        }
+        for i, unknown in enumerate(plant.unknowns)
+    }
+    away = [
+        np.median(future, axis=0) - seen
+        for future, (seen, _) in zip(forecasts, learned.later, strict=True)
+    ]
+    squares = np.concatenate(away) ** 2
+    apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)
+    known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
+    left = np.sqrt(np.mean(found.left**2, axis=0))
+    covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
+    directions = particles.open_directions(covariance)
+    summary: dict[str, Any] = {
+        'parameters': parameters,
+        'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),
+        'particles': len(found.theta),
+        'stranded': found.stranded,
+        'median_log_likelihood': float(np.median(posterior.log_p)),
+        'defect': posterior.defect,
+        'windows': learned.windows,
+        'steps': len(learned.problem.controls),
+        'noise': {names[i]: float(noise[i]) for i in known},
+        'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
+        'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
+    }
+    if notes := noise_advice(plant, learned, found):
+        summary['notes'] = '; '.join(notes)
+    return summary
+
+
+def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, Any]:
+    """Return what particles of several systems say together, and those of each."""
+    each = {system.name: summarize(plant, system) for system in systems}
+    if len(systems) == 1:
+        return next(iter(each.values()))
+    theta = np.concatenate([system.found.theta for system in systems])
+    rows = {u.name: [one['parameters'][u.name] for one in each.values()] for u in plant.unknowns}
+    parameters = {
+        unknown.name: {
+            'value': float(theta[:, i].mean()),
+            'sd': float(theta[:, i].std()),
+            'unit': unknown.unit,
+            'knowledge': max(
+                (row['knowledge'] for row in rows[unknown.name]), key=_KNOWLEDGE_ORDER.index
+            ),
+            'at_bound': any(row['at_bound'] for row in rows[unknown.name]),
+        }
+        for i, unknown in enumerate(plant.unknowns)
+    }
+    whole: dict[str, Any] = {'parameters': parameters}
+    for name in ('particles', 'stranded', 'windows', 'steps'):
+        whole[name] = sum(one[name] for one in each.values())
+    notes = [f'{of}: {one.pop("notes")}' for of, one in each.items() if 'notes' in one]
+    if notes:
+        whole['notes'] = '; '.join(notes)
+    return whole | {'systems': each}
