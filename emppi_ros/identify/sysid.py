@@ -157,7 +157,7 @@ class _Residuals:
             self._value = np.full_like(self._value, _DIVERGED)  # no step is taken there
             return
         noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
-        off = (windows.states[0] - shooter.seen()[0])[..., self.measured] / noise
+        off = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
         whole = np.zeros((*off.shape, shooter.size))
         whole[..., : shooter.unknown] = slopes[..., : shooter.unknown]

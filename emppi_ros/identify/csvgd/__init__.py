@@ -1,1 +1,1 @@
-"""Posteriors by constrained Stein variational gradient descent (Heiden et al., ICRA 2022)."""
+"""Constrained Stein variational gradient descent (Heiden et al., ICRA 2022)."""

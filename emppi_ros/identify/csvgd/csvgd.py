@@ -1,10 +1,10 @@
 """
 Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 
-Particles follow Stein's direction; each keeps its own constraints (limits of parameters, and
-continuity of windows) by the modified differential method of multipliers of Platt and Barr
-(1988): multipliers grow while a constraint is broken, and a stiffness makes that stable.
-At the end, which is not in the paper, particles settle each by itself (`settling`).
+Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
+continuity between windows) by the modified differential method of multipliers (Platt and Barr
+1988): multipliers integrate the constraint violation, and a stiffness damps that dynamics. A last
+phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
 """
 
 from collections.abc import Callable, Mapping
@@ -32,68 +32,69 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CsvgdConfig:
-    """How to infer."""
+    """Configuration of an inference."""
 
     particles: int = 100
     iterations: int = 500
     windows: int = 1
     likelihood: Likelihood = 'sum'
     step: Literal['adam', 'newton'] = 'newton'
-    rates: tuple[float, float] = (0.1, 0.01)  # of Adam, first and last, in coordinates
-    stiffness: tuple[float, float] = (1e3, 1e7)  # of constraints, first and last
-    growth: float = 0.0  # of multipliers, in units of the stiffness
-    settling: float = 0.2  # the last share of iterations: half to climb, half for draws
-    seed: int = 0  # of the draws
+    # learning rates of Adam, first and last, in coordinates
+    rates: tuple[float, float] = (0.1, 0.01)
+    stiffness: tuple[float, float] = (1e3, 1e7)  # of the constraint penalty, first and last
+    growth: float = 0.0  # integral gain of the multipliers, in units of the stiffness
+    settling: float = 0.2  # last share of iterations: MCMC refinement, half ascent, half draws
+    seed: int = 0  # of the MCMC draws
 
 
 class CsvgdState(NamedTuple):
-    """All that an inference goes on from, after some iterations."""
+    """Checkpoint of an inference after some iterations."""
 
     iteration: int
     z: Array  # (N, D)
     multipliers: Array  # (N, C)
-    memory: tuple[Array, ...]  # of what makes the steps
-    steps: int  # of physics, so far
+    memory: tuple[Array, ...]  # state of the update rule
+    steps: int  # total physics steps
 
     def to_arrays(self) -> dict[str, Array]:
-        """Return all of it by name."""
+        """Return all fields as arrays by name."""
         rest = self._asdict()
         memory = {f'memory{i}': part for i, part in enumerate(rest.pop('memory'))}
         return {name: np.asarray(value) for name, value in {**rest, **memory}.items()}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
-        """Return the state that they are of."""
+        """Return the state stored by `to_arrays`."""
         memory = tuple(arrays[name] for name in sorted(arrays) if name.startswith('memory'))
         z, multipliers = arrays['z'], arrays['multipliers']
         return cls(int(arrays['iteration']), z, multipliers, memory, int(arrays['steps']))
 
 
 class CsvgdProgress(NamedTuple):
-    """Where an inference is."""
+    """Checkpoint and density of an iteration, for callbacks."""
 
     state: CsvgdState
     evaluation: Evaluation
 
     @property
     def iteration(self) -> int:
-        """How many were done."""
+        """Number of completed iterations."""
         return self.state.iteration
 
 
 class CsvgdPosterior(NamedTuple):
-    """What was inferred, and how it went."""
+    """Particles of the posterior, and diagnostics."""
 
     theta: Array  # (N, P), within the limits
-    log_p: Array  # (N,), of the windows
+    log_p: Array  # (N,) log density of the windows
     z: Array  # (N, D), before parameters are clipped to their limits
-    beyond: float  # how far the worst particle was beyond a limit, in coordinates
-    defect: float  # root mean square, in units of the states' spread
-    steps: int  # of physics
+    beyond: float  # largest violation of a limit, in coordinates
+    defect: float  # rms gap between windows, in units of the states' spread
+    steps: int  # physics steps
 
 
 def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
-    """Return parameters (N, P) in coordinates, spread by the Sobol sequence without its origin."""
+    """Return parameter coordinates (N, P) of the Sobol sequence without its first point."""
     powers = int(np.ceil(np.log2(particles + 1)))
     sequence = qmc.Sobol(len(problem.parameters), scramble=False)
     points = sequence.random_base2(powers)[1 : particles + 1]
@@ -101,7 +102,7 @@ def sobol_parameters(problem: ShootingProblem, particles: int) -> Array:
 
 
 def initial_particles(shooter: MultipleShooting) -> Array:
-    """Return first particles (N, D): a Sobol sequence, and windows that begin as measured."""
+    """Return initial particles (N, D): Sobol parameters, and windows starting as measured."""
     starts = shooter.measured_starts()
     starts = starts.reshape(len(starts), -1)[np.arange(shooter.particles) % len(starts)]
     return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)
@@ -118,9 +119,9 @@ def infer(
     """
     Return particles of the posterior.
 
-    `watch` is told of every iteration. From one of the states that it was told of the inference
-    goes on as if it had not stopped, bit for bit. `share` has them simulated elsewhere by the
-    recipe of this problem and these settings, which changes no bit either.
+    `watch` is called before every iteration. Passing one of the states it received as `state`
+    resumes the inference, with the same bits as without the interruption. `share` simulates
+    particles on a cluster, which changes no bit either.
     """
     recipe = SimulationRecipe(problem, settings.windows, settings.likelihood)
     simulation = ParticleSimulation(recipe, settings.particles, threads, share)
@@ -128,44 +129,44 @@ def infer(
     z = initial_particles(shooter) if state is None else state.z.copy()
     now = density(z)
     multipliers = np.zeros_like(now.defects) if state is None else state.multipliers.copy()
-    mover: Adam | SteinNewton = SteinNewton(density, len(z))
+    stepper: Adam | SteinNewton = SteinNewton(density, len(z))
     if settings.step == 'adam':
-        mover = Adam(density, np.geomspace(*settings.rates, settings.iterations))
-    settler = McmcRefinement(density, simulation.meet, shooter, settings.seed)
+        stepper = Adam(density, np.geomspace(*settings.rates, settings.iterations))
+    refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
-    climb = last - round(settings.settling * last)
-    draw = (climb + last) // 2
-    begin = 0
+    svgd_end = last - round(settings.settling * last)
+    draws_start = (svgd_end + last) // 2
+    first = 0
     if state is not None:
-        begin, shooter.steps = state.iteration, state.steps
-        (mover if begin <= climb else settler).memory = state.memory
-    # stiff at the end: the last fifth is for what is left
-    hardening = np.geomspace(*settings.stiffness, max(4 * climb // 5, 1))
-    for iteration in range(begin, last):
-        memory = (mover if iteration <= climb else settler).memory
+        first, shooter.steps = state.iteration, state.steps
+        (stepper if first <= svgd_end else refinement).memory = state.memory
+    # the stiffness grows to its last value at four fifths of the SVGD phase
+    stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
+    for iteration in range(first, last):
+        memory = (stepper if iteration <= svgd_end else refinement).memory
         watch(
             CsvgdProgress(CsvgdState(iteration, z, multipliers.copy(), memory, shooter.steps), now)
         )
-        if iteration < climb:
-            stiffness = float(hardening[min(iteration, len(hardening) - 1)])
-            z, now = mover.step(z, now, multipliers, stiffness)
+        if iteration < svgd_end:
+            stiffness = float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
+            z, now = stepper.step(z, now, multipliers, stiffness)
             multipliers += settings.growth * stiffness * now.defects
             continue
-        if iteration == climb:
-            z, now = settler.begin(z)
-        if iteration == draw:
-            z, now = settler.jump(z, now)
-        if iteration < draw:
-            z, now = settler.climb(z, now)
+        if iteration == svgd_end:
+            z, now = refinement.start(z)
+        if iteration == draws_start:
+            z, now = refinement.jump(z, now)
+        if iteration < draws_start:
+            z, now = refinement.ascend(z, now)
         else:
-            z, now = settler.draw(z, now, iteration - draw)
+            z, now = refinement.draw(z, now, iteration - draws_start)
     unknown = shooter.unknown
-    jumps = now.defects[:, unknown:]
+    defects = now.defects[:, unknown:]
     return CsvgdPosterior(
         problem.theta(z[:, :unknown]),
         now.log_p,
         z,
         float(np.abs(now.defects[:, :unknown]).max()),
-        float(np.sqrt(np.mean(jumps**2))) if jumps.size else 0.0,
+        float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0,
         shooter.steps,
     )

@@ -1,10 +1,21 @@
 """
-Draws about Newton's step, with its curvature H, damped by d: u + G^-1 s + G^-1 R n, G = H + d.
+MCMC refinement: each particle ascends, jumps between modes, and samples the posterior.
 
-With R R' = H + 2 d and n of standard normal numbers, as stochastic Newton has them for d = 0
-(Martin, Wilcox, Burstedde and Ghattas, SIAM J. Sci. Comput. 2012). Of a Gaussian they are
-reversible with any damping, so that Metropolis and Hastings accept all; a curved ridge is followed
-by short steps, and what is stiff is drawn anew by each.
+This follows SVGD and is not part of the paper. With fewer particles than coordinates SVGD
+underestimates the spread, and the share of particles at a mode depends on the initial particles
+rather than on its probability. Metropolis-Hastings draws leave the posterior invariant for any
+number of particles.
+
+Proposals are stochastic Newton draws (Martin, Wilcox, Burstedde and Ghattas, SIAM J. Sci. Comput.
+2012) with damping d: u + G^-1 s + G^-1 R n, where s is the score, H the curvature, G = H + d, R R'
+= H + 2 d, and n is standard normal. For a Gaussian they are reversible with any damping, so all
+are accepted. Large damping follows curved ridges in short steps; stiff directions are resampled by
+every draw.
+
+Trajectories are continuous here, so only the parameters and the initial states of recordings are
+free; the starts of all other windows follow by simulation, and derivatives by the implicit
+function theorem from those of the continuity constraints. Parameters are mapped by a logit so that
+their limits are at infinity.
 """
 
 from collections.abc import Callable
@@ -20,16 +31,17 @@ from emppi_ros.identify.csvgd.svgd import DampedStepper
 from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
 
 Array = npt.NDArray[np.float64]
-MAX_LOGIT = 11.0  # of stretched parameters: 2e-5 of the range is left between it and the limit
-MAX_ASCENT_STEP = 1.0  # step of a climb, in any stretched coordinate
-MORE_DAMPING, LESS_DAMPING = 4.0, 0.25  # how a climb's damping changes
+MAX_LOGIT = 11.0  # of unbounded parameters: leaves 2e-5 of the range to the limit
+MAX_ASCENT_STEP = 1.0  # in any unbounded coordinate
+MORE_DAMPING, LESS_DAMPING = 4.0, 0.25  # factors after a rejected or accepted ascent
 MIN_DAMPING, MAX_DAMPING = 1e-2, 1e12
-JUMPS, JUMP_DAMPING = 3, 1e3  # to other modes; damping there: what is less follows no curved ridge
+# attempts to change modes; less damping would not follow curved ridges
+JUMPS, JUMP_DAMPING = 3, 1e3
 DRAW_DAMPING = 1.0, 10.0, 1e2, 1e3, 1e4, 1e5  # cycled; the first suffices for a Gaussian
 
 
 def free_coordinates(shooter: MultipleShooting) -> npt.NDArray[np.bool_]:
-    """Return which coordinates (D,) of a particle are left to choose where windows meet."""
+    """Return the mask (D,) of coordinates that stay free under the continuity constraints."""
     found = np.ones(shooter.size, dtype=bool)
     for window in shooter.joined:
         found[start_slice(shooter, window)] = False
@@ -37,12 +49,12 @@ def free_coordinates(shooter: MultipleShooting) -> npt.NDArray[np.bool_]:
 
 
 def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[Array, Array]:
-    """Return score (N, U) and curvature (N, U, U) by what is free, of windows that meet."""
+    """Return score (N, U) and curvature (N, U, U) by the free coordinates."""
     normals, chosen = now.normals[:, shooter.unknown :], free_coordinates(shooter)
     tangent = np.zeros((*now.score.shape, int(chosen.sum())))
     tangent[:, chosen] = np.eye(tangent.shape[2])
     if normals.size:
-        there = np.isfinite(now.log_p)[:, None, None]  # others have no derivatives
+        there = np.isfinite(now.log_p)[:, None, None]  # diverged particles have no derivatives
         own = np.where(there, normals[:, :, ~chosen], np.eye(normals.shape[1]))
         tangent[:, ~chosen] = -np.linalg.solve(own, normals[:, :, chosen])
     across = tangent.swapaxes(1, 2)
@@ -50,21 +62,21 @@ def eliminate_constraints(shooter: MultipleShooting, now: Evaluation) -> tuple[A
 
 
 class DensityPoint(NamedTuple):
-    """Where particles are in U coordinates, and a log density there."""
+    """Positions in U coordinates, with the log density and its derivatives."""
 
     u: Array  # (N, U)
     log_p: Array  # (N,)
     score: Array  # (N, U)
-    curvature: Array  # (N, U, U): minus its second derivative, at least nearly; not negative
+    curvature: Array  # (N, U, U): approximates minus the Hessian; positive semidefinite
 
 
 def newton_step(here: DensityPoint, damping: Array) -> Array:
-    """Return Newton's step (N, U), with a damping (N,) added to all curvatures."""
+    """Return the Newton step (N, U) with damping (N,) added to all curvatures."""
     return np.linalg.solve(_damped(here, damping), here.score[..., None])[..., 0]
 
 
 def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
-    """Return coordinates (N, U) drawn about Newton's step, from standard normal numbers (N, U)."""
+    """Return proposals (N, U) about the Newton step, from standard normal numbers (N, U)."""
     noise = _noise_root(here, damping) @ normal[..., None]
     return (
         here.u
@@ -74,7 +86,7 @@ def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
 
 
 def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
-    """Return the log density (N,), but for a constant, of drawing coordinates (N, U) from here."""
+    """Return the log density (N,), up to a constant, of proposing u (N, U) from here."""
     whole, root = _damped(here, damping), _noise_root(here, damping)
     away = whole @ (u - here.u - newton_step(here, damping))[..., None]
     normal = np.linalg.solve(root, away)[..., 0]
@@ -83,12 +95,12 @@ def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
 
 
 def select_points(points: DensityPoint, index: npt.NDArray[np.int_]) -> DensityPoint:
-    """Return some of the points, each as often as it is named."""
+    """Return the points with these indices; indices may repeat."""
     return DensityPoint(*(part[index] for part in points))
 
 
 def mixture_log_density(points: DensityPoint, u: Array, damping: float) -> Array:
-    """Return the log density (M,), but for a constant, of drawing u (M, U) from any point of K."""
+    """Return the log density (M,), up to a constant, of proposing u (M, U) from any of K."""
     each = DensityPoint(*(part[:, None] for part in points))
     return logsumexp(proposal_log_density(each, u, np.full((len(points.u), 1), damping)), axis=0)
 
@@ -102,23 +114,28 @@ def _noise_root(here: DensityPoint, damping: Array) -> Array:
 
 
 class McmcRefinement(DampedStepper):
-    """Climbs, then draws; its state is how much each particle's climb is damped."""
+    """Ascent, jumps between modes and posterior draws of all particles."""
 
     def __init__(
-        self, density: Callable[[Array], Evaluation], meet: Callable[[Array], Array],
+        self, density: Callable[[Array], Evaluation], make_continuous: Callable[[Array], Array],
         shooter: MultipleShooting, seed: int,
     ) -> None:  # fmt: skip
-        """Begin with the damping of one, the curvature of the prior."""
+        """Start with a damping of one, the curvature of the prior."""
         super().__init__(shooter.particles)
-        self._density, self._meet, self._shooter, self._seed = density, meet, shooter, seed
+        self._density, self._make_continuous, self._shooter, self._seed = (
+            density,
+            make_continuous,
+            shooter,
+            seed,
+        )
         self._unknown, self._free = shooter.unknown, free_coordinates(shooter)
 
-    def begin(self, z: Array) -> tuple[Array, Evaluation]:
-        """Return particles (N, D) within limits and with windows that meet, and the density."""
+    def start(self, z: Array) -> tuple[Array, Evaluation]:
+        """Return particles (N, D) within limits and with continuous windows; evaluate them."""
         return self._at(z, to_unbounded(z[:, self._free], self._unknown))
 
-    def climb(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
-        """Return particles after a step of Levenberg and Marquardt each, where it leads up."""
+    def ascend(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
+        """Return particles after one Levenberg-Marquardt step each, if it ascends."""
         here = self._point(z, now)
         step = newton_step(here, self._damping)
         step *= MAX_ASCENT_STEP / np.maximum(np.abs(step).max(axis=1), MAX_ASCENT_STEP)[:, None]
@@ -133,12 +150,12 @@ class McmcRefinement(DampedStepper):
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
         """
-        Return particles after some draws about any of those that are given, all alike.
+        Return particles after independence-sampler steps to other modes (Tierney 1994).
 
-        So that is a proposal that does not hang on where a particle is (an independence sampler,
-        Tierney 1994), and reaches modes to which no step leads.
+        The proposal is the mixture of draws about any of the given particles. It does not depend
+        on the current particle, so it reaches modes that local steps do not.
         """
-        rng = np.random.default_rng([self._seed, 0, 1])  # no other turn's
+        rng = np.random.default_rng([self._seed, 0, 1])  # a stream that no draw uses
         given = select_points(self._point(z, now), np.flatnonzero(np.isfinite(now.log_p)))
         near = np.full(len(z), JUMP_DAMPING)
         for _ in range(JUMPS if len(given.u) else 0):
@@ -155,7 +172,7 @@ class McmcRefinement(DampedStepper):
         return z, now
 
     def draw(self, z: Array, now: Evaluation, turn: int) -> tuple[Array, Evaluation]:
-        """Return particles after their draw number `turn`, of which some stay where they are."""
+        """Return particles after Metropolis-Hastings draw number `turn`."""
         rng = np.random.default_rng([self._seed, turn])
         damping = np.full(len(z), DRAW_DAMPING[turn % len(DRAW_DAMPING)])
         here = self._point(z, now)
@@ -175,18 +192,19 @@ class McmcRefinement(DampedStepper):
         balance: Callable[[DensityPoint, DensityPoint], Array],
         rng: np.random.Generator,
     ) -> tuple[Array, Evaluation]:
-        """Return particles at w, or where they were, after Metropolis and Hastings."""
+        """Return particles moved to w where Metropolis-Hastings accepts, else unchanged."""
         here = self._point(z, now)
         inside = np.all(np.abs(w[:, : self._unknown]) < MAX_LOGIT, axis=1)
         moved, new = self._at(z, np.where(inside[:, None], w, here.u))
         there = self._point(moved, new)
-        with np.errstate(invalid='ignore'):  # from nowhere to nowhere: it stays
+        with np.errstate(invalid='ignore'):  # -inf minus -inf: not accepted
             gain = there.log_p - here.log_p
         gain += balance(here, there)
         accepted = inside & (np.log(rng.uniform(size=len(z))) < gain)
         return select_particles(accepted, (moved, new), (z, now))
 
     def _point(self, z: Array, now: Evaluation) -> DensityPoint:
+        """Return the unbounded coordinates and the density with respect to them."""
         w = to_unbounded(z[:, self._free], self._unknown)
         rise = np.tanh(0.5 * w[:, : self._unknown])
         slope = np.ones_like(w)
@@ -200,15 +218,16 @@ class McmcRefinement(DampedStepper):
         return DensityPoint(w, now.log_p + np.log(slope).sum(axis=1), score, curvature)
 
     def _at(self, z: Array, w: Array) -> tuple[Array, Evaluation]:
+        """Return particles at unbounded coordinates w (N, U), with their density."""
         moved, free = z.copy(), w.copy()
         free[:, : self._unknown] = LIMIT * np.tanh(0.5 * w[:, : self._unknown])
         moved[:, self._free] = free
-        moved = self._meet(moved)
+        moved = self._make_continuous(moved)
         return moved, self._density(moved)
 
 
 def to_unbounded(u: Array, unknown: int) -> Array:
-    """Return free coordinates (N, U), parameters such that limits are at infinity."""
+    """Return free coordinates (N, U) with parameters mapped from their limits to infinity."""
     w, edge = u.copy(), np.tanh(0.5 * MAX_LOGIT)
     w[:, :unknown] = 2.0 * np.arctanh(np.clip(u[:, :unknown] / LIMIT, -edge, edge))
     return w

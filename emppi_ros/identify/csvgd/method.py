@@ -103,7 +103,7 @@ class CsvgdMethod(Method):
         summary = summarize_all(plant, systems)
         return Identification(
             summary,
-            np.concatenate([system.found.theta for system in systems]),
+            np.concatenate([system.converged.theta for system in systems]),
             particles.excited([row['knowledge'] for row in summary['parameters'].values()]),
             said,
             convergence=Way('median log likelihood', np.sum([way for _, way in done], axis=0)),

@@ -1,4 +1,4 @@
-"""What is to be identified: a model, parameters within limits, and trajectories that were seen."""
+"""The estimation problem: a model, parameters with limits, and measured trajectories."""
 
 from dataclasses import dataclass
 import math
@@ -11,32 +11,33 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-LIMIT = math.sqrt(3.0)  # where limits are in coordinates: a uniform variable of variance one
-DECADE = 10.0
+LIMIT = math.sqrt(3.0)  # limits in coordinates: those of a uniform distribution of variance one
+DECADE = 10.0  # ratio of limits from which on a parameter is on a log scale
 
 
 @dataclass(frozen=True)
 class ShootingProblem:
     """
-    Trajectories of one system: from one state under the same controls, or one after another.
+    Trajectories of one system: several from the same start, or several recordings in sequence.
 
     Attributes
     ----------
     model : mujoco.MjModel
-        Of slides and hinges only: a window's start is a plain vector.
+        Has only slide and hinge joints, so that a state is a plain vector.
     parameters : tuple of Parameter
-        What is unknown, each with finite limits.
+        The P unknown parameters, each with finite limits.
     start : (nq + nv,) array
-        Position and velocity in which all trajectories begin; or (G, nq + nv), with `begins`.
+        Known initial position and velocity of all trajectories; with `first_steps`, the measured
+        initial states (G, nq + nv) of G recordings.
     controls : (T, nu) array
-        One control for each physics step.
+        One control per physics step.
     references : (R, T, nq + nv) array
-        What was measured after each step.
+        Measured state after each step.
     noise : (nq + nv,) array
-        Standard deviation of each measured quantity, in its own unit; infinite if not measured.
-    begins : tuple of G int
-        Steps at which recordings begin that follow one another. Where each starts is learned, for
-        it is measured, and not known. None: it is `start`.
+        Standard deviation of each measured quantity in its own unit; infinite if not measured.
+    first_steps : tuple of G int
+        First step of each of G consecutive recordings, whose initial states are estimated
+        because they are measured with noise. Empty if `start` is known.
 
     """
 
@@ -46,23 +47,23 @@ class ShootingProblem:
     controls: Array
     references: Array
     noise: Array
-    begins: tuple[int, ...] = ()
+    first_steps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that all fits together."""
+        """Raise IdentificationError if shapes, limits or the model do not fit."""
         size = self.model.nq + self.model.nv
         if self.model.nq != self.model.nv:
             raise IdentificationError('the model has free or ball joints: only slides and hinges')
         if not self.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_AUTORESET.value:
             raise IdentificationError(
-                'the model resets itself where it diverges, which hides that it did: '
-                'expected <flag autoreset="disable"/>, as model.scene.load has it'
+                'the model resets itself when it diverges, which hides the divergence: '
+                'expected <flag autoreset="disable"/>, as set by model.scene.load'
             )
         for p in self.parameters:
             if not (math.isfinite(p.lower) and math.isfinite(p.upper)):
                 raise IdentificationError(
-                    f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite, '
-                    f'for they say in which unit to search'
+                    f'{p.name}: found limits [{p.lower:g}, {p.upper:g}]; both must be finite: '
+                    f'they set the scale of the search'
                 )
         steps = len(self.controls)
         if self.references.ndim != 3 or self.references.shape[1:] != (steps, size):
@@ -71,11 +72,11 @@ class ShootingProblem:
                 f'{steps} steps, {size} positions and velocities)'
             )
         if not np.all(np.isfinite(self.references)):
-            raise IdentificationError('references hold numbers that are not finite')
-        many = (len(self.begins), size) if self.begins else (size,)
+            raise IdentificationError('references contain values that are not finite')
+        many = (len(self.first_steps), size) if self.first_steps else (size,)
         if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
             raise IdentificationError(
-                f'start and noise need {size} numbers each, and noise only positive ones'
+                f'start and noise must have {size} values each, and noise must be positive'
             )
 
     @property
@@ -85,18 +86,18 @@ class ShootingProblem:
 
     @property
     def scale(self) -> Array:
-        """The unit (nq + nv,) of each state: its standard deviation over all trajectories."""
+        """Unit (nq + nv,) of each state: its standard deviation over all trajectories."""
         spread = self.references.reshape(-1, self.references.shape[-1]).std(axis=0)
         return np.where(spread > 0.0, spread, 1.0)
 
     @property
     def logarithmic(self) -> npt.NDArray[np.bool_]:
-        """Which parameters (P,) are searched in their logarithm: limits over a decade apart."""
+        """Mask (P,) of parameters on a log scale: limits more than a decade apart."""
         lower, upper = self.limits
         return (lower > 0.0) & (upper > DECADE * lower)
 
     def coordinates(self, theta: Array) -> Array:
-        """Return parameters (..., P) in units of the uniform prior's standard deviation."""
+        """Return parameters (..., P) in standard deviations of the uniform prior, centered."""
         lower, upper = self._bent(self.limits)
         return LIMIT * (2.0 * self._bent(theta) - upper - lower) / (upper - lower)
 
@@ -108,4 +109,5 @@ class ShootingProblem:
         return np.clip(np.where(self.logarithmic, np.exp(bent), bent), *self.limits)
 
     def _bent(self, theta: Array) -> Array:
+        """Return parameters (..., P), with the logarithm taken where `logarithmic`."""
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, theta, 1.0)), theta)

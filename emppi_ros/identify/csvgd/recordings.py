@@ -1,4 +1,4 @@
-"""From recordings to trajectories in windows: what is learned from, and what is held out."""
+"""Convert recordings to windows of trajectories for training, and a held-out part."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ KINDS = ('position', 'velocity')  # in the order of a state
 
 @dataclass(frozen=True)
 class WindowConfig:
-    """How recordings are cut: into windows of some length, less a share that is held out."""
+    """Length of the windows, and the share of each recording that is held out."""
 
     window_s: float
     held_out: float = 0.2
@@ -34,7 +34,7 @@ class WindowConfig:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What is learned from, and, for each recording, the states and controls held out."""
+    """The problem to solve, and the held-out states and controls of each recording."""
 
     problem: ShootingProblem
     windows: int
@@ -46,22 +46,23 @@ def prepare(
     plant: Plant, recordings: Sequence[Recording], cut: WindowConfig, noise: Mapping[str, float]
 ) -> TrainingData:
     """
-    Return the problem that recordings pose.
+    Return the training data of recordings.
 
-    Velocities are as measured, or else those of smoothed positions, which only say where windows
-    begin: their noise is infinite. Noise of others is read from what smoothing takes out, or is
-    given (as `position/hinge`). IdentificationError names what does not fit.
+    Velocities are measured, or derived from smoothed positions; derived ones only initialize the
+    windows and have infinite noise. The noise of measurements is the residual of smoothing, or
+    given in `noise` (by names such as `position/hinge`). Raises IdentificationError that names
+    what does not fit.
     """
     _check(plant.model)
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
-    kept = 1.0 - cut.held_out + 1e-9  # rounding costs no window
+    kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
     counts = [int(kept * (len(states) - 1)) // length for states, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(
-            f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, less the '
-            f'{cut.held_out:.0%} that is held out: take shorter windows, or record for longer'
+            f'{short.sources[0].name}: shorter than one window of {cut.window_s:g} s, with '
+            f'{cut.held_out:.0%} held out: use shorter windows, or a longer recording'
         )
     ends = [count * length for count in counts]
     problem = ShootingProblem(
@@ -82,7 +83,7 @@ def prepare(
 
 
 def _check(model: mujoco.MjModel) -> None:
-    """Raise unless joints are hinges and slides: a window's start is a plain vector."""
+    """Raise IdentificationError unless all joints are hinges or slides."""
     for joint, name in enumerate(scene.names(model, 'joint')):
         if not scene.is_scalar(model, joint):
             raise IdentificationError(
@@ -92,7 +93,7 @@ def _check(model: mujoco.MjModel) -> None:
 
 
 def _bounded(plant: Plant, index: int) -> Parameter:
-    """Return a parameter within its bounds."""
+    """Return a parameter with the limits of its unknown."""
     parameter, chosen = plant.parameters[index], plant.unknowns[index]
     return replace(parameter, lower=chosen.lower, upper=chosen.upper)
 
@@ -125,7 +126,7 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
 def read_noise(
     model: mujoco.MjModel, recordings: Sequence[Recording], given: Mapping[str, float]
 ) -> Array:
-    """Return the standard deviation (nq + nv,) of measurements; infinite where there is none."""
+    """Return the standard deviation (nq + nv,) of measurements; infinite if not measured."""
     names = [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(model, 'joint')]
     for name, value in given.items():
         if name not in names:
@@ -147,6 +148,7 @@ def read_noise(
 
 
 def _noise(signal: Signal) -> float:
+    """Return the standard deviation of the noise of a signal; IdentificationError if unknown."""
     found = smoothed_out(signal, CUTOFF_HZ)
     if found is None:
         raise IdentificationError(

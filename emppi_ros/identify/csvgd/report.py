@@ -1,4 +1,4 @@
-"""What particles say after all iterations: which to keep, what they know, what they forecast."""
+"""Check, summarize and forecast with the particles of a finished inference."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,33 +25,31 @@ from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
 Array = npt.NDArray[np.float64]
-_OUTLIER_PROBABILITY = (
-    1e-6  # a draw from the posterior is less likely than that: it has not arrived
-)
-_MAX_RESIDUAL_SHARE = 0.05  # of how far a joint moves: as the method `states` has it
-_MIN_CONVERGED_SHARE = 0.1  # of the particles: fewer are no posterior
-_EXCESS_NOISE = 1.5  # times the noise
+_OUTLIER_PROBABILITY = 1e-6  # less probable particles have not converged
+_MAX_RESIDUAL_SHARE = 0.05  # of a joint's range of motion, as in the method `states`
+_MIN_CONVERGED_SHARE = 0.1  # fewer particles do not represent a posterior
+_EXCESS_NOISE = 1.5  # times the noise: report larger residuals
 _AT_LIMIT = 0.999 * LIMIT
-_KNOWLEDGE_ORDER = 'found', 'vague', 'unexcited'  # from what is known best
+_KNOWLEDGE_ORDER = 'found', 'vague', 'unexcited'  # from well known to unknown
 
 
 class ConvergedParticles(NamedTuple):
-    """Particles that arrived, and what they do."""
+    """Converged particles of one system, and their residuals."""
 
     theta: Array  # (N, P)
     coordinates: Array  # (N, P)
-    ends: Array  # (G, N, S): states in which each recording ends
-    left: Array  # (G, S): residuals of the best particle in each recording, rms
-    stranded: int  # particles that did not arrive
+    ends: Array  # (G, N, S): final state of the training part of each recording
+    residual_rms: Array  # (G, S): rms residuals of the best particle in each recording
+    stranded: int  # number of particles that did not converge
 
     @property
     def sd(self) -> Array:
-        """Standard deviations (P,) in that of the uniform prior."""
+        """Standard deviations (P,) in those of the uniform prior."""
         return self.coordinates.std(axis=0)
 
     @property
     def knowledge(self) -> tuple[str, ...]:
-        """What is known of each parameter: found, vague or unexcited."""
+        """Knowledge of each parameter: found, vague or unexcited."""
         return tuple(word(x) for x in self.sd)
 
 
@@ -59,11 +57,10 @@ def select_converged(
     learned: TrainingData, posterior: CsvgdPosterior, threads: int = 0
 ) -> ConvergedParticles:
     """
-    Return the particles that arrived, of one system.
+    Return the converged particles of one system.
 
-    One that does not explain the recordings as well as the best does has not: its density is lower
-    by more than a draw from the posterior ever has it (chi-squared, of as many numbers as a
-    particle has).
+    A particle has not converged if its log density is lower than that of the best particle by more
+    than a posterior draw ever is (chi-squared, with as many degrees of freedom as coordinates).
     """
     shooter = MultipleShooting(
         learned.problem, len(posterior.z), learned.windows, threads, slopes=False
@@ -77,7 +74,7 @@ def select_converged(
     there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     best = int(np.argmax(whole))
     lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
-    off = (windows.states - shooter.seen()[0]) * learned.problem.scale  # (N, W, h, S)
+    off = (windows.states - shooter.measurements()[0]) * learned.problem.scale  # (N, W, h, S)
     left = [
         np.sqrt(np.mean(off[best, first : last + 1] ** 2, axis=(0, 1)))
         for first, last in zip(shooter.firsts, lasts, strict=True)
@@ -92,14 +89,14 @@ def select_converged(
     )
 
 
-def check(plant: Plant, learned: TrainingData, found: ConvergedParticles) -> None:
-    """Raise IdentificationError if the model does not move as was recorded, or nothing shows."""
+def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> None:
+    """Raise IdentificationError if the particles do not explain the recordings."""
     seen = learned.problem.references[0]
-    bounds = [*learned.problem.begins, len(seen)]
+    bounds = [*learned.problem.first_steps, len(seen)]
     for index, name in enumerate(scene.names(plant.model, 'joint')):
         for row, of in enumerate(learned.names):
             begin, end = bounds[row : row + 2]
-            span, away = np.ptp(seen[begin:end, index]), found.left[row, index]
+            span, away = np.ptp(seen[begin:end, index]), converged.residual_rms[row, index]
             if away > max(
                 _MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * learned.problem.noise[index]
             ):
@@ -108,18 +105,19 @@ def check(plant: Plant, learned: TrainingData, found: ConvergedParticles) -> Non
                     f'than {away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
-    total = len(found.theta) + found.stranded
-    if len(found.theta) < max(_MIN_CONVERGED_SHARE * total, min(particles.FEWEST, total)):
+    total = len(converged.theta) + converged.stranded
+    if len(converged.theta) < max(_MIN_CONVERGED_SHARE * total, min(particles.FEWEST, total)):
+        advice = '; '.join([*noise_advice(plant, learned, converged), 'give more iterations'])
         raise IdentificationError(
-            f'only {len(found.theta)} of {total} particles explain the recording as well as the '
-            f'best: {"; ".join([*noise_advice(plant, learned, found), "give more iterations"])}'
+            f'only {len(converged.theta)} of {total} particles explain the recording as well as '
+            f'the best: {advice}'
         )
-    particles.excited(found.knowledge)
+    particles.excited(converged.knowledge)
 
 
-def noise_advice(plant: Plant, learned: TrainingData, found: ConvergedParticles) -> list[str]:
-    """Return what to give as noise where the model leaves more than that, in words."""
-    left, noise = np.sqrt(np.mean(found.left**2, axis=0)), learned.problem.noise
+def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> list[str]:
+    """Return advice on `--noise` where residuals exceed the noise, as a list of messages."""
+    left, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
     names = measurement_names(plant)
     told = [
         f'{n}={x:.3g}'
@@ -135,19 +133,21 @@ def noise_advice(plant: Plant, learned: TrainingData, found: ConvergedParticles)
 
 
 def measurement_names(plant: Plant) -> list[str]:
-    """Return what a state's numbers are called."""
+    """Return the names of a state's components."""
     return [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(plant.model, 'joint')]
 
 
-def forecast(learned: TrainingData, found: ConvergedParticles, threads: int = 0) -> list[Array]:
-    """Return the held-out part (N, T, S) of each recording, as particles have it go on."""
-    problem, results, count = learned.problem, [], len(found.theta)
-    for ends, (_, controls) in zip(found.ends, learned.later, strict=True):
-        if not len(controls):  # nothing was held out
+def forecast(
+    learned: TrainingData, converged: ConvergedParticles, threads: int = 0
+) -> list[Array]:
+    """Return the forecast (N, T, S) of the held-out part of each recording."""
+    problem, results, count = learned.problem, [], len(converged.theta)
+    for ends, (_, controls) in zip(converged.ends, learned.later, strict=True):
+        if not len(controls):  # no held-out part
             results.append(np.empty((count, 0, ends.shape[1])))
             continue
         ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
-        ensemble.write(found.theta)
+        ensemble.write(converged.theta)
         many = np.broadcast_to(controls, (count, 1, *controls.shape))
         start = State(*np.split(ends, 2, axis=1))
         fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
@@ -156,12 +156,12 @@ def forecast(learned: TrainingData, found: ConvergedParticles, threads: int = 0)
 
 
 def with_particles(one: ConvergedParticles, theta: Array) -> ConvergedParticles:
-    """Return an estimate's findings with the parameters (N, P) that may as well be true."""
+    """Return the result of a single estimate with posterior draws theta (N, P) in its place."""
     return one._replace(theta=theta, ends=one.ends.repeat(len(theta), axis=1))
 
 
 def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[Future]:
-    """Return what was held out of each recording, and forecasts of it, to be drawn."""
+    """Return the held-out parts of recordings and their forecasts for plotting."""
     model = learned.problem.model
     return [
         Future.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
@@ -170,31 +170,31 @@ def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[Future]:
 
 
 class SystemResult(NamedTuple):
-    """Recordings of one system, and what particles say of it."""
+    """Recordings of one system, and the particles that explain them."""
 
     learned: TrainingData
     posterior: CsvgdPosterior
-    found: ConvergedParticles
+    converged: ConvergedParticles
     forecasts: Sequence[Array]
 
     @property
     def name(self) -> str:
-        """As its recordings."""
+        """Names of its recordings."""
         return ', '.join(self.learned.names)
 
 
 def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
-    """Return each parameter with what is known of it, and how the inference went."""
-    learned, posterior, found, forecasts = system
+    """Return the estimate of each parameter, and diagnostics, for the summary."""
+    learned, posterior, converged, forecasts = system
     noise = learned.problem.noise
     names = measurement_names(plant)
-    middle = np.abs(np.median(found.coordinates, axis=0))
+    middle = np.abs(np.median(converged.coordinates, axis=0))
     parameters = {
         unknown.name: {
-            'value': float(found.theta[:, i].mean()),
-            'sd': float(found.theta[:, i].std()),
+            'value': float(converged.theta[:, i].mean()),
+            'sd': float(converged.theta[:, i].std()),
             'unit': unknown.unit,
-            'knowledge': found.knowledge[i],
+            'knowledge': converged.knowledge[i],
             'at_bound': bool(middle[i] > _AT_LIMIT),
         }
         for i, unknown in enumerate(plant.unknowns)
@@ -206,14 +206,14 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     squares = np.concatenate(away) ** 2
     apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
-    left = np.sqrt(np.mean(found.left**2, axis=0))
-    covariance = np.cov(found.coordinates.T, ddof=0).reshape(2 * [len(middle)])
+    left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
+    covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
     directions = particles.open_directions(covariance)
     summary: dict[str, Any] = {
         'parameters': parameters,
         'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),
-        'particles': len(found.theta),
-        'stranded': found.stranded,
+        'particles': len(converged.theta),
+        'stranded': converged.stranded,
         'median_log_likelihood': float(np.median(posterior.log_p)),
         'defect': posterior.defect,
         'windows': learned.windows,
@@ -222,17 +222,17 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
         'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
         'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
     }
-    if notes := noise_advice(plant, learned, found):
+    if notes := noise_advice(plant, learned, converged):
         summary['notes'] = '; '.join(notes)
     return summary
 
 
 def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, Any]:
-    """Return what particles of several systems say together, and those of each."""
+    """Return the combined summary of several systems, and that of each."""
     each = {system.name: summarize(plant, system) for system in systems}
     if len(systems) == 1:
         return next(iter(each.values()))
-    theta = np.concatenate([system.found.theta for system in systems])
+    theta = np.concatenate([system.converged.theta for system in systems])
     rows = {u.name: [one['parameters'][u.name] for one in each.values()] for u in plant.unknowns}
     parameters = {
         unknown.name: {

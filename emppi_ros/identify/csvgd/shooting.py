@@ -1,11 +1,12 @@
 """
-Trajectories in windows, with their derivatives: one call of the physics batch for all.
+Multiple shooting: simulate all windows of all particles, with derivatives, in one batch call.
 
-A particle is z = (theta, s_1, ..., s_{W-1}): parameters, and the states in which all windows
-but the first begin, in units of their spread (s_0, too, if the start is not known).
-Derivatives are forward differences: of each particle, models with one perturbed parameter, and
-with one perturbed component of the starts of all windows at once, which is one for each since
-windows do not touch one another.
+A particle is z = (theta, s_1, ..., s_{W-1}): the parameters, and the initial states of all
+windows but the first, in units of their spread. If the initial state of a recording is unknown,
+the start of its first window is part of z, too.
+Derivatives are forward differences. For each particle, one model is simulated per perturbed
+parameter, and one per perturbed component of the initial states. The latter perturbs the starts
+of all windows at once, as a window only depends on its own start.
 """
 
 from functools import cached_property
@@ -19,11 +20,11 @@ from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 
 Array = npt.NDArray[np.float64]
-DIFFERENCE_STEP = 1e-6  # in units of a standard deviation: rounding grows as 1e-16 / STEP
+DIFFERENCE_STEP = 1e-6  # in standard deviations; rounding errors grow as 1e-16 / step
 
 
 class WindowTrajectories(NamedTuple):
-    """States (N, W, h, S) in units of their spread, and the derivatives (N, V, W, h, S)."""
+    """Trajectories of N particles in W windows of h steps, and their derivatives."""
 
     states: Array
     slopes: Array  # V: the parameters P, then the components S of each window's own start
@@ -41,24 +42,34 @@ class MultipleShooting:
         threads: int = 0,
         slopes: bool = True,
     ) -> None:
-        """Plan N (1 + P + S) models, W rollouts each; one window has no starts."""
+        """
+        Set up N (1 + P + S) models with W rollouts each; without derivatives, N models.
+
+        Raises IdentificationError if the steps do not divide into windows.
+        """
         steps = len(problem.controls)
         if windows < 1 or steps % windows:
-            raise IdentificationError(f'{steps} steps do not make {windows} windows of one length')
+            raise IdentificationError(
+                f'{steps} steps do not divide into {windows} windows of equal length'
+            )
         length = steps // windows
-        if any(begin % length for begin in problem.begins):
-            raise IdentificationError(f'recordings do not begin with windows of {length} steps')
+        if any(begin % length for begin in problem.first_steps):
+            raise IdentificationError(
+                f'recordings do not begin at multiples of the window length, {length} steps'
+            )
         self.problem, self.particles, self.windows = problem, particles, windows
         self.unknown = len(problem.parameters)
         self.states = problem.start.shape[-1]
-        self.first = 0 if problem.begins else 1  # window whose start is learned
+        self.first = 0 if problem.first_steps else 1  # first window whose start is estimated
         learned = windows - self.first
         self.variants = 1 + slopes * (self.unknown + (self.states if learned else 0))
         self.size = self.unknown + learned * self.states
-        self.firsts = np.array(problem.begins or (0,)) // length  # windows, of recordings
+        self.firsts = (
+            np.array(problem.first_steps or (0,)) // length
+        )  # first window of each recording
         joined = np.setdiff1d(np.arange(1, windows), self.firsts)
-        self.joined = [int(window) for window in joined]  # windows that go on from the last
-        self.steps = 0  # physics steps so far
+        self.joined = [int(window) for window in joined]  # windows that continue the previous one
+        self.steps = 0  # total physics steps
         self._scale = problem.scale
         self.controls = problem.controls.reshape(
             windows, length, -1 if problem.controls.size else 0
@@ -67,22 +78,22 @@ class MultipleShooting:
 
     @cached_property
     def ensemble(self) -> Ensemble:
-        """All models, made when first simulated: a cluster may do that instead."""
+        """The models, created on first use: a cluster may simulate instead."""
         models, problem = self.particles * self.variants, self.problem
         return Ensemble(problem.model, problem.parameters, models, self.windows, self._threads)
 
     @property
     def cost(self) -> int:
-        """How many physics steps it takes to simulate all once."""
+        """Number of physics steps of one simulation of all particles."""
         return self.particles * self.variants * self.windows * self.controls.shape[1]
 
-    def seen(self) -> Array:
-        """Return what was measured in units of the states' spread, (R, W, h, S)."""
+    def measurements(self) -> Array:
+        """Return the measured states (R, W, h, S) in units of the states' spread."""
         references = self.problem.references / self._scale
         return references.reshape(len(references), self.windows, -1, self.states)
 
     def simulate(self, z: Array) -> WindowTrajectories:
-        """Return the windows of particles (N, size), and their derivatives."""
+        """Return the windows of particles (N, D), with derivatives."""
         steps = self._variants(z)
         start = State(*np.split(self._starts(z), 2, axis=-1))
         length = self.controls.shape[1]
@@ -100,7 +111,7 @@ class MultipleShooting:
         return WindowTrajectories(states[:, 0], slopes, diverged)
 
     def _variants(self, z: Array) -> Array:
-        """Write the parameters of all models; return the steps (N, V) of the differences."""
+        """Write the parameters of all models; return the difference steps (N, V)."""
         centre = z[:, : self.unknown]
         steps = np.full((self.particles, self.variants - 1), DIFFERENCE_STEP)
         if self.variants == 1:
@@ -110,7 +121,7 @@ class MultipleShooting:
         steps[:, : self.unknown] = inwards
         rows = np.repeat(self.problem.theta(centre)[:, None], self.variants, axis=1)
         index = np.arange(self.unknown)
-        # the step that was really taken, in floating point
+        # the actual step in floating point
         moved = self.problem.theta(np.clip(centre, -LIMIT, LIMIT) + inwards)
         rows[:, 1 + index, index] = moved
         taken = self.problem.coordinates(moved) - self.problem.coordinates(rows[:, 0])
@@ -119,7 +130,7 @@ class MultipleShooting:
         return steps
 
     def _starts(self, z: Array) -> Array:
-        """Return where the windows of all models begin, (N * variants, W, S), in their unit."""
+        """Return the initial states (N * variants, W, S) of all models, in their units."""
         starts = self.starts(z) * self._scale
         if self.first:
             first = np.broadcast_to(self.problem.start, (self.particles, 1, self.states))
@@ -132,23 +143,23 @@ class MultipleShooting:
         return rows.reshape(-1, self.windows, self.states)
 
     def starts(self, z: Array) -> Array:
-        """Return the learned starts of windows (N, W - first, S) in units of states' spread."""
+        """Return the estimated window starts (N, W - first, S) in units of states' spread."""
         return z[:, self.unknown :].reshape(len(z), self.windows - self.first, self.states)
 
     def measured_starts(self) -> Array:
-        """Return where windows begin whose start is learned, as measured (R, W - first, S)."""
-        seen = self.seen()
-        starts = np.empty((len(seen), self.windows, self.states))
-        starts[:, 1:] = seen[:, :-1, -1]
+        """Return measured initial states of the windows in z, (R, W - first, S)."""
+        measured = self.measurements()
+        starts = np.empty((len(measured), self.windows, self.states))
+        starts[:, 1:] = measured[:, :-1, -1]
         starts[:, self.firsts] = self.problem.start / self._scale
         return starts[:, self.first :]
 
 
 class WindowJoiner:
-    """Makes windows meet."""
+    """Sets the start of each window to the end of the one before."""
 
     def __init__(self, shooter: MultipleShooting, threads: int = 0) -> None:
-        """Plan one model for each particle, and in it a rollout for each recording."""
+        """Set up one model per particle, with one rollout per recording."""
         self.shooter, self._threads = shooter, threads
         self._lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
 
@@ -161,17 +172,17 @@ class WindowJoiner:
 
     @property
     def _turns(self) -> int:
-        """How many windows are simulated one after another."""
+        """Number of windows to simulate in sequence."""
         return int(np.max(self._lasts - self.shooter.firsts))
 
     @property
     def cost(self) -> int:
-        """How many physics steps it takes to let all meet once."""
+        """Number of physics steps of one call of `join`."""
         shooter = self.shooter
         return self._turns * shooter.particles * len(shooter.firsts) * shooter.controls.shape[1]
 
     def join(self, z: Array) -> Array:
-        """Return particles (N, D) whose windows begin where those before them end."""
+        """Return particles (N, D) with continuous trajectories: zero defects."""
         shooter, z = self.shooter, z.copy()
         if not shooter.joined:
             return z
@@ -182,7 +193,7 @@ class WindowJoiner:
             start = shooter.starts(z)[:, firsts] * scale
         shooter.steps += self.cost
         for count in range(self._turns):
-            # a recording that is over repeats its last window, of which nothing is kept
+            # finished recordings repeat their last window; the result is unused
             now = shooter.controls[np.minimum(firsts + count, self._lasts)]
             controls = np.broadcast_to(now, (len(z), *now.shape))
             state = State(*np.split(start, 2, axis=-1))
@@ -194,6 +205,6 @@ class WindowJoiner:
 
 
 def start_slice(shooter: MultipleShooting, window: int) -> slice:
-    """Return where in z a window's start is."""
+    """Return the slice of z that holds the initial state of a window."""
     begin = shooter.unknown + (window - shooter.first) * shooter.states
     return slice(begin, begin + shooter.states)

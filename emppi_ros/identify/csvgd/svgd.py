@@ -1,4 +1,11 @@
-"""Stein's direction: particles climb a density together, and keep a distance."""
+"""
+Update rules of Stein variational gradient descent (SVGD): with Adam, and with curvature.
+
+The update with curvature is a Stein variational Newton method (Detommaso et al., NeurIPS 2018),
+block by block: each particle solves for its own step, with the kernel-weighted Gauss-Newton
+curvature of all particles and that of its constraints. As in the Levenberg-Marquardt method, a
+step that makes a particle much worse is rejected and repeated with more damping.
+"""
 
 from collections.abc import Callable
 
@@ -9,31 +16,31 @@ from scipy.spatial.distance import cdist
 from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
 
 Array = npt.NDArray[np.float64]
-_MIN_BANDWIDTH = 1e-12  # of a bandwidth: particles in one place repel nobody
-MOMENT_DECAY = 0.9, 0.99  # of the slope's mean, and of its square's
+_MIN_BANDWIDTH = 1e-12  # coinciding particles do not repel one another
+MOMENT_DECAY = 0.9, 0.99  # of the first and second moment
 _EPSILON = 1e-12
-MAX_STEP = 0.5  # of a step, in any coordinate: half a standard deviation of the prior
-MAX_LOSS = 5.0  # nats that a particle may lose in a step, as its neighbours push it
-MORE_DAMPING, LESS_DAMPING = 4.0, 0.5
-MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8  # of damping
+MAX_STEP = 0.5  # in any coordinate: half a standard deviation of the prior
+MAX_LOSS = 5.0  # nats; a step may lower the density, as neighbours repel a particle
+MORE_DAMPING, LESS_DAMPING = 4.0, 0.5  # factors after a rejected or accepted step
+MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8
 
 
 def squared_distances(x: Array, y: Array) -> Array:
-    """Return the squared distances (N, M) between the rows of x (N, D) and of y (M, D)."""
+    """Return squared distances (N, M) between the rows of x (N, D) and y (M, D)."""
     return cdist(x, y, 'sqeuclidean')
 
 
 def median_bandwidth(x: Array) -> float:
-    """Return h of exp(-|x - y|^2 / h): the median heuristic of Liu and Wang (2016), for (N, D)."""
+    """Return h of exp(-|x - y|^2 / h) by the median heuristic of Liu and Wang (2016)."""
     apart = squared_distances(x, x)[np.triu_indices(len(x), 1)]
     return max(float(np.median(apart)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
 
 
 def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
     """
-    Return the kernel (N, N) of all pairs, and what drives particles apart (N, D).
+    Return the kernel matrix (N, N) and the repulsive term (N, D) of all particles.
 
-    The second is the sum over j of the derivative of k(x_j, x_i) by x_j.
+    The repulsive term is the sum over j of the derivative of k(x_j, x_i) by x_j.
     """
     kernel = np.exp(-squared_distances(x, x) / bandwidth)
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
@@ -41,14 +48,14 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
 
 def svgd_direction(x: Array, score: Array, bandwidth: float | None = None) -> Array:
     """
-    Return the direction (N, D) in which SVGD moves particles (Liu and Wang 2016, eq. 8).
+    Return the SVGD direction (N, D) of all particles (Liu and Wang 2016, eq. 8).
 
     Parameters
     ----------
     x, score : (N, D) arrays
         Particles, and the derivatives of the log density there.
     bandwidth : float
-        Of the kernel exp(-|x - y|^2 / h); by the median heuristic if None.
+        Of the kernel exp(-|x - y|^2 / h); from the median heuristic if None.
 
     """
     kernel, apart = rbf_kernel(x, median_bandwidth(x) if bandwidth is None else bandwidth)
@@ -56,15 +63,15 @@ def svgd_direction(x: Array, score: Array, bandwidth: float | None = None) -> Ar
 
 
 class DampedStepper:
-    """Moves N particles, each damped by itself."""
+    """Base of updates with curvature: keeps one damping factor per particle."""
 
     def __init__(self, particles: int) -> None:
-        """Begin with a damping of one."""
+        """Start with a damping of one."""
         self._damping: Array = np.ones(particles)
 
     @property
     def memory(self) -> tuple[Array, ...]:
-        """What later steps depend on."""
+        """State to checkpoint: later steps depend on it."""
         return (self._damping.copy(),)
 
     @memory.setter
@@ -74,10 +81,10 @@ class DampedStepper:
 
 
 class Adam:
-    """Adam (Kingma and Ba 2015); its state is its moments."""
+    """SVGD steps scaled by Adam (Kingma and Ba 2015)."""
 
     def __init__(self, density: Callable[[Array], Evaluation], rates: Array) -> None:
-        """Begin at rest; `rates` are the lengths of steps to come, in coordinates."""
+        """Start at rest; `rates` are the learning rates of the steps, in coordinates."""
         self._density, self._rates = density, rates
         self._mean: Array = np.zeros(())
         self._square: Array = np.zeros(())
@@ -85,7 +92,7 @@ class Adam:
 
     @property
     def memory(self) -> tuple[Array, ...]:
-        """What later steps depend on."""
+        """State to checkpoint: later steps depend on it."""
         return self._mean, self._square, np.array(self._count)
 
     @memory.setter
@@ -97,10 +104,10 @@ class Adam:
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float
     ) -> tuple[Array, Evaluation]:
         """
-        Return particles (N, D) after a step, and the density there.
+        Return the particles (N, D) after one step, and the density there.
 
-        `multipliers` (N, C) and `stiffness`, the second derivative of the constraints'
-        penalty, are in nats; Stein's direction is an average over particles, and they are not.
+        `multipliers` (N, C) and `stiffness`, the second derivative of the constraint penalty, are
+        in nats. The SVGD direction is an average over particles, so they are divided by N.
         """
         pull = np.einsum('nc,ncd->nd', multipliers + stiffness * now.defects, now.normals)
         slope = svgd_direction(z, now.score) - pull / len(z)
@@ -108,7 +115,7 @@ class Adam:
         return moved, self._density(moved)
 
     def follow(self, slope: Array) -> Array:
-        """Return the step that follows a slope, each entry at most about a rate long."""
+        """Return the Adam step along a gradient; each entry is at most about one rate long."""
         a, b = MOMENT_DECAY
         rate = self._rates[min(self._count, len(self._rates) - 1)]
         self._count += 1
@@ -119,10 +126,10 @@ class Adam:
 
 
 class SteinNewton(DampedStepper):
-    """Steps of all particles; its state is how much each is damped."""
+    """Stein variational Newton steps with Levenberg-Marquardt damping of each particle."""
 
     def __init__(self, density: Callable[[Array], Evaluation], particles: int) -> None:
-        """Begin with steps about half as long as Newton's."""
+        """Start with a damping of one: steps about half as long as Newton's."""
         super().__init__(particles)
         self._density = density
 
@@ -130,10 +137,10 @@ class SteinNewton(DampedStepper):
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float
     ) -> tuple[Array, Evaluation]:
         """
-        Return particles (N, D) after a step, and the density there.
+        Return the particles (N, D) after one step, and the density there.
 
-        `multipliers` (N, C) and `stiffness`, the second derivative of the constraints'
-        penalty, are in nats.
+        `multipliers` (N, C) and `stiffness`, the second derivative of the constraint penalty, are
+        in nats.
         """
 
         def merit(at: Evaluation) -> Array:
@@ -154,12 +161,12 @@ def newton_direction(
     z: Array, now: Evaluation, multipliers: Array, stiffness: float, damping: Array
 ) -> Array:
     """
-    Return the step (N, D) of each particle at z (N, D), before it is cut to length.
+    Return the step (N, D) of each particle z (N, D), before its length is limited.
 
-    `damping` (N,) is how much of each curvature's own diagonal is added to it.
+    `damping` (N,) is the multiple of each curvature's own diagonal that is added to it.
     """
-    # the kernel measures in standard deviations of the posterior, not of the prior: what is
-    # far apart in these has nothing to say about another's slope
+    # the kernel's metric is the posterior's curvature, not the prior's: particles that are far
+    # apart in it do not influence each other
     root = np.linalg.cholesky(now.curvature.mean(axis=0) + np.eye(z.shape[1]))
     kernels, apart = rbf_kernel(z @ root, median_bandwidth(z @ root))
     drive = kernels @ now.score + apart @ root.T

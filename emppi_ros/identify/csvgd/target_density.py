@@ -1,4 +1,4 @@
-"""The density that particles climb, and the constraints that they keep (Heiden et al., IV)."""
+"""Target density of the particles and their constraints (Heiden et al. 2022, Sec. IV)."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -22,36 +22,37 @@ Likelihood = Literal['sum', 'product']
 
 
 class Evaluation(NamedTuple):
-    """A log density and its derivatives at N particles with D coordinates, and C constraints."""
+    """Log density, derivatives and C constraints of N particles with D coordinates."""
 
     log_p: Array  # (N,)
     score: Array  # (N, D)
-    curvature: Array  # (N, D, D): minus its second derivative, after Gauss and Newton
-    defects: Array  # (N, C): zero where constraints hold
-    normals: Array  # (N, C, D): their derivatives; beyond a limit, the defects' just within it
+    curvature: Array  # (N, D, D): Gauss-Newton approximation of minus the Hessian
+    defects: Array  # (N, C): constraint violations
+    normals: Array  # (N, C, D): their derivatives; beyond a limit, those just within it
 
 
 class StartDeviations(NamedTuple):
-    """Where G recordings begin that is not known: in z, and how far from what was measured."""
+    """Deviation of the estimated initial states of G recordings from the measured ones."""
 
-    places: npt.NDArray[np.int_]  # (G, S)
-    away: Array  # (N, G, S)
+    indices: npt.NDArray[np.int_]  # (G, S)
+    deviation: Array  # (N, G, S)
     precision: Array  # (S,)
 
     @property
     def log_p(self) -> Array:
-        """The log densities (G, N) of that."""
-        return -0.5 * np.sum(self.precision * self.away**2, axis=2).T
+        """Log densities (G, N) of the measured initial states."""
+        return -0.5 * np.sum(self.precision * self.deviation**2, axis=2).T
 
 
 def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Evaluation:
     """
-    Return log p_ms(D | z), limits and defects at particles z (N, D).
+    Return the log density log p_ms(D | z), limits and defects of particles z (N, D).
 
-    Several trajectories are the modes of a mixture ('sum', supplement, eq. 1) or samples of
-    one system ('product', eq. 2). Where recordings begin is learned, and what was measured there
-    counts, too: of a mixture nothing else holds the starts of those that a particle does not
-    explain. A particle that diverges has a log density of minus infinity and no derivatives.
+    Several trajectories are the modes of a mixture ('sum', supplement eq. 1) or samples of one
+    system ('product', supplement eq. 2). Initial states of recordings are estimated, so their
+    measurements enter the density: in a mixture nothing else constrains the starts of recordings
+    that a particle does not explain. Diverged particles have log density -inf and zero
+    derivatives.
     """
     windows = shooter.simulate(z)
     noise = shooter.problem.noise / shooter.problem.scale
@@ -64,16 +65,17 @@ def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum'
     slope = np.stack([(flat @ residual[..., None])[..., 0] for residual in left])
     total, weights = _combine_likelihoods(recording_log_densities(shooter, left), likelihood)
     lengths = np.diff(shooter.firsts, append=shooter.windows)
-    weights = np.repeat(weights, lengths, axis=1)  # of trajectories, in each of their windows
+    # of trajectories, repeated for each of their windows
+    weights = np.repeat(weights, lengths, axis=1)
     score = _to_particle_gradient(shooter, np.einsum('rwn,rnwv->nwv', weights, slope))
     curvature = _to_particle_hessian(shooter, weights.sum(axis=0).T[:, :, None, None] * gram)
-    begin = start_deviations(shooter, z)
-    total += begin.log_p.sum(axis=0)
-    score[:, begin.places] -= begin.precision * begin.away
-    curvature[:, begin.places, begin.places] += begin.precision
+    starts = start_deviations(shooter, z)
+    total += starts.log_p.sum(axis=0)
+    score[:, starts.indices] -= starts.precision * starts.deviation
+    curvature[:, starts.indices, starts.indices] += starts.precision
     defects, normals = continuity(shooter, z, windows)
     limits, walls = _limit_constraints(shooter, z)
-    outside = limits != 0.0  # beyond the limits nothing changes but the limit
+    outside = limits != 0.0  # simulated parameters are clipped there: only the limit has a slope
     score[:, : shooter.unknown][outside] = 0.0
     evaluation = Evaluation(
         np.where(windows.diverged, -np.inf, total),
@@ -90,7 +92,7 @@ def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum'
 def select_particles(
     which: npt.NDArray[np.bool_], new: tuple[Array, Evaluation], old: tuple[Array, Evaluation]
 ) -> tuple[Array, Evaluation]:
-    """Return the new of those particles (N,) that were chosen, and the old of the others."""
+    """Return the new values of the selected particles (mask (N,)), the old of the others."""
     parts = (
         np.where(which.reshape(-1, *[1] * (before.ndim - 1)), after, before)
         for after, before in zip(new[1], old[1], strict=True)
@@ -99,7 +101,7 @@ def select_particles(
 
 
 def log_likelihood(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum') -> Array:
-    """Return the same log density (N,), for methods that need no derivatives."""
+    """Return the same log density (N,) without derivatives."""
     windows = shooter.simulate(z)
     total, _ = _combine_likelihoods(
         recording_log_densities(shooter, residuals(shooter, windows)), likelihood
@@ -109,37 +111,40 @@ def log_likelihood(shooter: MultipleShooting, z: Array, likelihood: Likelihood =
 
 
 def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> list[Array]:
-    """Return what is left of each trajectory (N, W, h S), in standard deviations of its noise."""
+    """Return the residuals (N, W, h S) of each trajectory, divided by the measurement noise."""
     noise = shooter.problem.noise / shooter.problem.scale
     shape = (*windows.states.shape[:2], -1)
-    return [((seen - windows.states) / noise).reshape(shape) for seen in shooter.seen()]
+    return [
+        ((measured - windows.states) / noise).reshape(shape) for measured in shooter.measurements()
+    ]
 
 
 def recording_log_densities(shooter: MultipleShooting, left: list[Array]) -> Array:
-    """Return the log densities (R, G, N) of G recordings by R references of each."""
+    """Return log densities (R, G, N) of G recordings with R references each."""
     squares = np.array([np.sum(residual**2, axis=2).T for residual in left])
     return -0.5 * np.add.reduceat(squares, shooter.firsts, axis=1)
 
 
 def start_deviations(shooter: MultipleShooting, z: Array) -> StartDeviations:
     """
-    Return how far from what was measured recordings begin.
+    Return the deviation of initial states of recordings from their measurements.
 
-    What was not measured is known to about its spread over all trajectories: 1 in its unit.
+    The standard deviation of unmeasured components is their spread over all trajectories: 1 in its
+    unit.
     """
-    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if that is known
-    places = [np.arange(shooter.size)[start_slice(shooter, window)] for window in windows]
+    problem, windows = shooter.problem, shooter.firsts[shooter.first :]  # none if starts are known
+    indices = [np.arange(shooter.size)[start_slice(shooter, window)] for window in windows]
     measured = shooter.measured_starts()[0, windows]
     sd = np.minimum(problem.noise / problem.scale, 1.0)
     return StartDeviations(
-        np.array(places, dtype=int).reshape(-1, shooter.states),
+        np.array(indices, dtype=int).reshape(-1, shooter.states),
         shooter.starts(z)[:, windows] - measured,
         sd**-2,
     )
 
 
 def _combine_likelihoods(each: Array, likelihood: Likelihood) -> tuple[Array, Array]:
-    """Return the log density (N,) of all trajectories, and how much each (R, G, N) adds to it."""
+    """Return the total log density (N,) and the weight of each trajectory (R, G, N)."""
     if likelihood == 'product':
         return each.sum(axis=(0, 1)), np.ones_like(each)
     count = each.shape[0] * each.shape[1]
@@ -147,7 +152,7 @@ def _combine_likelihoods(each: Array, likelihood: Likelihood) -> tuple[Array, Ar
 
 
 def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
-    """Return derivatives (N, D) by all of z, from those of windows (N, W, V)."""
+    """Return derivatives (N, D) by z from those of the windows (N, W, V)."""
     unknown = shooter.unknown
     shared = slope[:, :, :unknown].sum(axis=1)
     return np.concatenate(
@@ -156,7 +161,7 @@ def _to_particle_gradient(shooter: MultipleShooting, slope: Array) -> Array:
 
 
 def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
-    """Return second derivatives (N, D, D) by all of z, from those of windows (N, W, V, V)."""
+    """Return second derivatives (N, D, D) by z from those of windows (N, W, V, V)."""
     unknown = shooter.unknown
     whole = np.zeros((len(gram), shooter.size, shooter.size))
     whole[:, :unknown, :unknown] = gram[:, :, :unknown, :unknown].sum(axis=1)
@@ -172,7 +177,7 @@ def _to_particle_hessian(shooter: MultipleShooting, gram: Array) -> Array:
 def continuity(
     shooter: MultipleShooting, z: Array, windows: WindowTrajectories
 ) -> tuple[Array, Array]:
-    """Return the defects (N, joined S) between windows, and their derivatives."""
+    """Return the defects (N, joined S) between windows, and their derivatives by z."""
     unknown, states, joined = shooter.unknown, shooter.states, np.array(shooter.joined, dtype=int)
     starts = shooter.starts(z)[:, joined - shooter.first]
     defects = windows.states[:, joined - 1, -1] - starts
@@ -188,7 +193,7 @@ def continuity(
 
 
 def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Array]:
-    """Return how far parameters are beyond their limits (N, P), and the derivatives."""
+    """Return the violation (N, P) of parameter limits, and its derivatives by z."""
     centre = z[:, : shooter.unknown]
     beyond = centre - np.clip(centre, -LIMIT, LIMIT)
     walls = np.zeros((len(z), shooter.unknown, shooter.size))
@@ -199,19 +204,23 @@ def _limit_constraints(shooter: MultipleShooting, z: Array) -> tuple[Array, Arra
 
 @dataclass(frozen=True)
 class SimulationRecipe:
-    """What is simulated of any particle."""
+    """Everything needed to simulate particles, here or on a cluster worker."""
 
     problem: ShootingProblem
     windows: int
     likelihood: Likelihood
 
     def make(self, particles: int, threads: int) -> 'ParticleSimulation':
-        """Return the simulation of so many."""
+        """Return the simulation of a number of particles."""
         return ParticleSimulation(self, particles, threads)
 
 
 class ParticleSimulation:
-    """Simulates N particles, or has them simulated."""
+    """
+    Evaluates N particles on this machine, or in blocks on the workers of a cluster.
+
+    Particles are independent of one another, so any partition gives the same bits.
+    """
 
     def __init__(
         self,
@@ -220,13 +229,13 @@ class ParticleSimulation:
         threads: int = 0,
         share: Share | None = None,
     ) -> None:
-        """Plan it: models are made where they are simulated."""
+        """Set up; models are created where they are simulated."""
         self._likelihood, self._share = recipe.likelihood, share
         self.shooter = MultipleShooting(recipe.problem, particles, recipe.windows, threads)
         self._joiner = WindowJoiner(self.shooter, threads)
 
     def density(self, z: Array) -> Evaluation:
-        """Return the density at particles (N, D); IdentificationError if all diverge."""
+        """Evaluate particles (N, D); IdentificationError if all of them diverge."""
         if self._share is None:
             now = self.evaluate(z)
         else:
@@ -234,20 +243,20 @@ class ParticleSimulation:
             now = Evaluation(*(np.concatenate(part) for part in parts))
             self.shooter.steps += self.shooter.cost
         if not np.isfinite(now.log_p).any():
-            raise IdentificationError('all particles diverge: limits or time step are too large')
+            raise IdentificationError('all particles diverge: reduce the limits or the time step')
         return now
 
-    def meet(self, z: Array) -> Array:
-        """Return particles (N, D) whose windows begin where those before them end."""
+    def make_continuous(self, z: Array) -> Array:
+        """Return particles (N, D) with continuous trajectories."""
         if self._share is None:
             return self.join(z)
         self.shooter.steps += self._joiner.cost
         return np.concatenate(self._share('join', z))
 
     def evaluate(self, z: Array) -> Evaluation:
-        """Simulate a block here."""
+        """Evaluate a block of particles in this process."""
         return evaluate(self.shooter, z, self._likelihood)
 
     def join(self, z: Array) -> Array:
-        """Let the windows of a block meet, here."""
+        """Join the windows of a block of particles in this process."""
         return self._joiner.join(z)

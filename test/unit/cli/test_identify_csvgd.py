@@ -189,7 +189,7 @@ WRONG = {
     'limit': ((), lambda here: edit(here, 'upper: 3.0', 'size: 1'), 'mass: found limits [0.5, in'),
     'free': ((), lambda here: edit(here, '<actuator>', f'<worldbody>{FREE}</worldbody><actuator>',
              'pendulum.xml'), "joint 'loose' is neither hinge nor slide"),
-    'window': (('--window', '3'), None, 'run.csv: shorter than one window of 3 s, less the 20%'),
+    'window': (('--window', '3'), None, 'run.csv: shorter than one window of 3 s, with 20%'),
     'held out': (('--held-out', '1'), None, '--held-out: found 1, expected a number from 0 to'),
     'noise': (('--noise', 'position/pivo=1'), None, "unknown measurement 'position/pivo' (did"),
     'no noise': (('--noise', 'position/pivot=0'), None, 'found 0, expected more than 0'),
@@ -366,7 +366,7 @@ def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
     csvgd_report.check(plant, replace(learned, problem=still), found)
     with pytest.raises(IdentificationError, match='no particle comes closer than'):
-        far = found._replace(left=2.0 * found.left)
+        far = found._replace(residual_rms=2.0 * found.residual_rms)
         csvgd_report.check(plant, replace(learned, problem=still), far)
 
 

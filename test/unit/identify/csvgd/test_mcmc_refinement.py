@@ -71,8 +71,8 @@ def test_jumps_bring_as_many_to_each_mode_as_it_is_likely():
     plan = SimpleNamespace(particles=count, unknown=1, size=1, joined=[])
     z = np.repeat(modes, count // 2)[:, None]
     z += sd * np.random.default_rng(0).standard_normal(z.shape)
-    settler = McmcRefinement(density, lambda z: z, plan, seed=0)
-    z, _ = settler.jump(*settler.begin(z))
+    refinement = McmcRefinement(density, lambda z: z, plan, seed=0)
+    z, _ = refinement.jump(*refinement.start(z))
     # of equal parts a jump takes three eighths of what is left to right; a share of 300
     # particles is known to 0.024: four times that
     expected = 0.2 + 0.3 * (3.0 / 8.0) ** 3
@@ -94,7 +94,7 @@ def test_windows_that_meet_are_one_in_density_score_and_curvature(swing):
 
 def test_recordings_of_two_lengths_are_joined_each_by_itself(swing):
     starts = np.array([swing.start, swing.start + [0.2, -0.1]])
-    both = dataclasses.replace(swing, start=starts, begins=(0, 18))
+    both = dataclasses.replace(swing, start=starts, first_steps=(0, 18))
     shooter = MultipleShooting(both, 3, 4, threads=1)
     z = csvgd.initial_particles(shooter)
     joined = WindowJoiner(shooter, threads=1).join(z)
@@ -105,19 +105,19 @@ def test_recordings_of_two_lengths_are_joined_each_by_itself(swing):
 
 def test_fewer_particles_than_coordinates_have_the_spread_of_least_squares(swing):
     exact = dataclasses.replace(
-        swing, noise=0.02 * swing.noise, start=swing.start[None], begins=(0,)
+        swing, noise=0.02 * swing.noise, start=swing.start[None], first_steps=(0,)
     )
     shooter = MultipleShooting(exact, 3, 3, threads=1)
     chosen, meet = free_coordinates(shooter), WindowJoiner(shooter, threads=1).join
-    settler = McmcRefinement(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
-    z, now = settler.begin(csvgd.initial_particles(shooter))
+    refinement = McmcRefinement(lambda z: evaluate(shooter, z), meet, shooter, seed=0)
+    z, now = refinement.start(csvgd.initial_particles(shooter))
     for _ in range(25):
-        z, now = settler.climb(z, now)
+        z, now = refinement.ascend(z, now)
     information = eliminate_constraints(shooter, now)[1][0]
     best, normal = z[0, chosen].copy(), []
     root = np.linalg.cholesky(information)
     for turn in range(300):
-        z, now = settler.draw(z, now, turn)
+        z, now = refinement.draw(z, now, turn)
         normal.append((z[:, chosen] - best) @ root)
     assert np.all(np.abs(z[:, :2]) < LIMIT)
     covariance = np.cov(np.concatenate(normal[6:]).T)

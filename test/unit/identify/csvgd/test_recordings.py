@@ -21,10 +21,10 @@ TRUTH = np.array([1.3, 0.2])  # as in conftest
 def two(swing):
     """Return recordings of 16 and of 8 steps as one problem, and each alone."""
     starts = np.array([swing.start, swing.start + [0.2, -0.1]])
-    both = dataclasses.replace(swing, start=starts, begins=(0, 16))
+    both = dataclasses.replace(swing, start=starts, first_steps=(0, 16))
     parts = [
         dataclasses.replace(
-            swing, start=starts[[i]], begins=(0,), controls=swing.controls[rows],
+            swing, start=starts[[i]], first_steps=(0,), controls=swing.controls[rows],
             references=swing.references[:, rows], noise=swing.noise,
         )
         for i, rows in enumerate((slice(0, 16), slice(16, 24)))
@@ -88,12 +88,12 @@ def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(tw
     shooter = MultipleShooting(both, 200, 3, threads=1)
     z = csvgd.initial_particles(shooter)
     z[:, :2] = both.coordinates(TRUTH)
-    settler = McmcRefinement(
+    refinement = McmcRefinement(
         lambda z: evaluate(shooter, z), WindowJoiner(shooter, threads=1).join, shooter, seed=0
     )
-    z, now = settler.begin(z)
+    z, now = refinement.start(z)
     for turn in range(60):
-        z, now = settler.draw(z, now, turn)
+        z, now = refinement.draw(z, now, turn)
     start = z[:, -2:] * shooter.problem.scale
     sd = np.minimum(noise, shooter.problem.scale)
     # 200 draws know a standard deviation to 5 %, and the mean to 7 % of it: four times that
@@ -102,7 +102,9 @@ def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(tw
 
 
 def test_recordings_begin_where_windows_do(two):
-    with pytest.raises(IdentificationError, match='do not begin with windows of 12 steps'):
+    with pytest.raises(
+        IdentificationError, match='do not begin at multiples of the window length, 12 steps'
+    ):
         MultipleShooting(two[0], 4, 2, threads=1)
 
 

@@ -119,9 +119,12 @@ def test_coordinates_and_parameters_are_one_another(swing):
     ('change', 'match'),
     [
         ({'references': np.zeros((1, 5, 2))}, r'shape \(1, 5, 2\); expected .* 24 steps, 2'),
-        ({'references': np.full((1, 24, 2), np.nan)}, 'references hold numbers that are not fin'),
-        ({'noise': np.array([0.1, 0.0])}, 'start and noise need 2 numbers .* positive'),
-        ({'start': np.zeros(3)}, 'start and noise need 2 numbers'),
+        (
+            {'references': np.full((1, 24, 2), np.nan)},
+            'references contain values that are not fin',
+        ),
+        ({'noise': np.array([0.1, 0.0])}, 'start and noise must have 2 values each, .* positive'),
+        ({'start': np.zeros(3)}, 'start and noise must have 2 values'),
         (
             {'parameters': (Parameter('mass', 'body_mass', 'link', lower=0.1),)},
             r'mass: found limits \[0.1, inf\]; both must be finite',
@@ -149,7 +152,7 @@ def test_a_model_that_hides_its_divergence_is_an_error(swing):
 
 
 def test_windows_must_be_of_one_length(swing):
-    with pytest.raises(IdentificationError, match='24 steps do not make 5 windows'):
+    with pytest.raises(IdentificationError, match='24 steps do not divide into 5 windows'):
         MultipleShooting(swing, 2, 5)
 
 
