@@ -1,20 +1,19 @@
-"""`emppi markers`: what rviz would show of a task, as a picture."""
+"""`emppi markers`: a picture of what rviz shows of a task, without ROS."""
 
 import argparse
 from pathlib import Path
-import sys
 from typing import Any
 
-import mujoco
+import imageio.v3 as imageio
 
-from emppi_ros.cli import output, ros
+from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.session import candidates
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.report import video
-from emppi_ros.viz.shapes import camera as views
-from emppi_ros.viz.shapes.layers import Layers, Seen
+from emppi_ros.viz.mujoco_overlay import draw_over
+from emppi_ros.viz.renderer import Renderer, check_renderer, start_camera
+from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
 WIDTH, HEIGHT = 1280, 720  # px
 
@@ -23,17 +22,26 @@ def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'markers',
-        help='a picture of the markers that rviz shows of a task',
-        description='Run a task for a while in one process, as `emppi run` does, and draw the '
-        'MarkerArrays of that moment over the scene: belief, candidates, plan, objects.',
+        help='draw what rviz shows of a task as a picture',
+        description='Run a task in one process for a while, as `emppi run` does, and draw what '
+        'rviz shows at that time over the scene: belief, candidates, plan and objects. Needs '
+        'neither ROS nor rviz.',
     )
-    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
-    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
-    parser.add_argument('--at', metavar='S', type=output.duration, default=1.0, help='when (1)')
+    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
+    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
     parser.add_argument(
-        '--out', metavar='F.png', type=Path, default=Path('markers.png'), help='(markers.png)'
+        '--at', metavar='S', type=output.duration, default=1.0, help='time of the picture (1)'
     )
-    parser.add_argument('--plain', action='store_true', help='on white, without the scene')
+    parser.add_argument(
+        '--out',
+        metavar='F.png',
+        type=Path,
+        default=Path('markers.png'),
+        help='file to write (markers.png)',
+    )
+    parser.add_argument(
+        '--plain', action='store_true', help='draw on white instead of over the scene'
+    )
     parser.set_defaults(execute=draw)
 
 
@@ -41,31 +49,33 @@ def draw(options: argparse.Namespace) -> None:
     """Run, draw and write."""
     if options.out.suffix != '.png':
         raise ConfigError(f'--out {options.out}: expected a name that ends in .png')
-    convert, drawing, picture = map(
-        ros.module, ('common.convert', 'markers.conversion', 'tools.marker_image')
-    )
+    check_renderer()
     task = load_task(options.task)
     loop = ClosedLoop(task, options.seed)
     loop.planner.watched = candidates.place(task)
     with output.progress(task.name, options.at, 's') as advance:
         loop.run(options.at, progress=advance)
-    layers, seen = Layers(task), _seen(loop)
-    layers.preview.ensemble.hold(loop.planner.stage.grasp)
-    shapes = (layers.objects(seen), layers.belief(seen), layers.rollouts(seen))
-    stamp = convert.to_stamp(0.0)
-    found = [drawing.write_shapes(part, task.robot.frame, stamp) for part in shapes]
+    shapes, display = TaskShapes(task), _display_state(loop)
+    shapes.preview.ensemble.hold(loop.planner.stage.grasp)
+    drawn = [*shapes.objects(display), *shapes.belief(display), *shapes.rollouts(display)]
     model = task.visual_model()
-    camera = views.look(task, model)
-    view = views.through(model, seen.state.qpos, camera, WIDTH, HEIGHT)
-    behind = None if options.plain else _behind(model, camera, loop)
-    picture.save(options.out, picture.draw(view, found, behind))
+    renderer = Renderer(model, WIDTH, HEIGHT, start_camera(task, model))
+    try:
+        background = None if options.plain else renderer.render(loop.robot.data.qpos)
+        picture = draw_over(renderer, display.state.qpos, drawn, background)
+    finally:
+        renderer.close()
+    try:
+        imageio.imwrite(options.out, picture)
+    except OSError as error:
+        raise ConfigError(f'--out {options.out}: cannot be written: {error}') from None
     print(f'wrote {options.out}')
 
 
-def _seen(loop: ClosedLoop) -> Seen:
-    """Return what planner and belief know at the end of a run."""
+def _display_state(loop: ClosedLoop) -> DisplayState:
+    """Return the state of planner and belief at the end of a run."""
     stamp = loop.estimator.stamp
-    return Seen(
+    return DisplayState(
         stamp,
         loop.estimator.state(stamp),
         loop.estimator.seen(stamp),
@@ -73,18 +83,3 @@ def _seen(loop: ClosedLoop) -> Seen:
         loop.plan,
         loop.planner.candidates,
     )
-
-
-def _behind(
-    model: mujoco.MjModel, camera: mujoco.MjvCamera, loop: ClosedLoop
-) -> video.Image | None:
-    """Return the scene as it is, None where nothing can be rendered."""
-    try:
-        found = video.Camera(model, WIDTH, HEIGHT, camera)
-    except video.RenderError as error:
-        print(f'without the scene: {error}', file=sys.stderr)
-        return None
-    try:
-        return found.render(loop.robot.data.qpos)
-    finally:
-        found.close()

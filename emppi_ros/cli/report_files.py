@@ -11,19 +11,19 @@ import numpy as np
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.renderer import RenderError, check_renderer
 from emppi_ros.viz.report import joint_pictures, plots, video
-from emppi_ros.viz.report.recording import Recording
-from emppi_ros.viz.shapes.mujoco_overlay import Decor
+from emppi_ros.viz.report.recording import RunRecord
 
 
 def check_video(path: Path) -> None:
     """Raise before any work is done, if a video cannot be written."""
     if path.suffix not in video.SUFFIXES:
         raise ConfigError(f'--video {path}: expected a name that ends in .mp4 or .gif')
-    video.check_renderer()
+    check_renderer()
 
 
-def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folder: Path) -> None:
+def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folder: Path) -> None:
     """Write all plots and summary.json into a folder, made if need be."""
     _make(folder)
     for path in [*plots.write_all(task, record, folder), *_pictures(task, record, folder)]:
@@ -32,25 +32,27 @@ def write_plots(task: Task, record: Recording, summary: Mapping[str, Any], folde
     (folder / 'summary.json').write_text(text + '\n', encoding='utf-8')
 
 
-def _pictures(task: Task, record: Recording, folder: Path) -> list[Path]:
+def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
     """Write the belief in the scene, and that about joints, if pictures can be made."""
     known = np.isfinite(record.truth).all()  # not of a real robot: no true axis to draw
     if not (known and len(record.times)):
         return []
     try:
-        video.write_still(task, record, folder / 'scene.png', Decor(task, record).at)
+        video.write_still(
+            task, record, folder / 'scene.png', video.BeliefOverlay(task, record).decorate
+        )
         return [folder / 'scene.png', *joint_pictures.write_all(task, record, folder)]
-    except video.RenderError as error:
+    except RenderError as error:
         print(f'no picture of the belief in the scene: {error}', file=sys.stderr)
         return []
 
 
-def write_video(task: Task, record: Recording, path: Path) -> None:
+def write_video(task: Task, record: RunRecord, path: Path) -> None:
     """Write the motion with the belief beside it."""
     _make(path.parent)
     count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
-        video.write(task, record, path, advance, Decor(task, record).at)
+        video.write(task, record, path, advance, video.BeliefOverlay(task, record).decorate)
     print(f'wrote {path}', file=sys.stderr)
 
 

@@ -79,17 +79,17 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     """Return what makes the page's source; what was given is checked before."""
     if options.ros:
         ros.module('common.priority').give_way()  # the robot comes first
-        return functools.partial(ros.module('tools.web_source').Graph, options.namespace)
+        return functools.partial(ros.module('tools.web_source').RosSource, options.namespace)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
     truth = output.assignments(options.truth)
-    return functools.partial(module('simulated_source').Simulated, task, options.seed, truth)
+    return functools.partial(module('simulated_source').SimulatedSource, task, options.seed, truth)
 
 
 def show(server: Any, source: Any, page: ModuleType) -> None:
     """Say where the page is, and keep it up to date."""
     ended = Ending()
-    found = page.Page(server, source, source.look())
+    found = page.Page(server, source, source.snapshot())
     print(f'{source.name}: {server.address} (Ctrl-C ends it)', flush=True)
     found.run(ended.wait)

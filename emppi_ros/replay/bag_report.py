@@ -16,7 +16,7 @@ from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task
-from emppi_ros.viz.report.observer import Observer
+from emppi_ros.viz.report.recording import RunObserver
 
 Array = npt.NDArray[np.float64]
 _TASK, _DIAGNOSTICS = 'emppi/task', '/diagnostics'
@@ -27,7 +27,7 @@ class Observed(NamedTuple):
     """What a bag shows."""
 
     task: Task
-    observer: Observer
+    observer: RunObserver
     truth: dict[str, float]  # true parameters, where a simulator tells them
     notes: list[str]  # what of the bag it leaves out, in words
 
@@ -98,19 +98,19 @@ class _Ear:
 
     def __init__(self, task: Task, bag: Bag, started: float | None) -> None:
         self._task, self._bag, self._started = task, bag, started
-        self._observer, self._measured = Observer(task), Measurements(task)
+        self._observer, self._measured = RunObserver(task), Measurements(task)
         self._joints = task.robot.topics.joint_states.removeprefix('/')
         tracked = {f'tracking/{name}': name for name in task.tracked}
         self._takes = {
             self._joints: self._take_joints,
             **dict.fromkeys(tracked, self._take_pose),
             'emppi/belief': self._take_belief,
-            'emppi/plan': lambda heard: self._observer.plan(_seconds(heard.data)),
-            'emppi/applied': lambda heard: self._observer.applied(_seconds(heard.data)),
+            'emppi/plan': lambda heard: self._observer.record_plan(_seconds(heard.data)),
+            'emppi/applied': lambda heard: self._observer.record_command(_seconds(heard.data)),
             _DIAGNOSTICS: self._take_diagnostics,
         }
 
-    def hear(self, end: int | None) -> Observer:
+    def hear(self, end: int | None) -> RunObserver:
         """Hear all of it, or what was recorded before `end` [ns]."""
         for heard in self._bag.messages(self._takes):
             if end is not None and heard.time_ns >= end:
@@ -129,7 +129,7 @@ class _Ear:
         rows = select_joints(self._task.robot.joints, message.name, values)
         self._measured.joints(stamp, rows['position'], rows['velocity'])
         if np.isfinite(self._measured.estimator.stamp):
-            self._observer.see(self._measured.estimator)
+            self._observer.record_state(self._measured.estimator)
 
     def _take_pose(self, heard: Heard) -> None:
         p, q = heard.data.pose.position, heard.data.pose.orientation
@@ -143,11 +143,11 @@ class _Ear:
             return
         with np.errstate(divide='ignore'):
             belief = Belief(points[:, 1:], weights.normalize(np.log(points[:, 0])))
-        self._observer.believe(_seconds(heard.data), belief)
+        self._observer.record_belief(_seconds(heard.data), belief)
 
     def _take_diagnostics(self, heard: Heard) -> None:
         for node, _, values in statuses(heard.data):
-            self._observer.diagnose(node, values)
+            self._observer.record_diagnostics(node, values)
 
 
 def _seconds(message: Any) -> float:

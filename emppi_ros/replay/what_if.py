@@ -15,13 +15,12 @@ from emppi_ros.replay.session_replay import Rerun
 from emppi_ros.session.belief_session import Learning, Said
 from emppi_ros.session.journal import BELIEF
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report.observer import belief_series, figures
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
 
 Array = npt.NDArray[np.float64]
 
 
-def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, Any], Recording]:
+def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, Any], RunRecord]:
     """
     Run the belief of a bag again under the settings of another task, and from its prior.
 
@@ -52,9 +51,9 @@ def run(bag: Bag, tape: Tape, task: Task, seed: int | None) -> tuple[dict[str, A
         ess=np.array([said[i].ess for i in later]),
         **belief_series([beliefs[i] for i in later], len(truth)),
     )
-    now = figures(task, said[-1].belief, truth)
+    now = parameter_summary(task, said[-1].belief, truth)
     if again:
-        then = figures(before, again[-1].belief, np.full(len(before.parameters), np.nan))
+        then = parameter_summary(before, again[-1].belief, np.full(len(before.parameters), np.nan))
         for name, values in then.items():
             told = {'recorded_mean': values['mean'], 'recorded_sd': values['sd']}
             now[name] = now.get(name, {}) | told

@@ -1,1 +1,1 @@
-"""Visualization: shapes of what is believed, plots and videos of runs, and the web page."""
+"""Visualization: shapes for rviz and the web page, plots, pictures and videos of runs."""

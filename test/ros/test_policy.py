@@ -107,12 +107,12 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
 
 def test_the_live_page_needs_no_more_than_the_operator_may(harness):
     pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
-    from emppi_ros.nodes.tools.web_source import Graph
+    from emppi_ros.nodes.tools.web_source import RosSource
 
     harness.publish_task('panda_push')
-    page = Graph(patience_s=60.0, context=harness.context)
+    page = RosSource(patience_s=60.0, context=harness.context)
     try:
-        page.watch(True)
+        page.set_watched(True)
         kind = 'subscriber'
         harness.spin_until(lambda: '/emppi/candidates' in used(harness.tester, 'view', kind), 20.0)
         for kind in KINDS:

@@ -10,40 +10,40 @@ pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_
 from emppi_ros.cli import view
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, ViewError
 from emppi_ros.nodes.common import graph, priority
-from emppi_ros.nodes.tools.web_source import Graph
+from emppi_ros.nodes.tools.web_source import RosSource
 
 
 def test_without_a_graph_it_says_so_and_nothing_is_left(harness):
     with pytest.raises(ViewError, match='no task on emppi/task.*ROS domain'):
-        Graph(patience_s=0.5, context=harness.context)
+        RosSource(patience_s=0.5, context=harness.context)
 
 
 @pytest.mark.slow
 def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
     harness.spawn(*graph.describe('cartpole_swingup', '', 1))
-    seen = Graph(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, context=harness.context)
     try:
-        assert seen.look().task.name == 'cartpole_swingup'
-        seen.watch(True)
-        harness.spin_until(lambda: seen.look().seen is not None, 60.0)
-        harness.spin_until(lambda: seen.look().state == 'inactive', 60.0)
-        harness.spin_until(lambda: seen.look().seen.plan is not None, 60.0)
+        assert seen.snapshot().task.name == 'cartpole_swingup'
+        seen.set_watched(True)
+        harness.spin_until(lambda: seen.snapshot().display is not None, 60.0)
+        harness.spin_until(lambda: seen.snapshot().state == 'inactive', 60.0)
+        harness.spin_until(lambda: seen.snapshot().display.plan is not None, 60.0)
 
         seen.arm(True)
-        harness.spin_until(lambda: seen.look().armed, 20.0)
+        harness.spin_until(lambda: seen.snapshot().armed, 20.0)
         seen.pause(True)
-        harness.spin_until(lambda: seen.look().paused, 20.0)
+        harness.spin_until(lambda: seen.snapshot().paused, 20.0)
 
         name = 'planner.temperature'
-        before, run = seen.look().task.planner.temperature, seen.look().run
+        before, run = seen.snapshot().task.planner.temperature, seen.snapshot().run
         seen.tune({name: 2.0 * before})
-        harness.spin_until(lambda: seen.look().task.planner.temperature == 2.0 * before, 20.0)
+        harness.spin_until(lambda: seen.snapshot().task.planner.temperature == 2.0 * before, 20.0)
         with pytest.raises(ConfigError, match=f'{name}.*expected from'):
             seen.tune({name: -1.0})
 
         seen.reset()
-        harness.spin_until(lambda: seen.look().run == run + 1, 20.0)  # tuning was no new run
-        harness.spin_until(lambda: not seen.look().armed, 20.0)
+        harness.spin_until(lambda: seen.snapshot().run == run + 1, 20.0)  # tuning was no new run
+        harness.spin_until(lambda: not seen.snapshot().armed, 20.0)
         seen.pause(False)
     finally:
         seen.close()
@@ -54,19 +54,19 @@ def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
 def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monkeypatch):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
     harness.spawn(*graph.describe('panda_push', '', 1))
-    seen = Graph(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, context=harness.context)
     try:
-        seen.watch(True)  # what nobody watches gets no newer pictures
-        harness.spin_until(lambda: seen.look().state == 'inactive', 60.0)
-        run = seen.look().run
+        seen.set_watched(True)  # what nobody watches gets no newer pictures
+        harness.spin_until(lambda: seen.snapshot().state == 'inactive', 60.0)
+        run = seen.snapshot().run
         with pytest.raises(EmppiError, match='panda_pusch'):
-            seen.go_over('panda_pusch')
+            seen.switch_task('panda_pusch')
         with pytest.raises(SwapError, match='robot.*cartpole'):
-            seen.go_over('cartpole_swingup')
-        assert (seen.look().task.name, seen.look().run) == ('panda_push', run)
-        seen.go_over('panda_reconfigure')
-        assert seen.look().task.name == 'panda_reconfigure'
-        assert seen.look().run != run
+            seen.switch_task('cartpole_swingup')
+        assert (seen.snapshot().task.name, seen.snapshot().run) == ('panda_push', run)
+        seen.switch_task('panda_reconfigure')
+        assert seen.snapshot().task.name == 'panda_reconfigure'
+        assert seen.snapshot().run != run
     finally:
         seen.close()
 
@@ -80,26 +80,26 @@ def test_the_page_of_a_graph_gives_way_to_it(monkeypatch):
 
 def test_what_nobody_offers_is_refused_by_name(harness):
     harness.publish_task('cartpole_swingup')
-    seen = Graph(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, context=harness.context)
     try:
         for request, words in (
-            (lambda: seen.arm(True), 'arm: nobody offers'),
-            (lambda: seen.tune({'planner.temperature': 1.0}), 'planner is not there'),
+            (lambda: seen.arm(True), 'arm: service not available'),
+            (lambda: seen.tune({'planner.temperature': 1.0}), 'no planner is running'),
         ):
             with pytest.raises(ViewError, match=words):
                 request()
-        assert 'no bridge' in seen.look().state
+        assert 'no bridge' in seen.snapshot().state
     finally:
         seen.close()
 
 
 def test_what_it_no_longer_hears_is_not_shown_as_if_it_were_now(harness, monkeypatch):
     harness.publish_task('cartpole_swingup')
-    seen = Graph(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, context=harness.context)
     try:
-        monkeypatch.setattr(seen._seeing, 'poll', lambda: 1 / 0)
+        monkeypatch.setattr(seen._graph, 'poll', lambda: 1 / 0)
         seen._thread.join(10.0)
-        with pytest.raises(ViewError, match='no longer heard.*ZeroDivisionError'):
-            seen.look()
+        with pytest.raises(ViewError, match='lost the connection.*ZeroDivisionError'):
+            seen.snapshot()
     finally:
         seen.close()

@@ -11,15 +11,15 @@ import time
 
 import pytest
 
-from emppi_ros.viz.report import video
+from emppi_ros.viz import renderer as rendering
 
 
 @pytest.fixture(scope='session')
 def renderer():
     """Skip on a machine without off-screen rendering."""
     try:
-        video.check_renderer()
-    except video.RenderError:
+        rendering.check_renderer()
+    except rendering.RenderError:
         pytest.skip('no off-screen rendering on this machine')
 
 

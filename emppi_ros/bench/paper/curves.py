@@ -14,7 +14,7 @@ import numpy.typing as npt
 from emppi_ros.bench.paper.cells import LEARNER, LEARNING, SUCCESS
 from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.paper.summary import by_task
-from emppi_ros.viz.report.plots import BLUE, RED
+from emppi_ros.viz.palette import BLUE, RED
 
 Array = npt.NDArray[np.float64]
 POINTS = 200  # of a curve

@@ -15,7 +15,8 @@ from emppi_ros.bench.paper.claims import CALIBRATED
 from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.paper.summary import Summary
 from emppi_ros.bench.statistics import Share
-from emppi_ros.viz.report.plots import BLUE, GREY, ORANGE, RED, styled
+from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
+from emppi_ros.viz.report.plots import styled
 
 GREEN, LIGHT = '#3a8f5c', '#c9ced6'
 COLORS = dict(zip(CONTROLLERS, (BLUE, GREEN, RED, ORANGE, GREY), strict=True))

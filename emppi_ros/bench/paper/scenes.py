@@ -8,7 +8,8 @@ from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import AXES
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task
-from emppi_ros.viz.report import joint_pictures, recording, video
+from emppi_ros.viz import renderer
+from emppi_ros.viz.report import joint_pictures, recording
 
 
 def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -> list[Path]:
@@ -30,12 +31,12 @@ def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -
             written += sorted(kept)
             continue
         try:
-            video.check_renderer()
+            renderer.check_renderer()
             say(f'drawing what is believed of the joint in {cell.task}')
             task = parse_task(cell.text, cell.task)
             record = recording.of_trace(ClosedLoop(task, cell.seed, cell.controller).run())
             written += joint_pictures.write_all(task, record, folder, name, cell.digest)
-        except video.RenderError as error:
+        except renderer.RenderError as error:
             say(f'no pictures of the belief about joints: {error}')
             break
     return written

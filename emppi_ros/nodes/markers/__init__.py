@@ -1,1 +1,1 @@
-"""The node `markers`."""
+"""The node `markers`: belief, rollouts and objects for rviz."""

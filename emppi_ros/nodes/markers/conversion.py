@@ -1,9 +1,9 @@
 """
-Shapes as a MarkerArray, which rviz and Foxglove draw without a plugin.
+Conversion of shapes to a MarkerArray, which rviz and Foxglove display without a plugin.
 
-A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name.
-The same list of shapes so always has the same markers; a shape of nothing deletes its marker,
-for rviz calls one without points an error.
+A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name,
+so the same list of shapes always has the same markers. An empty shape deletes its marker: rviz
+reports markers without points as errors.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ Array = npt.NDArray[np.float64]
 def write_shapes(
     shapes: Shapes, frame: str, stamp: Time, lifetime: Duration | None = None
 ) -> MarkerArray:
-    """Return the markers of shapes, in a frame; who shows them takes them away after a time."""
+    """Return the markers of shapes in a frame; displays remove them after their lifetime."""
     counter: Counter[str] = Counter()
     message = MarkerArray()
     for shape in shapes:
         marker = _write(shape)
         marker.header.frame_id, marker.header.stamp = frame, stamp
-        marker.lifetime = Duration() if lifetime is None else lifetime  # 0 is for ever
+        marker.lifetime = Duration() if lifetime is None else lifetime  # 0: for ever
         marker.ns, marker.id = shape.name, counter[shape.name]
         counter[shape.name] += 1
         message.markers.append(marker)
@@ -41,13 +41,13 @@ def _write(shape: Shape) -> Marker:
     marker.pose.orientation.w = 1.0
     if isinstance(shape, Label):
         marker.type, marker.text = Marker.TEXT_VIEW_FACING, shape.text
-        marker.pose.position = _point(shape.place.tolist())
+        marker.pose.position = _point(shape.position.tolist())
         marker.scale.z = float(shape.height)
         marker.color = _color([*shape.color, 1.0])
         return marker
     if isinstance(shape, Lines):
         marker.type, corners = Marker.LINE_LIST, shape.ends
-        marker.scale.x = float(shape.width)  # rviz reads no other of a line
+        marker.scale.x = float(shape.width)  # line width; rviz ignores the others
     elif isinstance(shape, Triangles):
         marker.type, corners = Marker.TRIANGLE_LIST, shape.corners
         marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
@@ -56,8 +56,8 @@ def _write(shape: Shape) -> Marker:
         marker.scale = Vector3(x=shape.diameter, y=shape.diameter, z=shape.diameter)
     if len(corners) == 0:
         marker.action = Marker.DELETE
-    marker.color.a = 1.0  # rviz warns of 0, though each corner has a colour of its own
-    # rviz blends all lines of a list, or none, as the opacity of the last one tells
+    marker.color.a = 1.0  # rviz warns of 0, although each corner has its own colour
+    # rviz blends either all lines of a list or none, depending on the opacity of the last one
     order = np.argsort(-shape.colors[:, 3], kind='stable')
     marker.points = [_point(row) for row in corners[order].reshape(-1, 3).tolist()]
     for row in shape.colors[order].tolist():

@@ -1,4 +1,4 @@
-"""What is heard of the other nodes to make a picture, and only while one is looked at."""
+"""The inputs of markers: subscriptions that exist only while somebody watches."""
 
 from collections.abc import Callable, Sequence
 import math
@@ -20,30 +20,34 @@ from emppi_ros.nodes.topics.belief import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
 from emppi_ros.session.candidates import Candidates
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes.layers import Seen
+from emppi_ros.viz.shapes.task_shapes import DisplayState
 
-_PAST_S = 1.0  # candidates of so long ago are no longer shown
+_MAX_AGE_S = 1.0  # older candidates are not shown
 
 
-class Wanted(NamedTuple):
-    """What pictures need beside belief and measurements."""
+class InputSelection(NamedTuple):
+    """Which optional inputs are needed beside belief and measurements."""
 
     plan: bool
     candidates: bool
 
 
-class Ears:
-    """What the node hears while somebody looks; read by `hear`."""
+class MarkerInputs:
+    """Subscriptions to belief, measurements and, if selected, plan and candidates."""
 
     def __init__(
-        self, node: Node, task: Task, wanted: Wanted, hold: Callable[[Sequence[int]], None]
+        self,
+        node: Node,
+        task: Task,
+        selection: InputSelection,
+        hold: Callable[[Sequence[int]], None],
     ) -> None:
         """
-        Subscribe; to candidates only if they are looked at, for only then they are sent.
+        Subscribe; the planner sends candidates only while somebody subscribes.
 
-        `hold` takes the constraints of the grasp of the stage that the planner is in.
+        `hold` gets the grasp constraints of the planner's current stage.
         """
-        self.wanted, self._task, self._hold, self._stage = wanted, task, hold, ''
+        self.selection, self._task, self._hold, self._stage = selection, task, hold, ''
         self._errors: dict[str, str] = {}
         self.inputs = Inputs(node, task)
         self._belief: Belief | None = None
@@ -54,9 +58,9 @@ class Ears:
             (PointCloud2, BELIEF, self._take_belief, qos.LATCHED),
             (String, STAGE, self._take_stage, qos.LATCHED),
         ]
-        if wanted.plan:
+        if selection.plan:
             topics.append((JointTrajectory, PLAN, self._take_plan, qos.NEWEST))
-        if wanted.candidates:
+        if selection.candidates:
             sent = candidates.CANDIDATES
             topics.append((PointCloud2, sent, self._take_candidates, qos.NEWEST))
         self._subscriptions = [
@@ -66,7 +70,7 @@ class Ears:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be used of what was heard last, by topic."""
+        """Why the latest messages could not be used."""
         return [*self.inputs.errors.values(), *self._errors.values()]
 
     def close(self) -> None:
@@ -75,8 +79,8 @@ class Ears:
         for subscription in self._subscriptions:
             subscription.close()
 
-    def hear(self) -> Seen:
-        """Return what is known now; StaleInputError if that is not enough for a picture."""
+    def read(self) -> DisplayState:
+        """Return the current state; StaleInputError if an input is missing or too old."""
         self.inputs.poll()
         for subscription in self._subscriptions:
             subscription.poll()
@@ -84,13 +88,13 @@ class Ears:
             raise StaleInputError(f'no belief received on {BELIEF} yet')
         estimator = self.inputs.estimator
         stamp = estimator.stamp
-        return Seen(
+        return DisplayState(
             stamp,
             estimator.state(stamp),
             estimator.seen(stamp),
             self._belief,
             self._plan if self._plan is not None and self._plan.end > stamp else None,
-            self._candidates if abs(self._candidates_at - stamp) < _PAST_S else None,
+            self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None,
             self._stage,
         )
 
@@ -99,7 +103,7 @@ class Ears:
             try:
                 take(message)
                 self._errors.pop(topic, None)
-            except EmppiError as error:  # the last good one stays
+            except EmppiError as error:  # the last valid one stays
                 self._errors[topic] = f'{topic}: {error}'
 
         return call
@@ -108,7 +112,7 @@ class Ears:
         self._belief = belief_cloud.read_belief(self._task, message)
 
     def _take_plan(self, message: JointTrajectory) -> None:
-        stamp = convert.to_seconds(message.header.stamp)  # to be seen, however old it is
+        stamp = convert.to_seconds(message.header.stamp)  # a display accepts plans of any age
         self._plan = convert.read_plan(self._task.robot, message, stamp)
 
     def _take_candidates(self, message: PointCloud2) -> None:

@@ -1,8 +1,8 @@
 """
-The node `markers`: shows belief, rollouts and objects to rviz, while somebody looks.
+The node `markers`: publishes belief, rollouts and objects for rviz.
 
-It listens to the other nodes only as long as somebody listens to it: looked at by nobody, it
-costs nobody anything. It is a process of its own, nicer than all others.
+It subscribes to the other nodes only while it has subscribers itself, so that it costs nothing
+when nobody watches. It runs in its own process at the lowest priority.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,12 +22,12 @@ from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.markers import conversion
-from emppi_ros.nodes.markers.inputs import Ears, Wanted
+from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.cost import COST, write_cost
 from emppi_ros.nodes.topics.task import FollowingNode
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes.layers import Layers, Seen
+from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
 BELIEF_MARKERS, BELIEF_POINTS = 'emppi/belief/markers', 'emppi/belief/points'
 ROLLOUTS, OBJECTS = 'emppi/rollouts', 'emppi/objects'
@@ -37,11 +37,11 @@ ROLLOUTS, OBJECTS = 'emppi/rollouts', 'emppi/objects'
 class MarkersParameters:
     """Parameters of the node."""
 
-    rate_hz: float = config.between(0.1, 30.0, 5.0, doc='pictures per second')
+    rate_hz: float = config.between(0.1, 30.0, 5.0, doc='updates per second')
 
 
 class MarkersNode(FollowingNode):
-    """What is known in, pictures of it out."""
+    """Converts state, belief and plan to markers."""
 
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
@@ -51,99 +51,99 @@ class MarkersNode(FollowingNode):
     def setup(self) -> None:
         """Take the task."""
         self.task: Task = self.follow.take()
-        self._layers = Layers(self.task)
-        self._ears: Ears | None = None
-        # a picture that nobody renews says what is no longer so
+        self._shapes = TaskShapes(self.task)
+        self._marker_inputs: MarkerInputs | None = None
+        # markers that are no longer updated are removed: they would show an old state
         self._lifetime = convert.to_duration(max(1.0, 5.0 / self._settings.rate_hz))
         self._error, self._drawn, self._times = '', 0, Durations()
-        draw: dict[str, tuple[type, Callable[[Seen], object]]] = {
-            BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._layers.belief)),
+        draw: dict[str, tuple[type, Callable[[DisplayState], object]]] = {
+            BELIEF_MARKERS: (MarkerArray, lambda s: self._markers(s, self._shapes.belief)),
             BELIEF_POINTS: (PointCloud2, self._points),
-            ROLLOUTS: (MarkerArray, lambda s: self._markers(s, self._layers.rollouts)),
-            OBJECTS: (MarkerArray, lambda s: self._markers(s, self._layers.objects)),
+            ROLLOUTS: (MarkerArray, lambda s: self._markers(s, self._shapes.rollouts)),
+            OBJECTS: (MarkerArray, lambda s: self._markers(s, self._shapes.objects)),
             COST: (DiagnosticArray, self._cost),
         }
         self._draw = {topic: function for topic, (_, function) in draw.items()}
-        self._pictures = {
+        self._marker_publishers = {
             topic: self.create_publisher(kind, topic, qos.NEWEST)
             for topic, (kind, _) in draw.items()
         }
 
     def start(self) -> None:
-        """Look whether somebody looks, from now on."""
+        """Start drawing."""
         self.loop = Loop('drawing', 1.0 / self._settings.rate_hz, self._work)
 
     def stop(self) -> None:
-        """Draw no more."""
+        """Stop drawing."""
         super().stop()
-        self._listen(set())
+        self._subscribe(set())
 
     def teardown(self) -> None:
         """Forget the task."""
-        for publisher in self._pictures.values():
+        for publisher in self._marker_publishers.values():
             self.destroy_publisher(publisher)
         super().teardown()
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
-        """Take weights of the cost by other numbers from now on."""
+        """Use tuned cost weights from now on."""
         self.task = self.task.tuned(data)
 
     def report(self) -> Report:
-        """Return whether somebody looks, and what is missing."""
+        """Report whether anything is drawn, and which inputs are missing."""
         values = {'pictures': self._drawn, 'draw_ms_p50': self._times.quantile_ms(0.5)}
         problems = [*filter(None, [self.follow.changed, self._error])]
-        looked = 'drawing' if self._ears is not None else 'nobody looks'
-        return Report(WARN if problems else OK, '; '.join(problems) or looked, values)
+        activity = 'drawing' if self._marker_inputs is not None else 'nobody looks'
+        return Report(WARN if problems else OK, '; '.join(problems) or activity, values)
 
     def _work(self, _moment: float) -> None:
-        """Draw what is looked at."""
-        wanted = {t for t, p in self._pictures.items() if p.get_subscription_count() > 0}
-        self._listen(wanted)
-        if self._ears is None:
+        """Draw all topics that have subscribers."""
+        wanted = {t for t, p in self._marker_publishers.items() if p.get_subscription_count() > 0}
+        self._subscribe(wanted)
+        if self._marker_inputs is None:
             return
-        began = time.perf_counter()
+        start = time.perf_counter()
         try:
-            seen = self._ears.hear()
+            display = self._marker_inputs.read()
             for topic in wanted:
-                self._pictures[topic].publish(self._draw[topic](seen))
+                self._marker_publishers[topic].publish(self._draw[topic](display))
         except EmppiError as error:
             self._error = str(error)
             return
-        self._error = '; '.join(self._ears.problems)
+        self._error = '; '.join(self._marker_inputs.problems)
         self._drawn += 1
-        self._times.add(time.perf_counter() - began)
+        self._times.add(time.perf_counter() - start)
 
-    def _listen(self, wanted: set[str]) -> None:
-        """Subscribe to what pictures need, and to nothing for nobody."""
+    def _subscribe(self, wanted: set[str]) -> None:
+        """Subscribe to the inputs that the watched topics need."""
         plan = bool({ROLLOUTS, COST} & wanted)
-        needed = Wanted(plan, ROLLOUTS in wanted) if wanted else None
-        heard = None if self._ears is None else self._ears.wanted
-        if needed == heard:
+        needed = InputSelection(plan, ROLLOUTS in wanted) if wanted else None
+        current = None if self._marker_inputs is None else self._marker_inputs.selection
+        if needed == current:
             return
-        if self._ears is not None:
-            self._ears.close()
-        self._ears = (
+        if self._marker_inputs is not None:
+            self._marker_inputs.close()
+        self._marker_inputs = (
             None
             if needed is None
-            else Ears(self, self.task, needed, self._layers.preview.ensemble.hold)
+            else MarkerInputs(self, self.task, needed, self._shapes.preview.ensemble.hold)
         )
         self._error = ''
 
-    def _markers(self, seen: Seen, draw: Callable[[Seen], list]) -> MarkerArray:
-        stamp = convert.to_stamp(seen.stamp)
-        return conversion.write_shapes(draw(seen), self.task.robot.frame, stamp, self._lifetime)
+    def _markers(self, display: DisplayState, draw: Callable[[DisplayState], list]) -> MarkerArray:
+        stamp = convert.to_stamp(display.stamp)
+        return conversion.write_shapes(draw(display), self.task.robot.frame, stamp, self._lifetime)
 
-    def _points(self, seen: Seen) -> PointCloud2:
+    def _points(self, display: DisplayState) -> PointCloud2:
         return belief_cloud.write_points(
-            self.task, seen.stamp, seen.belief, self._layers.points(seen)
+            self.task, display.stamp, display.belief, self._shapes.points(display)
         )
 
-    def _cost(self, seen: Seen) -> DiagnosticArray:
-        return write_cost(seen.stamp, seen.stage, self._layers.cost(self.task, seen))
+    def _cost(self, display: DisplayState) -> DiagnosticArray:
+        return write_cost(display.stamp, display.stage, self._shapes.cost(self.task, display))
 
 
 def main() -> None:
-    """Run the node, nicer than those that the robot needs."""
+    """Run the node at a lower priority than those that the robot needs."""
     sys.exit(process.run(MarkersNode, nice=15, idle=True))
 
 

@@ -18,10 +18,10 @@ from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, middleware
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.tools.process_group import Children, environment
-from emppi_ros.nodes.tools.run_monitor import Recorder
+from emppi_ros.nodes.tools.run_monitor import RunMonitor
 from emppi_ros.sim.simulated_robot import draw_truth
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.report.recording import RunRecord
 
 _START_S = 60.0  # for the graph to come up
 _POLL_S = 0.02
@@ -40,7 +40,7 @@ def run_demo(
     out: Path | None = None,
     progress: Callable[[float], None] | None = None,
     backend: str = '',
-) -> tuple[dict[str, Any], Recording]:
+) -> tuple[dict[str, Any], RunRecord]:
     """
     Run a task as a graph of processes, in real time, until success or for its time.
 
@@ -63,7 +63,7 @@ def run_demo(
     -------
     summary : dict
         What `emppi demo --json` prints.
-    recording : Recording
+    recording : RunRecord
         What the report is made from.
 
     Raises
@@ -85,7 +85,7 @@ def run_demo(
     bag = None if out is None else BagRecorder(node, out / 'bag', overwrite=True)
     children = Children(specs, surroundings, None if out is None else out / 'log')
     try:
-        watch = _Watch(children, executor, node, Recorder(node, loaded), bag)
+        watch = _Watch(children, executor, node, RunMonitor(node, loaded), bag)
         watch.wait_for(watch.ready, _START_S)
         watch.arm(True)
         watch.record()
@@ -118,7 +118,7 @@ class _Watch:
         children: Children,
         executor: SingleThreadedExecutor,
         node: Node,
-        recorder: Recorder,
+        recorder: RunMonitor,
         bag: BagRecorder | None = None,
     ) -> None:
         self._bag = bag

@@ -113,7 +113,7 @@ class Bench:
             found = re.search(r'127[.]0[.]0[.]1:(\d+)', address)
             if found is None:
                 raise EmppiError(f'emppi view --ros gave no address, but {address!r}')
-            with headless_client.visit(int(found[1])):
+            with headless_client.connect_headless(int(found[1])):
                 yield
 
     @contextlib.contextmanager

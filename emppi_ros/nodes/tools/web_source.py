@@ -1,4 +1,4 @@
-"""The running graph as a source of the live page: what it sees, and what it may ask for."""
+"""The running ROS graph as a source of the web page."""
 
 from collections.abc import Mapping
 import contextlib
@@ -15,31 +15,31 @@ from std_srvs.srv import SetBool, Trigger
 
 from emppi_ros.core.errors import SwapError, ViewError
 from emppi_ros.nodes.common import client_node, middleware
-from emppi_ros.nodes.switching import client as asking
-from emppi_ros.nodes.tools.graph_state import TAKES, Seeing
+from emppi_ros.nodes.switching import client as task_client
+from emppi_ros.nodes.tools.graph_state import LATENCIES, GraphState
 from emppi_ros.nodes.topics.task import TOPIC
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.task import task_text
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.web.source import Snapshot
 
-_POLL_S, _PICTURE_S = 0.01, 0.04
+_POLL_S, _SNAPSHOT_S = 0.01, 0.04
 _ANSWER_S, _SWAP_S, _REST_S = 5.0, 20.0, 5.0
 
 
-class Graph:
-    """Listens from a node of its own; asks by the same services and parameters as anybody."""
+class RosSource:
+    """A node that observes the graph and controls it by its public services and parameters."""
 
-    takes = tuple(TAKES)
-    resets = (
-        'the simulated robot and objects at their start (no real ones), disarmed; '
-        'the belief at its prior'
+    latency_names = tuple(LATENCIES)
+    reset_effect = (
+        'the simulated robot and objects (not real ones) to their start, disarmed, '
+        'and the belief to its prior'
     )
 
     def __init__(
         self, namespace: str = '', patience_s: float = 20.0, context: rclpy.Context | None = None
     ) -> None:
-        """Wait for the task; ViewError if no planner says which."""
+        """Wait for the task; ViewError if no planner publishes it in time."""
         middleware.set_up()
         self._own = context is None
         self._context = rclpy.Context() if context is None else context
@@ -50,7 +50,7 @@ class Graph:
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
-        self._seeing = Seeing(self._node)
+        self._graph = GraphState(self._node)
         self._switches = {
             name: self._node.create_client(SetBool, f'emppi/{name}') for name in ('arm', 'pause')
         }
@@ -59,24 +59,26 @@ class Graph:
             for name in ('simulator/reset', 'emppi/reset_belief')
         }
         self._parameters = AsyncParameterClient(self._node, 'planner')
-        self._watched, self._resetted, self._ending = False, 0, threading.Event()
+        self._watched, self._reset_count, self._ending = False, 0, threading.Event()
         self._snapshot: Snapshot | None = None
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name='graph', daemon=True)
         self._thread.start()
         if not self._wait(lambda: self._snapshot is not None, patience_s):
             self.close()
-            reason = self._seeing.problem or 'is a graph running, in this ROS domain?'
+            reason = self._graph.problem or 'is a graph running in this ROS domain?'
             raise ViewError(f'no task on {TOPIC} within {patience_s:g} s: {reason}')
 
-    def look(self) -> Snapshot | None:
-        """Return what is known now; ViewError once nothing is heard any more."""
+    def snapshot(self) -> Snapshot | None:
+        """Return the current state; ViewError once the subscriptions have failed."""
         if self._failure is not None:
-            raise ViewError(f'the graph is no longer heard ({self._failure!r}): start anew')
+            raise ViewError(
+                f'lost the connection to the graph ({self._failure!r}): restart `emppi view`'
+            )
         return self._snapshot
 
-    def watch(self, watched: bool) -> None:
-        """Listen to what only pictures need, or no longer."""
+    def set_watched(self, watched: bool) -> None:
+        """Subscribe to what only the page needs, or unsubscribe."""
         self._watched = watched
 
     def arm(self, armed: bool) -> None:
@@ -88,37 +90,39 @@ class Graph:
         self._call(self._switches['pause'], SetBool.Request(data=paused))
 
     def reset(self) -> None:
-        """Disarm; at rest, reset simulator, if there is one, and belief."""
+        """Disarm; once at rest, reset the simulator, if there is one, and the belief."""
         self.arm(False)
-        if not self._wait(lambda: self._seeing.figure('bridge', 'state') == 'inactive', _REST_S):
-            raise ViewError(f'the arm is not at rest {_REST_S:g} s after it was disarmed')
+        if not self._wait(lambda: self._graph.value('bridge', 'state') == 'inactive', _REST_S):
+            raise ViewError(f'the arm did not come to rest within {_REST_S:g} s of being disarmed')
         for name, client in self._resets.items():
             if name != 'simulator/reset' or client.service_is_ready():
                 self._call(client, Trigger.Request())
-        self._resetted += 1
+        self._reset_count += 1
 
     def tune(self, values: Mapping[str, Value]) -> None:
         """Set parameters of the planner, all or none."""
-        tuning.tune(self._seeing.task.data, values)  # a wrong one is told here, with its range
-        given = [
+        tuning.tune(self._graph.task.data, values)  # checks names and ranges
+        parameters = [
             Parameter(name, value=list(v) if isinstance(v, tuple) else float(v))
             for name, v in values.items()
         ]
         if not self._parameters.services_are_ready():
-            raise ViewError('the planner is not there: nobody takes other numbers')
-        answer = self._finish(self._parameters.set_parameters_atomically(given), 'planner')
+            raise ViewError('no planner is running: parameters cannot be changed')
+        answer = self._finish(self._parameters.set_parameters_atomically(parameters), 'planner')
         if not answer.result.successful:
             raise ViewError(answer.result.reason)
 
-    def go_over(self, task: str) -> None:
-        """Ask for another task, as `emppi task` does."""
-        answer = asking.ask(task_text(task), self._namespace, _SWAP_S)
+    def switch_task(self, task: str) -> None:
+        """Switch to another task, as `emppi task` does."""
+        answer = task_client.ask(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
-        self._wait(lambda: self._snapshot.task.name == task, _ANSWER_S)  # what `look` returns
+        self._wait(
+            lambda: self._snapshot.task.name == task, _ANSWER_S
+        )  # until the snapshot shows it
 
     def close(self) -> None:
-        """Listen no more; the graph goes on."""
+        """Disconnect; the graph keeps running."""
         self._ending.set()
         self._thread.join()
         self._executor.shutdown()
@@ -127,9 +131,9 @@ class Graph:
             self._context.try_shutdown()
 
     def _call(self, client: Any, request: Any) -> None:
-        """Call a service; ViewError with what it says if it refuses, or does not answer."""
+        """Call a service; ViewError if it refuses or does not answer."""
         if not client.wait_for_service(1.0):
-            raise ViewError(f'{client.srv_name}: nobody offers this service')
+            raise ViewError(f'{client.srv_name}: service not available')
         answer = self._finish(client.call_async(request), client.srv_name)
         if not answer.success:
             raise ViewError(answer.message)
@@ -140,7 +144,7 @@ class Graph:
         return future.result()
 
     def _wait(self, condition: Any, limit_s: float) -> bool:
-        """Wait, while the thread listens; return whether the condition came to hold."""
+        """Wait for a condition on the thread's data; return whether it came to hold."""
         end = time.monotonic() + limit_s
         while not (held := bool(condition())) and time.monotonic() < end:
             time.sleep(_POLL_S)
@@ -149,7 +153,7 @@ class Graph:
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # an old picture must not pass for the robot as it is
+        except Exception as error:  # an old snapshot must not pass for the current state
             self._failure = error
 
     def _work(self) -> None:
@@ -157,12 +161,12 @@ class Graph:
         while not self._ending.is_set():
             with contextlib.suppress(rclpy.executors.ExternalShutdownException):
                 self._executor.spin_once(timeout_sec=_POLL_S)
-            self._seeing.poll()
-            task, shown_task = self._seeing.task, self._snapshot and self._snapshot.task
+            self._graph.poll()
+            task, shown_task = self._graph.task, self._snapshot and self._snapshot.task
             due = self._watched or task is not shown_task
-            if task is not None and due and time.monotonic() > shown + _PICTURE_S:
+            if task is not None and due and time.monotonic() > shown + _SNAPSHOT_S:
                 shown = time.monotonic()
-                self._snapshot = self._seeing.picture(self._watched, self._resetted)
+                self._snapshot = self._graph.snapshot(self._watched, self._reset_count)
             if not self._watched:
-                self._seeing.hush()
-        self._seeing.hush()
+                self._graph.unsubscribe()
+        self._graph.unsubscribe()

@@ -1,1 +1,1 @@
-"""What happened in a run, as plots and as a video."""
+"""Reports of runs: plots, pictures and videos."""

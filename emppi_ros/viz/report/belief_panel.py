@@ -1,4 +1,4 @@
-"""The belief and the error at one moment, drawn quickly: the side panel of a video."""
+"""The side panel of a video: the belief and the error at one moment, drawn quickly."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.palette import BLUE, ORANGE, RED
 from emppi_ros.viz.report import plots
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.report.recording import RunRecord
 
 Array = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
@@ -19,11 +20,11 @@ _DPI = 100
 _BINS = 40
 
 
-class Panel:
-    """Axes that are drawn once, and what moves on them, which is drawn for every picture."""
+class BeliefPanel:
+    """Static axes, drawn once, and the artists on them that are redrawn for every frame."""
 
-    def __init__(self, task: Task, record: Recording, width: int, height: int) -> None:
-        """Lay the panel out and draw what stays."""
+    def __init__(self, task: Task, record: RunRecord, width: int, height: int) -> None:
+        """Lay out the panel and draw its static part."""
         self._task, self._record = task, record
         with plots.styled():
             figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout='constrained')
@@ -45,7 +46,7 @@ class Panel:
         self._axes: Sequence[Axes] = list(axes)
 
     def draw(self, now: float) -> Image:
-        """Return the panel (height, width, 3) as it is at a time."""
+        """Return the panel (height, width, 3) at a time [s]."""
         record = self._record
         past = record.times <= now + 1e-9
         self._line.set_data(record.times[past], record.error[past])
@@ -65,31 +66,31 @@ class Panel:
         return [self._line]
 
     def _start_pair(self, axis: Axes) -> list[Artist]:
-        """Lay out the first two parameters against one another."""
+        """Lay out a scatter plot of the first two parameters."""
         truth = self._record.truth
         axis.set(xlabel=plots.label(self._task, 0), ylabel=plots.label(self._task, 1))
-        axis.set_title('Belief: where the particles are')
+        axis.set_title('Belief: particles')
         for set_limits, i in ((axis.set_xlim, 0), (axis.set_ylim, 1)):
             set_limits(*self._range(i))
-        axis.plot(*truth[:2], marker='+', markersize=20, markeredgewidth=3, color=plots.RED,
+        axis.plot(*truth[:2], marker='+', markersize=20, markeredgewidth=3, color=RED,
                   linestyle='', label='true value', zorder=5)  # fmt: skip
-        self._dots = axis.scatter([], [], color=plots.BLUE, alpha=0.5, linewidths=0,
+        self._dots = axis.scatter([], [], color=BLUE, alpha=0.5, linewidths=0,
                                   label='particles')  # fmt: skip
-        (self._mean,) = axis.plot([], [], marker='o', markersize=9, color=plots.ORANGE,
+        (self._mean,) = axis.plot([], [], marker='o', markersize=9, color=ORANGE,
                                   linestyle='', label='mean')  # fmt: skip
         axis.legend(loc='upper right')
         self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
         return [self._dots, self._mean, self._clock]
 
     def _start_single(self, axis: Axes) -> list[Artist]:
-        """Lay out a histogram of the only parameter."""
+        """Lay out a histogram of the single parameter."""
         self._edges = np.linspace(*self._range(0), _BINS + 1)
         axis.set(
             xlabel=plots.label(self._task, 0), ylabel='weight', xlim=self._range(0), ylim=(0, 1)
         )
         axis.set_title('Belief')
-        axis.axvline(self._record.truth[0], color=plots.RED, linestyle='--', label='true value')
-        self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=plots.BLUE)
+        axis.axvline(self._record.truth[0], color=RED, linestyle='--', label='true value')
+        self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=BLUE)
         axis.legend(loc='upper right')
         self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
         return [self._bars, self._clock]
@@ -103,7 +104,7 @@ class Panel:
             self._bars.set_data(np.histogram(theta[:, 0], self._edges, weights=weight)[0])
 
     def _range(self, index: int) -> tuple[float, float]:
-        """Return limits that show nearly all particles ever, and the truth."""
+        """Return limits that hold the true value and nearly all particles of the run."""
         values, truth = self._record.belief_theta[..., index], self._record.truth[index]
         low, high = np.percentile(values, [0.5, 99.5])
         low, high = min(low, truth), max(high, truth)

@@ -1,6 +1,13 @@
-"""Pictures of what is believed of a joint, in the scene, as it collapses on the truth."""
+"""
+Pictures of the belief about an uncertain joint, drawn in the scene (the paper's Fig. 2 and 6).
 
+Each particle is an arrow along its axis: from the pivot of a hinge, or from the body that slides.
+Its opacity is the weight of the particle over the largest weight.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import imageio.v3 as imageio
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,35 +22,110 @@ from emppi_ros.model.uncertain_joints import Joint
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.palette import JOINT_KINDS, TRUE_AXIS, Color
+from emppi_ros.viz.renderer import Image, Renderer
 from emppi_ros.viz.report import plots, video
-from emppi_ros.viz.report.joint_arrows import COLORS, Color, add, arrows, names, opened
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.report.recording import RunRecord
+from emppi_ros.viz.shapes.joint_axes import (
+    MIN_SHARE,
+    kind_names,
+    kind_shares,
+    uncertain_objects,
+)
 
 Array = npt.NDArray[np.float64]
 
-TRUE: Color = (0.10, 0.75, 0.25)
-LENGTH, TRUE_LENGTH = 0.2, 0.36  # of an arrow, of the extent of robot, object and pivots
-WIDTH, TRUE_WIDTH = 0.004, 0.003  # likewise
-BULKY, FADED = 0.12, 0.45  # parts of the object beyond such a radius, likewise, let light through
-DARKEST = 0.6  # opacity of the heaviest arrow
+# lengths are shares of the extent of robot, object and pivots
+LENGTH, TRUE_LENGTH = 0.2, 0.36  # of an arrow
+WIDTH, TRUE_WIDTH = 0.004, 0.003
+BULKY, FADED = 0.12, 0.45  # the object's parts of a larger radius get this opacity
+DARKEST = 0.6  # opacity of the arrow with the largest weight
 PANEL = 560, 520  # px, width and height
-ASIDE, DOWN = 65.0, -20.0  # degrees: from where the camera looks at robot and object
-NEAR, FAR = 0.4, 1.6  # how far it looks from their middle to the object; its distance, likewise
+AZIMUTH, ELEVATION = 65.0, -20.0  # degrees, of the camera from robot and object
+LOOKAT, DISTANCE = 0.4, 1.6  # how far the camera looks from their middle to the object; distance
+
+
+class Arrow(NamedTuple):
+    """An arrow in the world frame."""
+
+    start: Array  # (3,) m
+    end: Array
+    color: Color
+    alpha: float
+
+
+def arrows(
+    task: Task,
+    joint: Joint,
+    item: JointedObject,
+    theta: Array,
+    shares: Array,
+    position: Array,
+    length: float,
+) -> list[Arrow]:
+    """
+    Return an arrow for each particle, in the colour of its joint kind.
+
+    Parameters
+    ----------
+    task, joint, item
+        An uncertain joint and its object, from `uncertain_objects`.
+    theta, shares : (M, P) and (M,) arrays
+        Particles and their weights.
+    position : (3,) array
+        Current position of the object, where arrows of slides start [m].
+    length : float
+        Length of an arrow [m].
+
+    """
+    motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
+    kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
+    largest = np.argmax(np.abs(motion.axis), axis=1)[:, None]
+    sign = np.sign(np.take_along_axis(motion.axis, largest, axis=1))  # one direction for all
+    world = articulation.of(item, sign * motion.axis, motion.pivot, motion.hinge)
+    start = np.where(motion.hinge[:, None], world.pivot, position)
+    end = start + length * world.axis
+    alpha = shares / shares.max()
+    return [
+        Arrow(a, b, JOINT_KINDS[kind % len(JOINT_KINDS)], float(weight))
+        for a, b, kind, weight in zip(start, end, kinds, alpha, strict=True)
+        if weight >= MIN_SHARE
+    ]
+
+
+def add_arrows(
+    scene: mujoco.MjvScene,
+    items: Sequence[Arrow],
+    width: float,
+    shape: mujoco.mjtGeom = mujoco.mjtGeom.mjGEOM_ARROW,
+) -> None:
+    """Add arrows to a scene before it is rendered, as many as it has room for."""
+    for arrow in items[: scene.maxgeom - scene.ngeom]:
+        geom = scene.geoms[scene.ngeom]
+        color = np.array([*arrow.color, arrow.alpha], np.float32)
+        mujoco.mjv_initGeom(geom, shape.value, np.zeros(3), np.zeros(3), np.zeros(9), color)
+        end = arrow.end
+        if shape == mujoco.mjtGeom.mjGEOM_ARROW:  # MuJoCo draws it at half its length
+            end = 2.0 * arrow.end - arrow.start
+        mujoco.mjv_connector(geom, shape.value, width, arrow.start, end)
+        geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
+        scene.ngeom += 1
 
 
 def write_all(
-    task: Task, record: Recording, folder: Path, name: str = 'articulation', source: str = ''
+    task: Task, record: RunRecord, folder: Path, name: str = 'articulation', source: str = ''
 ) -> list[Path]:
     """
-    Write a picture for each open joint: at the start, once its body has moved, and at the end.
+    Write a picture for each uncertain joint: the start, the first motion of its body, the end.
 
-    There is none where nothing was learned; RenderError where nothing can be rendered.
-    `source` is kept in the file, to be asked for by `source_of`.
+    Nothing is written if nothing was learned. Raises RenderError where rendering is not possible.
+    `source` is stored in the file's metadata; `source_of` reads it.
     """
     written = []
-    found = opened(task) if len(record.belief_times) and len(record.times) else []
-    for joint, item in found:
-        ending = '' if len(found) == 1 else f'_{joint.name}'
+    learned = len(record.belief_times) and len(record.times)
+    uncertain = uncertain_objects(task) if learned else []
+    for joint, item in uncertain:
+        ending = '' if len(uncertain) == 1 else f'_{joint.name}'
         written.append(folder / f'{name}{ending}.png')
         with plots.styled():
             figure = draw(task, record, joint, item)
@@ -52,80 +134,78 @@ def write_all(
 
 
 def source_of(path: Path) -> str | None:
-    """Return what a picture was made from, None if there is none."""
+    """Return the source stored in a picture's metadata, None if there is no picture."""
     return str(imageio.immeta(path).get('Source')) if path.is_file() else None
 
 
-def draw(task: Task, record: Recording, joint: Joint, item: JointedObject) -> Figure:
-    """Return the belief about a joint in the scene, at two or three moments."""
+def draw(task: Task, record: RunRecord, joint: Joint, item: JointedObject) -> Figure:
+    """Return the belief about a joint in the scene, at two or three times."""
     model = video.true_model(task, record)
-    moments = {'start': 0, 'end': len(record.times) - 1}
+    times = {'start': 0, 'end': len(record.times) - 1}
     moved = uncertain_joints.first_beyond(
         model, joint, task.start(), record.qpos, uncertain_joints.MOVED_M
     )
     if moved is not None:
-        moments = {
+        times = {
             'start': 0,
             f'moved {100 * uncertain_joints.MOVED_M:g} cm': moved,
-            'end': moments['end'],
+            'end': times['end'],
         }
-    view, extent = _view(task, joint, item, record.belief_theta[0])
-    camera = video.Camera(model, *PANEL, view)
-    figure = Figure(figsize=(PANEL[0] * len(moments) / 100, 6.0), layout='constrained')
+    camera, extent = _camera(task, joint, item, record.belief_theta[0])
+    renderer = Renderer(model, *PANEL, camera)
+    figure = Figure(figsize=(PANEL[0] * len(times) / 100, 6.0), layout='constrained')
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(moments))
+    axes = figure.subplots(1, len(times))
     try:
-        for axis, (words, row) in zip(axes, moments.items(), strict=True):
-            picture, shares = _picture(task, record, joint, item, row, camera, extent)
+        for axis, (title, row) in zip(axes, times.items(), strict=True):
+            picture, shares = _picture(task, record, joint, item, row, renderer, extent)
             axis.imshow(picture)
             axis.set_axis_off()
-            axis.set_title(f'{words}, {record.times[row]:.2f} s: {shares}')
+            axis.set_title(f'{title}, {record.times[row]:.2f} s: {shares}')
     finally:
-        camera.close()
-    found = names(task, joint)
-    lines = [Line2D([], [], color=color, linewidth=3) for color in (*COLORS[: len(found)], TRUE)]
-    figure.legend(lines, [*found, 'true axis'], loc='outside lower center', ncols=4)
+        renderer.close()
+    names = kind_names(task, joint)
+    colors = *JOINT_KINDS[: len(names)], TRUE_AXIS
+    lines = [Line2D([], [], color=color, linewidth=3) for color in colors]
+    figure.legend(lines, [*names, 'true axis'], loc='outside lower center', ncols=4)
     return figure
 
 
 def _picture(
     task: Task,
-    record: Recording,
+    record: RunRecord,
     joint: Joint,
     item: JointedObject,
     row: int,
-    camera: video.Camera,
+    renderer: Renderer,
     extent: float,
-) -> tuple[video.Image, str]:
-    """Return the scene with the belief in it, and the shares of each kind in words."""
-    after = np.searchsorted(record.belief_times, record.times[row])  # what it says of this moment
+) -> tuple[Image, str]:
+    """Return the scene with the belief in it, and the probability of each joint kind as text."""
+    after = np.searchsorted(record.belief_times, record.times[row])  # the first from then on
     after = min(int(after), len(record.belief_times) - 1)
     theta, shares = record.belief_theta[after], record.belief_weights[after]
-    data = mujoco.MjData(camera.model)
+    data = mujoco.MjData(renderer.model)
     data.qpos[:] = record.qpos[row]
-    mujoco.mj_kinematics(camera.model, data)
-    place = data.xpos[item.body].copy()
-    believed = arrows(task, joint, item, theta, shares, place, LENGTH * extent)
+    mujoco.mj_kinematics(renderer.model, data)
+    position = data.xpos[item.body].copy()
+    believed = arrows(task, joint, item, theta, shares, position, LENGTH * extent)
     believed = [arrow._replace(alpha=DARKEST * arrow.alpha) for arrow in believed]
     truth = record.truth[None]
-    (true,) = arrows(task, joint, item, truth, np.ones(1), place, TRUE_LENGTH * extent)
-    both = true._replace(start=2.0 * true.start - true.end, color=TRUE)
+    (true,) = arrows(task, joint, item, truth, np.ones(1), position, TRUE_LENGTH * extent)
+    both = true._replace(start=2.0 * true.start - true.end, color=TRUE_AXIS)
 
     def decorate(scene: mujoco.MjvScene) -> None:
-        _fade(scene, camera.model, item.body, BULKY * extent)
-        add(scene, believed, WIDTH * extent)
-        add(scene, [both], TRUE_WIDTH * extent, mujoco.mjtGeom.mjGEOM_CAPSULE)
+        _fade(scene, renderer.model, item.body, BULKY * extent)
+        add_arrows(scene, believed, WIDTH * extent)
+        add_arrows(scene, [both], TRUE_WIDTH * extent, mujoco.mjtGeom.mjGEOM_CAPSULE)
 
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
-    words = [
-        f'{100.0 * shares[kinds == i].sum():.0f} % {name}'
-        for i, name in enumerate(names(task, joint))
-    ]
-    return camera.render(record.qpos[row], decorate), ', '.join(words)
+    text = kind_shares(task, joint, kinds, shares)
+    return renderer.render(record.qpos[row], decorate), text
 
 
 def _fade(scene: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: float) -> None:
-    """Let light through large parts of what a body belongs to: pivots may lie in them."""
+    """Make large parts of a body's tree translucent: pivots may lie inside them."""
     kind, root = mujoco.mjtObj.mjOBJ_GEOM.value, model.body_rootid[body]
     for geom in scene.geoms[: scene.ngeom]:
         if geom.objtype != kind or geom.objid < 0:
@@ -135,10 +215,10 @@ def _fade(scene: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: floa
             geom.rgba[3] *= FADED
 
 
-def _view(
+def _camera(
     task: Task, joint: Joint, item: JointedObject, theta: Array
 ) -> tuple[mujoco.MjvCamera, float]:
-    """Return a camera that sees robot, object and pivots, and how far these reach [m]."""
+    """Return a camera that shows robot, object and pivots, and their extent [m]."""
     data = mujoco.MjData(task.model)
     data.qpos[:] = task.start().qpos
     mujoco.mj_kinematics(task.model, data)
@@ -147,14 +227,14 @@ def _view(
     pivots = articulation.of(item, *motion).pivot[motion.hinge]
     around = np.vstack([data.xpos[item.body], pivots])
     middle, target = _middle(np.vstack([robot, around])), _middle(around)
-    way = target - robot.mean(axis=0)
-    view = mujoco.MjvCamera()
-    view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
-    view.lookat[:] = middle + NEAR * (target - middle)
-    view.azimuth = float(np.degrees(np.arctan2(way[1], way[0]))) + ASIDE
+    across = target - robot.mean(axis=0)
+    camera = mujoco.MjvCamera()
+    camera.type = mujoco.mjtCamera.mjCAMERA_FREE.value
+    camera.lookat[:] = middle + LOOKAT * (target - middle)
+    camera.azimuth = float(np.degrees(np.arctan2(across[1], across[0]))) + AZIMUTH
     extent = float(np.linalg.norm(np.ptp(np.vstack([robot, around]), axis=0)))
-    view.elevation, view.distance = DOWN, FAR * extent
-    return view, extent
+    camera.elevation, camera.distance = ELEVATION, DISTANCE * extent
+    return camera, extent
 
 
 def _middle(places: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Plots of a recording: the belief over time, the motion, how long things took."""
+"""Plots of a run: the belief over time, the motion, and the latency."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,18 +7,21 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 import matplotlib.style
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.model import scene
+from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report import object_paths
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.palette import BLUE, GREY, GRID, OBJECT_PATHS, ORANGE, RED
+from emppi_ros.viz.report.recording import RunRecord
 
 Array = npt.NDArray[np.float64]
 
-BLUE, ORANGE, RED, GREY = '#2a6fb0', '#d9822b', '#c0392b', '#6b7280'
 UNITS = {
     'distance': '[m]',
     'height': '[m]',
@@ -36,7 +39,7 @@ STYLE = {
     'axes.spines.right': False,
     'axes.edgecolor': GREY,
     'axes.grid': True,
-    'grid.color': '#e5e7eb',
+    'grid.color': GRID,
     'grid.linewidth': 0.8,
     'axes.axisbelow': True,
     'legend.frameon': False,
@@ -44,8 +47,8 @@ STYLE = {
 }
 
 
-def write_all(task: Task, record: Recording, folder: Path) -> list[Path]:
-    """Write every plot as PNG into a folder and return their paths."""
+def write_all(task: Task, record: RunRecord, folder: Path) -> list[Path]:
+    """Write all plots as PNG files into a folder and return their paths."""
     written = []
     for name, draw in (('belief', belief), ('motion', motion), ('latency', latency)):
         with styled():
@@ -57,20 +60,20 @@ def write_all(task: Task, record: Recording, folder: Path) -> list[Path]:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the house's style, and leave matplotlib's settings as they were."""
+    """Apply the style of all plots, and restore Matplotlib's settings afterwards."""
     with matplotlib.style.context(['default', STYLE]):
         yield
 
 
 def label(task: Task, index: int) -> str:
-    """Return a parameter's name with its unit."""
+    """Return a parameter's name and unit."""
     parameter = task.parameters[index]
     name = parameter.name.replace('_', ' ')
     return f'{name} [{parameter.unit}]' if parameter.unit else name
 
 
-def belief(task: Task, record: Recording) -> Figure:
-    """Return each parameter's particles, mean and 90 % band over time, and the sample size."""
+def belief(task: Task, record: RunRecord) -> Figure:
+    """Return particles, mean and 90 % band of each parameter over time, and the sample size."""
     count = len(task.parameters)
     figure, axes = _figure(count + 1, 2.3)
     if len(record.belief_times):
@@ -84,14 +87,14 @@ def belief(task: Task, record: Recording) -> Figure:
         if bound <= particles:
             axes[-1].axhline(bound, color=GREY, linestyle='--', linewidth=1.2)
         axes[-1].set_ylim(0, 1.05 * particles)
-    axes[0].set_title('Belief over time: particles, mean, 90 % band, hidden true value')
-    axes[-1].set_title('Effective sample size (dashed: resampled below)')
+    axes[0].set_title('Belief over time: particles, mean, 90 % band, true value')
+    axes[-1].set_title('Effective sample size (dashed: resampling threshold)')
     axes[-1].set_ylabel('particles')
     axes[-1].set_xlabel('time [s]')
     return figure
 
 
-def _belief_of(axis: Axes, record: Recording, index: int) -> None:
+def _belief_of(axis: Axes, record: RunRecord, index: int) -> None:
     times, values = record.belief_times, record.belief_theta[:, :, index]
     with np.errstate(divide='ignore'):
         logs = np.log(record.belief_weights)
@@ -115,14 +118,14 @@ def _quantile(probability: float) -> Callable[[Array, Array], Array]:
     return lambda log_weights, values: weights.quantile(log_weights, values, probability)
 
 
-def motion(task: Task, record: Recording) -> Figure:
-    """Return the objects' way from above (without objects: joints over time), and the error."""
+def motion(task: Task, record: RunRecord) -> Figure:
+    """Return the objects' paths from above (without objects: joints over time), and the error."""
     figure = Figure(figsize=(11, 4.8), layout='constrained')
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     if task.objects:
-        object_paths.draw_paths(left, task, record.qpos)
-        left.set_title('Way of the objects, seen from above')
+        _draw_paths(left, task, record.qpos)
+        left.set_title('Paths of the objects, from above')
     else:
         for row, name in zip(task.map.qpos, task.robot.joints, strict=True):
             left.plot(record.times, record.qpos[:, row], label=name)
@@ -132,8 +135,60 @@ def motion(task: Task, record: Recording) -> Figure:
     return figure
 
 
-def error(axis: Axes, task: Task, record: Recording) -> None:
-    """Draw the length of the success residual over time, and its bound."""
+def _draw_paths(axis: Axes, task: Task, qpos: Array) -> None:
+    """Draw objects' paths through configurations (n, nq), some outlines, and the target."""
+    target = _target(task, qpos[0])
+    if target is not None:
+        axis.plot(*target, marker='+', markersize=16, markeredgewidth=2.5, color=RED,
+                  linestyle='', label='target')  # fmt: skip
+        below = task.file.success.below
+        angle = np.linspace(0.0, 2.0 * np.pi, 60)
+        axis.plot(target[0] + below * np.cos(angle), target[1] + below * np.sin(angle),
+                  color=RED, linewidth=1.2, ls=':', label=f'within {below:g} m')  # fmt: skip
+    for (name, item), color in zip(task.objects.items(), OBJECT_PATHS, strict=False):
+        path = qpos[:, item.qpos : item.qpos + 2]
+        for share in (0.0, 0.35, 0.7, 1.0):
+            row = qpos[round(share * (len(qpos) - 1)), item.qpos : item.qpos + 7]
+            outline = _outline(task, item, row)
+            if outline is not None:
+                axis.add_patch(Polygon(
+                    outline, closed=True, facecolor=color, alpha=0.06 + 0.16 * share,
+                    edgecolor=color, linewidth=1.2,
+                ))  # fmt: skip
+        axis.plot(*path.T, color=color, label=f'{name}, centre')
+        axis.plot(*path[0], marker='o', color=color)
+    axis.set(xlabel='x [m]', ylabel='y [m]', aspect='equal', adjustable='datalim')
+    axis.legend(loc='best')
+
+
+def _target(task: Task, qpos: Array) -> Array | None:
+    """Return x and y of the target (2,) if success is a distance, else None."""
+    success = task.file.success.residual
+    if success.get('residual') != 'distance':
+        return None
+    data = mujoco.MjData(task.model)
+    data.qpos[:] = qpos
+    mujoco.mj_kinematics(task.model, data)
+    kind, index = scene.find_frame(task.model, str(success['to']))
+    return getattr(data, scene.POSITION_FIELDS[kind])[index][:2].copy()
+
+
+def _outline(task: Task, item: FreeObject, pose: Array) -> Array | None:
+    """Return the corners (4, 2) of a box-shaped object at a pose (7,); None for other shapes."""
+    model = task.model
+    body = scene.find(model, 'body', item.settings.body)
+    geom = model.body_geomadr[body]
+    if geom < 0 or model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_BOX.value:
+        return None
+    a, b, _ = model.geom_size[geom]
+    w, x, y, z = pose[3:]
+    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    return np.array([[a, b], [-a, b], [-a, -b], [a, -b]]) @ turn.T + pose[:2]
+
+
+def error(axis: Axes, task: Task, record: RunRecord) -> None:
+    """Draw the norm of the success residual over time, and its threshold."""
     below = task.file.success.below
     axis.plot(record.times, record.error, color=BLUE)
     axis.axhline(below, color=RED, linestyle='--', label=f'success below {below:g}')
@@ -143,11 +198,11 @@ def error(axis: Axes, task: Task, record: Recording) -> None:
     axis.legend(loc='upper right')
 
 
-def latency(task: Task, record: Recording) -> Figure:
-    """Return histograms of the planner's cycle and, if a bridge ran by the clock, its period."""
+def latency(task: Task, record: RunRecord) -> Figure:
+    """Return histograms of the planning time and, if a bridge ran in real time, of its period."""
     rows = [
-        ('Planning cycle', record.plan_ms, 1e3 / task.planner.rate_hz, 'period of plans'),
-        ('Period of the bridge', record.bridge_period_ms, None, ''),
+        ('Planning time', record.plan_ms, 1e3 / task.planner.rate_hz, 'planning period'),
+        ('Bridge period', record.bridge_period_ms, None, ''),
     ]
     rows = [row for row in rows if len(row[1])]
     figure = Figure(figsize=(5.5 * max(len(rows), 1), 3.8), layout='constrained')

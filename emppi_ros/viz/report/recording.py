@@ -1,46 +1,187 @@
-"""A recorded run: what the plots and the video are made from, with or without ROS."""
+"""Records of runs: the data of plots and videos, from a closed loop, live messages or a bag."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.belief.particles import Belief
+from emppi_ros.core import weights
+from emppi_ros.core.errors import StaleInputError
+from emppi_ros.session.hold_timer import Held
 from emppi_ros.session.trace import Trace
+from emppi_ros.state.estimator import Estimator
+from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+_STEP_S = 0.02  # between two recorded states
 
 
 @dataclass(frozen=True)
-class Recording:
-    """Series of a run; times [s] count from its start, durations are in milliseconds."""
+class RunRecord:
+    """Time series of a run; times [s] count from its start, durations are in milliseconds."""
 
     times: Array  # (n,)
     qpos: Array  # (n, nq) true positions
-    error: Array  # (n,) length of the success residual
+    error: Array  # (n,) norm of the success residual
     belief_times: Array  # (b,)
     belief_theta: Array  # (b, M, P)
     belief_weights: Array  # (b, M), each row sums to 1
     plan_ms: Array  # (c,)
-    bridge_period_ms: Array  # (k,), empty where no bridge ran by the clock
-    truth: Array  # (P,)
+    bridge_period_ms: Array  # (k,), empty without a bridge on the wall clock
+    truth: Array  # (P,), NaN if unknown
     ess: Array  # (b,) effective sample size before resampling
 
 
-def of_trace(trace: Trace) -> Recording:
-    """Return the recording of a closed loop's trace."""
-    frames, beliefs = trace.frames, trace.beliefs
-    particles = np.array([belief.theta for _, belief in beliefs])
-    return Recording(
+def of_trace(trace: Trace) -> RunRecord:
+    """Return the record of a closed loop's trace."""
+    frames = trace.frames
+    return RunRecord(
         times=np.array([frame.time for frame in frames]),
         qpos=np.array([frame.qpos for frame in frames]),
         error=np.array([frame.error for frame in frames]),
-        belief_times=np.array([stamp for stamp, _ in beliefs]),
-        belief_theta=particles if beliefs else np.empty((0, 0, len(trace.truth))),
-        belief_weights=np.exp([belief.log_weights for _, belief in beliefs])
-        if beliefs
-        else np.empty((0, 0)),
         plan_ms=1e3 * np.array(trace.plan_s),
         bridge_period_ms=np.empty(0),
         truth=trace.truth,
         ess=np.array(trace.ess),
+        **belief_series(trace.beliefs, len(trace.truth)),
     )
+
+
+class RunObserver:
+    """Records a run from its messages and judges success; times [s] are stamps."""
+
+    def __init__(self, task: Task) -> None:
+        """Record nothing until `start`."""
+        self._task, self._data = task, mujoco.MjData(task.model)
+        self.diagnostics: dict[str, Mapping[str, str]] = {}  # by node, the latest
+        self.belief: Belief | None = None
+        self.success_time: float | None = None
+        self.started: float | None = None
+        self._held = Held()
+        self.rows: dict[str, list[Any]] = defaultdict(list)
+        self._first: Mapping[str, str] = {}
+
+    def start(self, now: float) -> None:
+        """Record from now on; recorded times count from here."""
+        self.started = now
+        self._first = self.diagnostics.get('planner', {})
+        self.rows.clear()
+
+    def record_state(self, estimator: Estimator) -> None:
+        """Record the newest estimated state, and check success."""
+        if self.started is None:
+            return
+        stamp = estimator.stamp
+        last = self.rows['times'][-1] if self.rows['times'] else -np.inf
+        time = stamp - self.started
+        if time < max(0.0, last + _STEP_S - 1e-6):
+            return
+        try:
+            state = estimator.state(stamp)
+        except StaleInputError:
+            return
+        self._data.qpos[:], self._data.qvel[:] = state
+        mujoco.mj_forward(self._task.model, self._data)
+        error = self._task.error(self._task.model, self._data)
+        for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
+            self.rows[name].append(value)
+        success = self._task.file.success
+        reached = self._held.note(error < success.below, time, success.hold_s)
+        if reached and self.success_time is None:
+            self.success_time = time
+
+    def record_belief(self, stamp: float, belief: Belief) -> None:
+        """Record a belief."""
+        self.belief = belief
+        self.rows['beliefs'].append((stamp - (self.started or 0.0), belief))
+
+    def record_plan(self, start: float) -> None:
+        """Record the start of a plan."""
+        self.rows['plans'].append(start)
+
+    def record_command(self, stamp: float) -> None:
+        """Record the stamp of a command."""
+        self.rows['applied'].append(stamp)
+
+    def record_diagnostics(self, node: str, values: Mapping[str, str]) -> None:
+        """Record the diagnostics of a node."""
+        self.diagnostics[node] = values
+        if node == 'planner' and self.started is not None:
+            self.rows['plan_ms'] += map(float, values.get('plan_ms_recent', '').split())
+
+    def summarize(self, truth: Array) -> tuple[dict[str, Any], RunRecord]:
+        """Return the summary of the run and its record; `truth` (P,) is NaN if unknown."""
+        task, rows = self._task, self.rows
+        record = self._record(truth)
+        plans = rows['plans']
+        summary: dict[str, Any] = {
+            'task': task.name,
+            'success': self.success_time is not None,
+            'time_s': self.success_time or (rows['times'][-1] if rows['times'] else 0.0),
+            'rate_hz': (len(plans) - 1) / (plans[-1] - plans[0]) if len(plans) > 1 else 0.0,
+            'plan_ms': _quantiles(record.plan_ms),
+            'deadline_misses': self._since_start('deadline_misses')
+            / max(self._since_start('cycles'), 1.0),
+            'bridge_period_ms': _quantiles(record.bridge_period_ms),
+            'bridge_latency_ms': {  # from a joint state's stamp to the command
+                name: float(self.diagnostics.get('bridge', {}).get(f'latency_ms_{name}', 'nan'))
+                for name in ('p50', 'p99')
+            },
+            'belief_updates': len(rows['beliefs']),
+            'ess_min': float(self.diagnostics.get('belief', {}).get('ess_min', 'nan')),
+            'parameters': {},
+        }
+        if self.belief is not None:
+            summary['parameters'] = parameter_summary(task, self.belief, truth)
+        return summary, record
+
+    def _since_start(self, key: str) -> float:
+        last = self.diagnostics.get('planner', {})
+        return float(last.get(key, 0.0)) - float(self._first.get(key, 0.0))
+
+    def _record(self, truth: Array) -> RunRecord:
+        rows, beliefs = self.rows, self.rows['beliefs']
+        ess = [weights.effective_sample_size(belief.log_weights) for _, belief in beliefs]
+        return RunRecord(
+            times=np.array(rows['times']),
+            qpos=np.array(rows['qpos']).reshape(-1, self._task.model.nq),
+            error=np.array(rows['error']),
+            plan_ms=np.array(rows['plan_ms']),
+            bridge_period_ms=1e3 * np.diff(rows['applied']),
+            truth=truth,
+            ess=np.array(ess),
+            **belief_series(beliefs, len(truth)),
+        )
+
+
+def belief_series(beliefs: Sequence[tuple[float, Belief]], parameters: int) -> dict[str, Array]:
+    """Return the fields of a record that hold beliefs about P parameters."""
+    shape = (len(beliefs), len(beliefs[0][1].theta) if beliefs else 0)
+    logs = np.array([belief.log_weights for _, belief in beliefs]).reshape(shape)
+    return {
+        'belief_times': np.array([time for time, _ in beliefs]),
+        'belief_theta': np.array([b.theta for _, b in beliefs]).reshape(*shape, parameters),
+        'belief_weights': np.exp(logs),
+    }
+
+
+def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dict[str, float]]:
+    """Return mean, standard deviation and true value of each parameter, by name."""
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    return {
+        p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
+        for i, p in enumerate(task.parameters)
+    }
+
+
+def _quantiles(values: Array) -> dict[str, float | None]:
+    """Return the median and the 99th percentile; None without values."""
+    if not len(values):
+        return {'p50': None, 'p99': None}
+    return {'p50': float(np.quantile(values, 0.5)), 'p99': float(np.quantile(values, 0.99))}

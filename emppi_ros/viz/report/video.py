@@ -1,199 +1,155 @@
-"""
-A video of a recording: the scene as a camera sees it, the belief beside it, in real time.
-
-Rendering happens off screen, through EGL on Linux unless MUJOCO_GL names another way.
-"""
+"""Videos and stills of a run: the scene with the belief drawn in it, and a panel beside it."""
 
 from collections.abc import Callable
-import copy
-import importlib
-import os
 from pathlib import Path
-import sys
-from typing import Any
 
 import imageio.v2 as imageio
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError, EmppiError
-from emppi_ros.model import scene
+from emppi_ros.belief.particles import Belief
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report.belief_panel import Panel
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz import mujoco_overlay
+from emppi_ros.viz.renderer import Renderer, task_camera
+from emppi_ros.viz.report.belief_panel import BeliefPanel
+from emppi_ros.viz.report.recording import RunRecord
+from emppi_ros.viz.shapes import histograms, joint_axes, objects
+from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
 
 Array = npt.NDArray[np.float64]
-Image = npt.NDArray[np.uint8]
+# takes a time [s], returns a function that adds geoms to the scene of that time
 Decorate = Callable[[float], Callable[[mujoco.MjvScene], None]]
 
 SUFFIXES = ('.mp4', '.gif')
-SCENE, PANEL, HEIGHT = 816, 464, 720  # px, 1280 x 720 together
+SCENE, PANEL, HEIGHT = 816, 464, 720  # px: widths, together 1280, and height
 _FPS = {'.mp4': 25, '.gif': 10}
-_SHADOWS, _SAMPLES = 2048, 4  # px of the shadow map, samples per pixel
-_STILL_S = 1.0  # the last picture stays so long
-_GIF_SHARE = 2  # a GIF has every second pixel
-_HELP = (
-    'no off-screen rendering here ({reason}); on Debian or Ubuntu this installs it: '
-    '`apt install libegl1 libgl1-mesa-dri`'
-)
+_STILL_S = 1.0  # how long the last frame stays
+_GIF_STRIDE = 2  # a GIF keeps every second pixel
+_SMALLER, _LIFT = 0.7, 0.15  # histograms beside rviz's: size; how much higher, of the extent
+_MAX_LABELS = 4
 
 
-class RenderError(EmppiError):
-    """Pictures of the scene cannot be made on this machine; the message says what to install."""
-
-
-class Camera:
-    """Renders a model off screen."""
-
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        width: int,
-        height: int,
-        view: mujoco.MjvCamera | None = None,
-    ) -> None:
-        """Look as told, or freely."""
-        model = copy.copy(model)  # its visual settings are made quick to render in software
-        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
-        model.vis.quality.shadowsize = min(_SHADOWS, model.vis.quality.shadowsize)
-        model.vis.quality.offsamples = min(_SAMPLES, model.vis.quality.offsamples)
-        self.model, self._data = model, mujoco.MjData(model)
-        self._gl = _open(width, height)
-        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
-        self._scene, self._option = mujoco.MjvScene(model, 5000), mujoco.MjvOption()
-        self._free = _free(model)
-        self.view = view
-        self._rect = mujoco.MjrRect(0, 0, width, height)
-        self._pixels = np.empty((height, width, 3), np.uint8)
-
-    def render(
-        self, qpos: Array, add: Callable[[mujoco.MjvScene], None] = lambda _: None
-    ) -> Image:
-        """Return the picture (height, width, 3) of a configuration, with what `add` adds to it."""
-        self._data.qpos[:] = qpos
-        mujoco.mj_forward(self.model, self._data)
-        every = mujoco.mjtCatBit.mjCAT_ALL.value
-        looking = self._free if self.view is None else self.view
-        mujoco.mjv_updateScene(
-            self.model, self._data, self._option, None, looking, every, self._scene
-        )
-        add(self._scene)
-        mujoco.mjr_render(self._rect, self._scene, self._context)
-        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
-        return self._pixels[::-1].copy()
-
-    def close(self) -> None:
-        """Give the graphics memory back."""
-        self._context.free()
-        self._gl.free()
-
-
-def true_model(task: Task, record: Recording) -> mujoco.MjModel:
-    """Return the model that a recording's states belong to: a hinge turns what a slide moves."""
+def true_model(task: Task, record: RunRecord) -> mujoco.MjModel:
+    """Return the model with the true parameters: the one that the record's states belong to."""
     return with_parameters(task.visual_model(), task.parameters, record.truth)
 
 
-def view(task: Task, model: mujoco.MjModel, qpos: Array) -> mujoco.MjvCamera | None:
-    """Return from where to look: the task's `view`, the scene's camera `overview`, or None."""
-    found, told = mujoco.MjvCamera(), task.file.view
-    if told is not None:
-        data = mujoco.MjData(model)
-        data.qpos[:] = qpos
-        mujoco.mj_kinematics(model, data)
-        found.lookat[:] = data.body(told.body).xpos
-        found.distance = told.distance_m
-        found.azimuth, found.elevation = told.azimuth_deg, told.elevation_deg
-    elif 'overview' in scene.names(model, 'camera'):
-        found.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
-        found.fixedcamid = scene.find(model, 'camera', 'overview')
-    else:
-        return None
-    return found
+class BeliefOverlay:
+    """Draws the belief of a record into its scene, at any time."""
+
+    def __init__(self, task: Task, record: RunRecord) -> None:
+        """Build the model that the record's states belong to."""
+        known = bool(np.isfinite(record.truth).all())
+        model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
+        self._task, self._record, self._data = task, record, mujoco.MjData(model)
+        self._extent = scene_extent(task)
+
+    def decorate(self, now: float) -> Callable[[mujoco.MjvScene], None]:
+        """Return a function that adds the belief at a time [s] to a scene."""
+        found = self.shapes(now)
+        return lambda scene: mujoco_overlay.add_shapes(scene, found, self._extent.right)
+
+    def shapes(self, now: float) -> Shapes:
+        """
+        Return tracked objects and the belief at a time [s]; none if the task learns nothing.
+
+        Before the first belief, that one is shown. Histograms stay where they are at the start:
+        following an object, they would leave the picture.
+        """
+        record, extent = self._record, self._extent
+        if not self._task.parameters or not len(record.belief_times):
+            return []
+        row = min(int(np.searchsorted(record.times, now)), len(record.times) - 1)
+        last = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
+        with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
+            belief = Belief(record.belief_theta[last], np.log(record.belief_weights[last]))
+        smaller = extent._replace(size=_SMALLER * extent.size)
+        numbers = histograms.shapes(self._task, smaller, self._place(0), belief)
+        if sum(isinstance(shape, Label) for shape in numbers) > _MAX_LABELS:  # illegible
+            numbers = [shape for shape in numbers if not isinstance(shape, Label)]
+        data = self._place(row)
+        tracked = objects.shapes(self._task, extent, data)
+        return [
+            *(shape for shape in tracked if not isinstance(shape, Triangles)),  # they are solid
+            *joint_axes.shapes(self._task, extent, data, belief),
+            *(_raised(shape, _LIFT * extent.size) for shape in numbers),
+        ]
+
+    def _place(self, row: int) -> mujoco.MjData:
+        """Return the kinematics of a row of the record."""
+        self._data.qpos[:] = self._record.qpos[row]
+        mujoco.mj_kinematics(self._data.model, self._data)
+        mujoco.mj_camlight(self._data.model, self._data)
+        return self._data
 
 
-def _free(model: mujoco.MjModel) -> mujoco.MjvCamera:
-    view = mujoco.MjvCamera()
-    mujoco.mjv_defaultFreeCamera(model, view)
-    return view
+def _raised(shape: Shape, by: float) -> Shape:
+    """Return a part of a histogram higher up [m]; of its text only the parameter's name."""
+    if isinstance(shape, Lines):
+        return shape._replace(ends=shape.ends + by * UP)
+    if isinstance(shape, Triangles):
+        return shape._replace(corners=shape.corners + by * UP)
+    if isinstance(shape, Label):
+        return shape._replace(position=shape.position + by * UP, text=shape.text.split('\n')[0])
+    return shape._replace(centres=shape.centres + by * UP)
 
 
-def _open(width: int, height: int) -> Any:
-    """Return a current OpenGL context, or raise RenderError."""
-    chosen = os.environ.get('MUJOCO_GL', '')
-    egl = sys.platform == 'linux' and chosen in ('', 'egl')
-    try:
-        # imported here, since where EGL is missing the import itself fails, in several ways
-        module = importlib.import_module('mujoco.egl' if egl else 'mujoco.gl_context')
-        context = module.GLContext(width, height)
-        context.make_current()
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RenderError(_HELP.format(reason=reason[:120])) from None
-    return context
-
-
-def check_renderer() -> None:
-    """Raise RenderError if nothing can be rendered here."""
-    _open(16, 16).free()
-
-
-def count_frames(record: Recording, suffix: str = '.mp4') -> int:
-    """Return how many pictures a video has."""
+def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
+    """Return the number of frames of a video."""
     if len(record.times) == 0:
-        raise ConfigError('nothing was recorded: there is nothing to show')
+        raise ConfigError('the record has no states: there is nothing to show')
     return int((record.times[-1] + _STILL_S) * _FPS[suffix]) + 1
 
 
-def write_still(task: Task, record: Recording, path: Path, decorate: Decorate) -> None:
-    """Write a picture (.png) of the scene at the start and at the end of a recording."""
+def write_still(task: Task, record: RunRecord, path: Path, decorate: Decorate) -> None:
+    """Write a picture (.png) of the scene at the start and at the end of a record."""
     model = true_model(task, record)
-    camera = Camera(model, SCENE, HEIGHT)
+    renderer = Renderer(model, SCENE, HEIGHT)
+    free = renderer.camera
     try:
-        seen = []
+        frames = []
         for row in (0, len(record.times) - 1):
-            camera.view = view(task, model, record.qpos[row])
-            seen.append(camera.render(record.qpos[row], decorate(record.times[row])))
-        imageio.imwrite(path, np.hstack(seen))
+            renderer.camera = task_camera(task, model, record.qpos[row]) or free
+            frames.append(renderer.render(record.qpos[row], decorate(record.times[row])))
+        imageio.imwrite(path, np.hstack(frames))
     finally:
-        camera.close()
+        renderer.close()
 
 
 def write(
     task: Task,
-    record: Recording,
+    record: RunRecord,
     path: Path,
     progress: Callable[[float], None] = lambda _: None,
     decorate: Decorate = lambda _: lambda _: None,
 ) -> None:
-    """
-    Write a video (.mp4 or .gif) of a recording; `progress` gets the pictures done.
-
-    `decorate` takes a moment [s], and returns what adds something to the scene of it.
-    """
-    fps, small = _FPS[path.suffix], path.suffix == '.gif'
+    """Write a video (.mp4 or .gif) in real time; `progress` gets the number of frames done."""
+    fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
     model = true_model(task, record)
-    camera = Camera(model, SCENE, HEIGHT)
-    panel = Panel(task, record, PANEL, HEIGHT)
+    renderer = Renderer(model, SCENE, HEIGHT)
+    free = renderer.camera
+    panel = BeliefPanel(task, record, PANEL, HEIGHT)
     options = (
         {'loop': 0, 'duration': 1e3 / fps}
-        if small
+        if is_gif
         else {'fps': fps, 'macro_block_size': 8, 'quality': 7}
     )
     try:
         with imageio.get_writer(path, **options) as writer:
             for i in range(count):
-                now = i / fps  # beyond the end, the last picture stays
+                now = i / fps
                 row = min(np.searchsorted(record.times, now), len(record.times) - 1)
-                camera.view = view(task, model, record.qpos[row])
-                seen = camera.render(record.qpos[row], decorate(now))
-                picture = np.hstack([seen, panel.draw(now)])
-                writer.append_data(picture[::_GIF_SHARE, ::_GIF_SHARE] if small else picture)
+                renderer.camera = task_camera(task, model, record.qpos[row]) or free
+                scene = renderer.render(record.qpos[row], decorate(now))
+                frame = np.hstack([scene, panel.draw(now)])
+                writer.append_data(frame[::_GIF_STRIDE, ::_GIF_STRIDE] if is_gif else frame)
                 progress(i + 1)
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
     finally:
-        camera.close()
+        renderer.close()

@@ -1,1 +1,1 @@
-"""What a person is shown, as plain shapes: no ROS, no renderer."""
+"""Shapes that show a task's state, belief and plan, independent of ROS and of any renderer."""

@@ -1,4 +1,4 @@
-"""The belief about how things hang on their joints: axes and pivots (the paper's Fig. 2, 6)."""
+"""Shapes of the belief about uncertain joints: axes and pivots (the paper's Fig. 2 and 6)."""
 
 import mujoco
 import numpy as np
@@ -6,12 +6,12 @@ import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.model import uncertain_joints
+from emppi_ros.model.uncertain_joints import Joint
 from emppi_ros.state.articulation import of
+from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.report import joint_arrows
-from emppi_ros.viz.report.joint_arrows import COLORS, LIGHTEST
-from emppi_ros.viz.shapes.histograms import BACK
-from emppi_ros.viz.shapes.scene_extent import UP, Setting
+from emppi_ros.viz.palette import JOINT_KINDS, SHEET
+from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent
 from emppi_ros.viz.shapes.shapes import (
     Array,
     Label,
@@ -19,65 +19,90 @@ from emppi_ros.viz.shapes.shapes import (
     Shape,
     Spheres,
     Triangles,
-    paint,
     rectangles,
+    rgba,
 )
 
-_LENGTH, _WIDTH, _PIVOT = 0.3, 0.004, 0.016  # of the setting's size
-_TEXT, _LIFT = 0.024, 0.25  # likewise: a letter; how far its label is above an object
-_BEHIND = 0.02  # likewise: the sheet behind a text that turns to who looks
+MIN_SHARE = 0.02  # of the largest weight: particles with less are not drawn
+# lengths are shares of the scene's extent
+_LENGTH, _WIDTH, _PIVOT = 0.3, 0.004, 0.016  # of an axis; its width; diameter of a pivot
+_TEXT, _LIFT = 0.024, 0.25  # height of a letter; of a label above its object
+_BEHIND = 0.02  # distance of the sheet behind a label, which turns towards the camera
 
 
-def shapes(task: Task, setting: Setting, data: mujoco.MjData, belief: Belief) -> list[Shape]:
+def uncertain_objects(task: Task) -> list[tuple[Joint, JointedObject]]:
+    """Return the tracked objects whose joint axis is uncertain, each with its joint."""
+    return [
+        (joint, item)
+        for joint in uncertain_joints.uncertain(task.model, task.parameters)
+        for item in task.jointed.values()
+        if item.joint == joint.index
+    ]
+
+
+def kind_names(task: Task, joint: Joint) -> list[str]:
+    """Return the name of each kind of a joint, in the order of their numbers."""
+    if joint.choice is None:
+        return ['slide', 'hinge']
+    axes = task.parameters[joint.choice].choices
+    return [f'axis {" ".join(f"{x:g}" for x in axis)}' for axis in axes]
+
+
+def kind_shares(task: Task, joint: Joint, kinds: npt.NDArray[np.intp], shares: Array) -> str:
+    """Return the probability of each kind of a joint as text."""
+    return ', '.join(
+        f'{100.0 * shares[kinds == i].sum():.0f} % {name}'
+        for i, name in enumerate(kind_names(task, joint))
+    )
+
+
+def kind_colors(kinds: npt.NDArray[np.intp]) -> Array:
+    """Return the colour (n, 3) of each joint kind (n,)."""
+    return np.array(JOINT_KINDS)[kinds % len(JOINT_KINDS)]
+
+
+def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
     """
-    Return axes and pivots of all joints that nobody knows, and what they are in words.
+    Return axes, pivots and a label for each uncertain joint; nothing if all joints are known.
 
-    An axis lies half before and half behind its place: a hinge's pivot, or the body that
-    slides. It is as opaque as its particle weighs beside the heaviest. Nothing for a task
-    whose joints are known.
+    An axis is centred on the hinge's pivot, or on the body that slides. Its opacity is the
+    weight of its particle over the largest weight.
     """
-    found = joint_arrows.opened(task)
-    if not found:
+    uncertain = uncertain_objects(task)
+    if not uncertain:
         return []
     shares = np.exp(belief.log_weights - belief.log_weights.max())
-    kept = shares >= LIGHTEST
+    kept = shares >= MIN_SHARE
     ends, pivots, colors, pivot_colors, labels, sheets = [], [], [], [], [], []
-    for joint, item in found:
+    for joint, item in uncertain:
         motion = uncertain_joints.motion(task.model, task.parameters, joint, belief.theta)
         kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
-        hung = of(item, *motion)
-        here = np.where(hung.hinge[:, None], hung.pivot, data.xpos[item.body])
-        half = 0.5 * _LENGTH * setting.size * hung.axis
-        painted = np.column_stack([np.array(COLORS)[kinds % len(COLORS)], shares])
-        ends.append(np.stack([here - half, here + half], axis=1)[kept])
+        world = of(item, *motion)
+        centre = np.where(world.hinge[:, None], world.pivot, data.xpos[item.body])
+        half = 0.5 * _LENGTH * extent.size * world.axis
+        painted = np.column_stack([kind_colors(kinds), shares])
+        ends.append(np.stack([centre - half, centre + half], axis=1)[kept])
         colors.append(painted[kept])
-        pivots.append(hung.pivot[kept & hung.hinge])
-        pivot_colors.append(painted[kept & hung.hinge])
-        words = _words(joint_arrows.names(task, joint), kinds, belief)
-        over = data.xpos[item.body] + _LIFT * setting.size * UP
-        labels.append(Label('joints', over, f'{joint.name}\n{words}', _TEXT * setting.size))
-        sheets.append(over + setting.size * _sheet(words, setting.right))
+        pivots.append(world.pivot[kept & world.hinge])
+        pivot_colors.append(painted[kept & world.hinge])
+        text = kind_shares(task, joint, kinds, np.exp(belief.log_weights))
+        above = data.xpos[item.body] + _LIFT * extent.size * UP
+        labels.append(Label('joints', above, f'{joint.name}\n{text}', _TEXT * extent.size))
+        sheets.append(above + extent.size * _sheet(text, extent.right))
     return [
-        Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * setting.size),
+        Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * extent.size),
         Spheres(
             'pivots',
             np.concatenate(pivots),
             np.concatenate(pivot_colors),
-            _PIVOT * setting.size,
+            _PIVOT * extent.size,
         ),
-        Triangles('joint panel', np.concatenate(sheets), paint(BACK, 0.7, 2 * len(sheets))),
+        Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets))),
         *labels,
     ]
 
 
-def _sheet(words: str, right: Array) -> Array:
+def _sheet(text: str, right: Array) -> Array:
     """Return the triangles (2, 3, 3) of a sheet behind a label of two lines, centred on it."""
-    half = _TEXT * np.array([[0.5 * len(words), 2.0]])
+    half = _TEXT * np.array([[0.5 * len(text), 2.0]])
     return rectangles(-half, half, right, UP) + _BEHIND * np.cross(UP, right)
-
-
-def _words(names: list[str], kinds: npt.NDArray[np.intp], belief: Belief) -> str:
-    """Return how probable each kind of a joint is."""
-    shares = np.exp(belief.log_weights)
-    parts = (f'{100.0 * shares[kinds == i].sum():.0f} % {name}' for i, name in enumerate(names))
-    return ', '.join(parts)

@@ -1,8 +1,8 @@
 """
-Plain shapes in the robot's frame: what is shown, before it is a message or a picture.
+Geometric primitives in the robot's frame, from which markers and pictures are made.
 
-A shape holds many lines or triangles at once, as a marker does. Colours are rows of red,
-green, blue and opacity, from 0 to 1; lengths are in m.
+One shape holds many lines or triangles, as a marker does. Colours are rows of red, green, blue
+and opacity, from 0 to 1; lengths are in metres.
 """
 
 from collections.abc import Sequence
@@ -11,21 +11,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.viz.palette import TEXT, Color
+
 Array = npt.NDArray[np.float64]
-Color = tuple[float, float, float]
 
 
 class Lines(NamedTuple):
-    """Segments, each between two ends."""
+    """Line segments."""
 
-    name: str  # of the layer: what can be switched on and off
+    name: str  # marker namespace
     ends: Array  # (n, 2, 3) m
     colors: Array  # (n, 4)
     width: float  # m
 
 
 class Triangles(NamedTuple):
-    """Filled triangles, seen from both sides."""
+    """Filled triangles, visible from both sides."""
 
     name: str
     corners: Array  # (n, 3, 3) m
@@ -42,27 +43,27 @@ class Spheres(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A line of text that faces whoever looks."""
+    """Text that faces the camera."""
 
     name: str
-    place: Array  # (3,) m, its middle
+    position: Array  # (3,) m, of its centre
     text: str
     height: float  # m, of a capital letter
-    color: Color = (0.1, 0.1, 0.1)
+    color: Color = TEXT
 
 
 Shape = Lines | Triangles | Spheres | Label
 Shapes = Sequence[Shape]
 
 
-def paint(color: Color, alpha: float | Array, count: int | None = None) -> Array:
+def rgba(color: Color, alpha: float | Array, count: int | None = None) -> Array:
     """Return rows (n, 4) of one colour; `alpha` is one opacity for `count` rows, or (n,)."""
     opacity = np.full(count, alpha) if count is not None else np.asarray(alpha, dtype=float)
     return np.column_stack([np.tile(color, (len(opacity), 1)), opacity])
 
 
-def strips(points: Array) -> Array:
-    """Return the segments (n * (H - 1), 2, 3) of strips through points (n, H, 3)."""
+def segments(points: Array) -> Array:
+    """Return the segments (n * (H - 1), 2, 3) of polylines through points (n, H, 3)."""
     return np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3)
 
 

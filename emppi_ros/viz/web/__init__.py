@@ -1,1 +1,1 @@
-"""The live page: what is known of a task, in a browser. No ROS; viser serves it."""
+"""The live web page of a task, served by viser; independent of ROS."""

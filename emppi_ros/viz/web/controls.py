@@ -1,30 +1,133 @@
-"""Buttons, tasks and sliders of the page."""
+"""Buttons, task menu and sliders of the page, and the operators who use them."""
 
+from collections import deque
+from collections.abc import Callable
+import datetime
+import html
+import threading
 import time
 from typing import Any
 
 import numpy as np
 
 from emppi_ros.core import paths
+from emppi_ros.core.errors import EmppiError
 from emppi_ros.tasks.task import Task
 from emppi_ros.tasks.tuning import TunableParameter, Value, tunable_parameters
-from emppi_ros.viz.web.operators import Operators
-from emppi_ros.viz.web.source import Snapshot, Source
+from emppi_ros.viz.web.source import RobotSource, Snapshot
 
-_REACH, _STEPS = 4.0, 400  # a slider's end, of the value at the start; its steps
-_SETTLING_S = 1.0  # a slider under somebody's hand is left alone
+_LINES, _SHOWN_S = 5, 8.0  # of the log of changes; of a notification
+_OVERTAKEN = 'not done: meanwhile {}. Check the state and ask again'
+_SLIDER_MAX, _SLIDER_STEPS = 4.0, 400  # a slider's end, times the value at the start; its steps
+_DRAGGING_S = 1.0  # a slider that was just moved is not updated
 _ARM = 'The robot follows plans and **moves**.'
-_DISARM = 'The robot brakes and stays at rest; a fault counts as seen.'
-_PAUSE = 'The robot brakes to rest, and stays armed.'
-_RESUME = 'The robot **moves on** as soon as there is a plan.'
-_TASK = 'The robot comes to rest; the task becomes **{}**, and its belief the prior.'
+_DISARM = 'The robot brakes and stays at rest. This acknowledges a fault.'
+_PAUSE = 'The robot brakes to rest but stays armed.'
+_RESUME = 'The robot **moves** as soon as there is a plan.'
+_TASK = 'The robot comes to rest, the task becomes **{}**, and the belief its prior.'
+
+
+class Operators:
+    """Asks for confirmation, carries out requests and logs them on the page: a browser each."""
+
+    def __init__(self, server: Any, source: RobotSource) -> None:
+        """Start with an empty log."""
+        self._server, self._source = server, source
+        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._lock, self._done, self._last = threading.Lock(), 0, ''
+        self._note = server.gui.add_html('', order=1000.0)
+        server.on_client_connect(self._on_connect)
+        server.on_client_disconnect(self._on_disconnect)
+        self._write()
+
+    def confirm(
+        self, client: Any, title: str, text: str, what: str, act: Callable[[], None],
+        cancel: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """
+        Ask the client that pressed a button for confirmation; `what` completes `operator 1 ...`.
+
+        The answer counts only if nothing else was changed meanwhile.
+        """
+        if client is None:  # already disconnected
+            cancel()
+            return
+        asked = self._done
+        modal = client.gui.add_modal(title)
+        with modal:
+            client.gui.add_markdown(text)
+            yes = client.gui.add_button(f'Yes: {title.rstrip("?").lower()}', color='red')
+            no = client.gui.add_button('No', color='gray')
+
+        @yes.on_click
+        def _(_event: Any) -> None:
+            if not modal.closed:
+                modal.close()
+                if not self.do(client, what, act, asked):
+                    cancel()
+
+        @no.on_click
+        def _(_event: Any) -> None:
+            if not modal.closed:
+                modal.close()
+                cancel()
+
+    def do(
+        self, client: Any, what: str, act: Callable[[], None], asked: int | None = None
+    ) -> bool:
+        """Carry out a client's request and log it, or notify the client of the error."""
+        with self._lock:  # one request at a time
+            if asked is not None and asked != self._done:
+                self.notify(client, _OVERTAKEN.format(self._last))
+                return False
+            try:
+                act()
+            except EmppiError as error:
+                self.notify(client, str(error))
+                return False
+            self._done += 1
+            self.log(f'{operator_name(client)} {what}')
+            return True
+
+    def notify(self, client: Any, text: str) -> None:
+        """Show one client that its request was refused."""
+        if client is not None:
+            client.add_notification('Refused', text, color='red', auto_close_seconds=_SHOWN_S)
+
+    def log(self, text: str) -> None:
+        """Show a change to all clients."""
+        self._last = text
+        self._lines.append(f'{datetime.datetime.now():%H:%M:%S} {html.escape(text)}')
+        self._write()
+
+    def _on_connect(self, client: Any) -> None:
+        client.add_notification(
+            f'You are {operator_name(client)}', self._source.name, auto_close_seconds=_SHOWN_S
+        )
+        self._write()
+
+    def _on_disconnect(self, _client: Any) -> None:
+        self._write()
+
+    def _write(self) -> None:
+        count = len(self._server.get_clients())
+        lines = '<br>'.join(reversed(self._lines)) or 'no changes yet'
+        self._note.content = (
+            '<div style="font-size:0.8em;padding:0 0.8em">'
+            f'<b>{count} connected</b><br>{lines}</div>'
+        )
+
+
+def operator_name(client: Any) -> str:
+    """Return the name of a client, the same for all clients."""
+    return 'an operator' if client is None else f'operator {client.client_id + 1}'
 
 
 class Buttons:
-    """Arm, pause, reset, and the task: each asks back."""
+    """Buttons to arm, pause and reset, and the task menu; each asks for confirmation."""
 
-    def __init__(self, server: Any, source: Source, operators: Operators, task: str) -> None:
-        """Lay them out."""
+    def __init__(self, server: Any, source: RobotSource, operators: Operators, task: str) -> None:
+        """Add them to the page."""
         self._source, self._operators, self._task = source, operators, task
         self._state: tuple[bool, bool] = (False, False)
         gui = server.gui
@@ -39,17 +142,17 @@ class Buttons:
         self._tasks.on_update(self._choose)
 
     def show(self, now: Snapshot) -> None:
-        """Let buttons say what they would do."""
+        """Update the buttons' labels."""
         self._task, state = now.task.name, (now.armed, now.paused)
         if state != self._state:
             self._state = state
             self._arm.label, self._arm.color = (
                 ('Disarm', 'orange') if now.armed else ('Arm', 'green')
             )
-            self._pause.label = 'Go on' if now.paused else 'Pause'
+            self._pause.label = 'Resume' if now.paused else 'Pause'
 
     def name_task(self) -> None:
-        """Let the drop-down name the task that runs."""
+        """Show the running task in the menu."""
         if self._tasks.value != self._task:
             self._tasks.value = self._task
 
@@ -63,95 +166,95 @@ class Buttons:
     def _press_pause(self, event: Any) -> None:
         pause = not self._state[1]
         self._operators.confirm(
-            event.client, 'Pause?' if pause else 'Go on?', _PAUSE if pause else _RESUME,
-            'paused the robot' if pause else 'let the robot go on',
+            event.client, 'Pause?' if pause else 'Resume?', _PAUSE if pause else _RESUME,
+            'paused the robot' if pause else 'resumed the robot',
             lambda: self._source.pause(pause),
         )  # fmt: skip
 
     def _press_reset(self, event: Any) -> None:
-        text = f'Puts {self._source.resets}.'
+        text = f'Resets {self._source.reset_effect}.'
         self._operators.confirm(event.client, 'Reset?', text, 'reset all', self._source.reset)
 
     def _choose(self, event: Any) -> None:
-        wanted = self._tasks.value
-        if event.client is None or wanted == self._task:
+        chosen = self._tasks.value
+        if event.client is None or chosen == self._task:
             return
         self._operators.confirm(
-            event.client, 'Change the task?', _TASK.format(wanted), f'chose {wanted}',
-            lambda: self._source.go_over(wanted), self.name_task,
+            event.client, 'Switch the task?', _TASK.format(chosen), f'chose {chosen}',
+            lambda: self._source.switch_task(chosen), self.name_task,
         )  # fmt: skip
 
 
 class Sliders:
-    """Numbers of a task that may change while it runs."""
+    """Sliders for the tunable parameters of a task."""
 
-    def __init__(self, server: Any, source: Source, operators: Operators, task: Task) -> None:
-        """Lay out a slider for each that counts."""
+    def __init__(self, server: Any, source: RobotSource, operators: Operators, task: Task) -> None:
+        """Add a slider for each nonzero cost weight and each parameter of the planner."""
         self._source, self._operators = source, operators
         self._start = {k: v for k, v in tunable_parameters(task.data).items() if is_shown(v)}
         self._sliders: dict[str, Any] = {}
         self._moved: dict[str, float] = {}
-        for title, kept in (('Planner', False), ('Weights of the cost', True)):
+        for title, weights in (('Planner', False), ('Cost weights', True)):
             with server.gui.add_folder(title):
                 for name, knob in self._start.items():
-                    if is_weight(knob) is kept:
+                    if is_weight(knob) is weights:
                         self._sliders[name] = self._add(server.gui, knob)
 
     def _add(self, gui: Any, knob: TunableParameter) -> Any:
-        begin = 1.0 if isinstance(knob.value, tuple) else knob.value
-        step = _REACH * begin / _STEPS
+        start = 1.0 if isinstance(knob.value, tuple) else knob.value
+        step = _SLIDER_MAX * start / _SLIDER_STEPS
         slider = gui.add_slider(
-            words(knob),
+            slider_label(knob),
             min=0.0 if knob.low <= 0.0 else step,
-            max=_REACH * begin,
+            max=_SLIDER_MAX * start,
             step=step,
-            initial_value=begin,
+            initial_value=start,
             hint=f'{knob.name}: {knob.doc}',
         )
         slider.on_update(lambda event: self._move(event, knob.name))
         return slider
 
     def show(self, now: Snapshot) -> None:
-        """Stand where the numbers are, whoever changed them."""
-        found = tunable_parameters(now.task.data)
+        """Move the sliders to the current values."""
+        current = tunable_parameters(now.task.data)
         for name, slider in self._sliders.items():
-            if time.monotonic() < self._moved.get(name, -np.inf) + _SETTLING_S:
+            if time.monotonic() < self._moved.get(name, -np.inf) + _DRAGGING_S:
                 continue
-            value = _factor(self._start[name].value, found[name].value)
+            value = _factor(self._start[name].value, current[name].value)
             if not np.isclose(slider.value, value, rtol=1e-6, atol=0.0):
                 slider.value = value
 
     def _move(self, event: Any, name: str) -> None:
-        if event.client is None:  # it was moved by `show`
+        if event.client is None:  # moved by `show`
             return
         self._moved[name] = time.monotonic()
         value, start = float(event.target.value), self._start[name].value
         wanted: Value = tuple(value * v for v in start) if isinstance(start, tuple) else value
-        text = f'set {name} to {value:.3g}' + (' of its start' * isinstance(start, tuple))
+        text = f'set {name} to {value:.3g}' + (' times its start' * isinstance(start, tuple))
         self._operators.do(event.client, text, lambda: self._source.tune({name: wanted}))
 
 
 def is_weight(knob: TunableParameter) -> bool:
-    """Return whether a number weighs a term of the cost."""
+    """Return whether a parameter is a weight of a cost term."""
     return knob.path[-1] in ('weight', 'terminal_weight')
 
 
 def is_shown(knob: TunableParameter) -> bool:
-    """Return whether a number has a slider: weights that count, temperature, noise."""
+    """Return whether a parameter has a slider: nonzero weights, and the planner's."""
     return knob.value != 0.0 if is_weight(knob) else knob.path[0] == 'planner'
 
 
-def words(knob: TunableParameter) -> str:
-    """Return what is written beside a slider."""
+def slider_label(knob: TunableParameter) -> str:
+    """Return the label of a slider."""
     if is_weight(knob):
         stage = f'{knob.path[1]}: ' if knob.path[0] == 'stages' else ''
-        end = ' (end)' if knob.path[-1] == 'terminal_weight' else ''
+        end = ' (terminal)' if knob.path[-1] == 'terminal_weight' else ''
         return f'{stage}{knob.path[-2]}{end}'
-    return {'noise_variance': 'noise, times'}.get(knob.path[-1], knob.path[-1])
+    return {'noise_variance': 'noise factor'}.get(knob.path[-1], knob.path[-1])
 
 
 def _factor(start: Value, value: Value) -> float:
-    """Return a number as its slider has it: a vector as a multiple of what it was at the start."""
+    """Return a slider's position: the value, or for a vector its factor over the start."""
     if isinstance(start, tuple) and isinstance(value, tuple):
         return value[0] / start[0]
     return float(value) if not isinstance(value, tuple) else value[0]

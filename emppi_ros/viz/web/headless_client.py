@@ -1,4 +1,4 @@
-"""A browser without a screen: takes all that the live page sends, and draws nothing."""
+"""A headless client of the web page: receives everything and draws nothing."""
 
 from collections.abc import Iterator
 import contextlib
@@ -9,8 +9,8 @@ import viser
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-# a visitor is there for viser once it has said where it looks from
-_LOOK = {
+# viser counts a client from its first camera message on
+_CAMERA = {
     'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (1.0, 1.0, 1.0),
     'fov': 1.0, 'near': 0.01, 'far': 100.0, 'image_height': 800, 'image_width': 1280,
     'look_at': (0.0, 0.0, 0.0), 'up_direction': (0.0, 0.0, 1.0),
@@ -18,22 +18,22 @@ _LOOK = {
 
 
 @contextlib.contextmanager
-def visit(port: int) -> Iterator[list[int]]:
-    """Look at the page of a port for a while; the list tells the bytes of each message so far."""
-    taken: list[int] = []
+def connect_headless(port: int) -> Iterator[list[int]]:
+    """Connect to the page at a port; yield a list that grows by the size of each message."""
+    sizes: list[int] = []
     with connect(
         f'ws://127.0.0.1:{port}',
         origin=f'http://127.0.0.1:{port}',
         subprotocols=[f'viser-v{viser.__version__}'],
         max_size=None,
     ) as page:
-        page.send(msgspec.msgpack.encode(_LOOK))
-        reader = threading.Thread(target=_take, args=(page, taken), daemon=True)
+        page.send(msgspec.msgpack.encode(_CAMERA))
+        reader = threading.Thread(target=_receive, args=(page, sizes), daemon=True)
         reader.start()
-        yield taken
+        yield sizes
     reader.join()
 
 
-def _take(page: ClientConnection, taken: list[int]) -> None:
+def _receive(page: ClientConnection, sizes: list[int]) -> None:
     with contextlib.suppress(ConnectionClosed):
-        taken.extend(len(message) for message in page)
+        sizes.extend(len(message) for message in page)

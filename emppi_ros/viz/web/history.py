@@ -1,4 +1,4 @@
-"""What the page's plots show: the last half minute, by the clock of what is seen."""
+"""The data of the page's plots: the last half minute, by the clock of the source."""
 
 from collections import deque
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from emppi_ros.viz.web.source import Snapshot
 
 Array = npt.NDArray[np.float64]
 SPAN_S, STEP_S = 30.0, 0.2
-ROWS = round(SPAN_S / STEP_S) + 1
-_GAP_S = 2.0  # nobody looked: what was before no longer counts as just before
+MAX_ROWS = round(SPAN_S / STEP_S) + 1
+_GAP_S = 2.0  # after a longer gap without a viewer, older rows are dropped
 
 
-class Moment(NamedTuple):
-    """A row of the plots."""
+class HistoryRow(NamedTuple):
+    """The plotted values of one time."""
 
     clock: float
     belief: Belief
@@ -28,52 +28,59 @@ class Moment(NamedTuple):
 
 
 class History:
-    """The moments of one run, oldest first."""
+    """The rows of one run, oldest first."""
 
     def __init__(self) -> None:
-        """Know none."""
-        self.moments: deque[Moment] = deque(maxlen=ROWS)
+        """Start empty."""
+        self.rows: deque[HistoryRow] = deque(maxlen=MAX_ROWS)
         self._run = -1
 
-    def note(self, seen: Snapshot, terms: dict[str, float]) -> bool:
-        """Take down a moment, if its time has come; return whether it had."""
-        last = self.moments[-1].clock if self.moments else -np.inf
-        clock = seen.clock
-        if seen.run != self._run or clock < last or clock > last + _GAP_S:
-            self.moments.clear()
-            self._run, last = seen.run, -np.inf
-        if seen.seen is None or clock < last + STEP_S - 1e-6:
+    def append(self, snapshot: Snapshot, terms: dict[str, float]) -> bool:
+        """Add a row if the last one is old enough; return whether one was added."""
+        last = self.rows[-1].clock if self.rows else -np.inf
+        clock = snapshot.clock
+        if snapshot.run != self._run or clock < last or clock > last + _GAP_S:
+            self.rows.clear()
+            self._run, last = snapshot.run, -np.inf
+        if snapshot.display is None or clock < last + STEP_S - 1e-6:
             return False
-        self.moments.append(
-            Moment(clock, seen.seen.belief, seen.ess, seen.error, terms, dict(seen.latencies))
+        self.rows.append(
+            HistoryRow(
+                clock,
+                snapshot.display.belief,
+                snapshot.ess,
+                snapshot.error,
+                terms,
+                dict(snapshot.latencies),
+            )
         )
         return True
 
     @property
     def times(self) -> Array:
-        """How long ago each moment was (n,) [s], none above 0."""
-        clocks = np.array([moment.clock for moment in self.moments])
+        """Times of the rows (n,) [s] relative to the newest: none is above 0."""
+        clocks = np.array([row.clock for row in self.rows])
         return clocks - clocks[-1]
 
     def series(self, kind: str, name: str) -> Array:
-        """Return a number of each moment (n,): NaN where there was none."""
-        return np.array([getattr(m, kind).get(name, np.nan) for m in self.moments])
+        """Return a term or latency of each row (n,); NaN where it is missing."""
+        return np.array([getattr(m, kind).get(name, np.nan) for m in self.rows])
 
     def values(self, name: str) -> Array:
-        """Return `ess` or `error` of each moment (n,)."""
-        return np.array([getattr(moment, name) for moment in self.moments])
+        """Return `ess` or `error` of each row (n,)."""
+        return np.array([getattr(row, name) for row in self.rows])
 
     def means(self, column: int) -> Array:
-        """Return the belief's mean of a parameter at each moment (n,)."""
+        """Return the mean of a parameter at each row (n,)."""
         return np.array(
-            [weights.mean(m.belief.log_weights, m.belief.theta)[column] for m in self.moments]
+            [weights.mean(m.belief.log_weights, m.belief.theta)[column] for m in self.rows]
         )
 
     def histograms(self, column: int, bins: int, low: float, high: float) -> Array:
         """
-        Return the weight in each of as many equal parts of a range, at each moment (n, bins).
+        Return the weight in equal bins of a range, at each row (n, bins).
 
-        Rows sum to the weight that lies within the range.
+        Each sums to the weight of the particles within the range.
         """
         edges = np.linspace(low, high, bins + 1)
         return np.array(
@@ -81,13 +88,13 @@ class History:
                 np.histogram(
                     m.belief.theta[:, column], edges, weights=np.exp(m.belief.log_weights)
                 )[0]
-                for m in self.moments
+                for m in self.rows
             ]
         ).reshape(-1, bins)
 
     def extent(self, column: int, low: float, high: float) -> tuple[float, float]:
-        """Return limits that hold the given ones and every particle of every moment."""
-        values = [m.belief.theta[:, column] for m in self.moments]
+        """Return limits that hold the given ones and every particle of every row."""
+        values = [m.belief.theta[:, column] for m in self.rows]
         low = min(low, *(float(v.min()) for v in values)) if values else low
         high = max(high, *(float(v.max()) for v in values)) if values else high
         return (low, high) if high > low else (low - 0.5, high + 0.5)

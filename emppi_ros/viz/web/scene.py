@@ -1,33 +1,51 @@
-"""Robot and objects in the browser: a node for each body, which moves; its geoms hang on it."""
+"""
+The scene in the browser: geoms as triangle meshes in their bodies' frames, moved with the bodies.
 
-from typing import Any
+Colours are those that MuJoCo gives the geoms.
+"""
+
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
+import trimesh
 
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes import camera as views
+from emppi_ros.viz import renderer
 from emppi_ros.viz.shapes import scene_extent
-from emppi_ros.viz.web import meshes
 
 Array = npt.NDArray[np.float64]
-_NEAREST = 0.1  # m, to what a mouse turns the scene about
-_ASIDE, _ABOVE, _BACK = 0.25, 0.15, 1.75  # of the setting's size; of the camera's own distance
+GEOM = mujoco.mjtGeom
+_NEAREST = 0.1  # m, from the camera to the point that the mouse turns the scene about
+_ASIDE, _ABOVE, _BACK = 0.25, 0.15, 1.75  # of the scene's extent; of the camera's own distance
+_DEFAULT = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's default grey: a material's colour replaces it
+_SECTIONS, _SUBDIVISIONS = 24, 2  # of round geoms; of an icosphere
+_PLANE = 3.0  # half the side of an infinite plane, of the model's extent
 
 
-class World:
-    """A task's scene."""
+class Mesh(NamedTuple):
+    """Triangles of one colour that move with a body."""
+
+    body: int
+    name: str
+    vertices: Array  # (n, 3) m, in the body's frame
+    faces: npt.NDArray[np.int32]  # (m, 3)
+    color: tuple[float, float, float, float]
+
+
+class BrowserScene:
+    """Robot and objects of a task in the browser: one node a body."""
 
     def __init__(self, server: Any, task: Task, theta: Array | None) -> None:
-        """Send all meshes once; true parameters (P,), if known: a joint may be a hinge there."""
+        """Send all meshes once; true parameters (P,), if known, also set the kinds of joints."""
         model = task.visual_model()
         self.model = model if theta is None else with_parameters(model, task.parameters, theta)
         self.data, self._server = mujoco.MjData(self.model), server
-        found, self.missing = meshes.of_scene(self.model)
+        meshes, self.missing = scene_meshes(self.model)
         self._nodes: dict[int, Any] = {}
-        for mesh in found:
+        for mesh in meshes:
             if mesh.body not in self._nodes:
                 self._nodes[mesh.body] = server.scene.add_frame(
                     f'/bodies/{mesh.body}', show_axes=False
@@ -42,33 +60,114 @@ class World:
                 flat_shading=len(mesh.faces) <= 12,
             )
 
-    def show(self, qpos: Array, turned: Array) -> None:
-        """Move all bodies to where a configuration (nq,) puts them."""
+    def show(self, qpos: Array, mocap_quat: Array) -> None:
+        """Move all bodies to a configuration (nq,) and mocap orientations (n, 4)."""
         self.data.qpos[:] = qpos
-        self.data.mocap_quat[:] = turned
+        self.data.mocap_quat[:] = mocap_quat
         mujoco.mj_kinematics(self.model, self.data)
         with self._server.atomic():
             for body, node in self._nodes.items():
                 node.position = self.data.xpos[body]
                 node.wxyz = self.data.xquat[body]
 
-    def look(self, task: Task) -> tuple[Array, Array, float]:
+    def initial_view(self, task: Task) -> tuple[Array, Array, float]:
         """
-        Return where to look from and to (3,) [m], and how wide [rad].
+        Return camera position and look-at point (3,) [m], and the vertical field of view [rad].
 
-        That is the way in which `emppi markers` looks, from farther away, for panels leave a
-        narrow picture; in its middle are what beliefs are about and where numbers are shown.
+        The direction is that of `emppi markers`. The camera is farther away, since panels leave
+        a narrow picture, and centred between the object and the histograms.
         """
-        camera = views.look(task, self.model)
-        seen = views.through(self.model, self.data.qpos, camera, 1, 1)
-        ahead, (size, right) = -seen.axes[2], scene_extent.setting(task)
-        at = scene_extent.beside(task, self.data) + size * (
+        camera = renderer.start_camera(task, self.model)
+        pose = renderer.camera_pose(self.model, self.data.qpos, camera)
+        forward, (size, right) = -pose.axes[2], scene_extent.scene_extent(task)
+        at = scene_extent.belief_anchor(task, self.data) + size * (
             _ASIDE * right + _ABOVE * scene_extent.UP
         )
-        away = max(float((at - seen.eye) @ ahead), _NEAREST)
-        return at - _BACK * away * ahead, at, seen.fovy
+        distance = max(float((at - pose.position) @ forward), _NEAREST)
+        return at - _BACK * distance * forward, at, pose.fovy
 
     def remove(self) -> None:
-        """Take all out of the scene."""
+        """Remove all nodes."""
         for node in self._nodes.values():
             node.remove()
+
+
+def visible(model: mujoco.MjModel) -> list[int]:
+    """Return the geoms that MuJoCo draws by default."""
+    shown = mujoco.MjvOption().geomgroup
+    return [
+        i
+        for i in range(model.ngeom)
+        if shown[np.clip(model.geom_group[i], 0, len(shown) - 1)] and geom_color(model, i)[3] > 0.0
+    ]
+
+
+def scene_meshes(model: mujoco.MjModel) -> tuple[list[Mesh], list[str]]:
+    """Return the meshes of all visible geoms, and the names of those that cannot be drawn."""
+    meshes, missing = [], []
+    for geom in visible(model):
+        name = model.geom(geom).name or f'geom {geom}'
+        shape = geom_surface(model, geom)
+        if shape is None:
+            missing.append(f'{name} ({GEOM(model.geom_type[geom]).name})')
+            continue
+        rotation = np.empty(9)
+        mujoco.mju_quat2Mat(rotation, model.geom_quat[geom])
+        vertices = shape.vertices @ rotation.reshape(3, 3).T + model.geom_pos[geom]
+        body = int(model.geom_bodyid[geom])
+        faces = np.asarray(shape.faces, np.int32)
+        meshes.append(Mesh(body, f'{geom} {name}', vertices, faces, geom_color(model, geom)))
+    return meshes, missing
+
+
+def geom_surface(model: mujoco.MjModel, geom: int) -> trimesh.Trimesh | None:
+    """Return the surface of a geom in its frame; None for types that are not supported."""
+    size, kind = model.geom_size[geom], GEOM(model.geom_type[geom])
+    if kind == GEOM.mjGEOM_MESH:
+        return _mesh_surface(model, int(model.geom_dataid[geom]))
+    if kind == GEOM.mjGEOM_PLANE:
+        sides = np.where(size[:2] > 0.0, size[:2], _PLANE * model.stat.extent)
+        corners = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]) * [*sides, 0.0]
+        return trimesh.Trimesh(corners, [[0, 1, 2], [0, 2, 3]], process=False)
+    if kind == GEOM.mjGEOM_BOX:
+        return trimesh.creation.box(extents=2.0 * size)
+    if kind == GEOM.mjGEOM_CYLINDER:
+        return trimesh.creation.cylinder(size[0], 2.0 * size[1], sections=_SECTIONS)
+    if kind in (GEOM.mjGEOM_SPHERE, GEOM.mjGEOM_ELLIPSOID):
+        radii = size if kind == GEOM.mjGEOM_ELLIPSOID else size[:1]
+        return trimesh.creation.icosphere(_SUBDIVISIONS).apply_scale(radii)
+    if kind == GEOM.mjGEOM_CAPSULE:
+        shape = trimesh.creation.capsule(2.0 * size[1], size[0], count=(_SECTIONS, _SECTIONS))
+        return shape.apply_translation(-shape.bounds.mean(axis=0))
+    return None
+
+
+def _mesh_surface(model: mujoco.MjModel, mesh: int) -> trimesh.Trimesh:
+    first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
+    face, many = model.mesh_faceadr[mesh], model.mesh_facenum[mesh]
+    return trimesh.Trimesh(
+        model.mesh_vert[first : first + count],
+        model.mesh_face[face : face + many],
+        process=False,
+    )
+
+
+def geom_color(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]:
+    """Return red, green, blue and opacity of a geom, from 0 to 1; a texture counts by its mean."""
+    rgba, material = model.geom_rgba[geom].astype(float), int(model.geom_matid[geom])
+    if material >= 0 and np.array_equal(rgba, _DEFAULT):
+        rgba = model.mat_rgba[material].astype(float)
+    if material >= 0:
+        rgba[:3] *= _mean_texture(model, material)
+    return tuple(rgba.tolist())
+
+
+def _mean_texture(model: mujoco.MjModel, material: int) -> Array:
+    """Return the mean colour (3,) of a material's texture, white if it has none."""
+    texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB.value])
+    if texture < 0:
+        return np.ones(3)
+    channels, first = int(model.tex_nchannel[texture]), int(model.tex_adr[texture])
+    count = int(model.tex_height[texture] * model.tex_width[texture]) * channels
+    pixels = model.tex_data[first : first + count].reshape(-1, channels)
+    return pixels[:, :3].mean(axis=0) / 255.0

@@ -1,9 +1,9 @@
 """
-The web server: viser, but for this machine alone.
+The web server: viser, restricted to this machine.
 
-viser goes on to the next port when one is taken, and takes any web page's word: a page of
-somebody else, open in the operator's browser, could arm the robot. So the port is taken here,
-before viser is, and only pages that came from that very port are listened to.
+viser itself moves to the next port if one is taken, and accepts connections from any web page:
+another site open in the operator's browser could arm the robot. So the port is bound here first,
+and only pages served from it may connect (checked by their origin).
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ LABEL = 'emppi'
 
 
 class Server(viser.ViserServer):
-    """Serves the page on this machine, and never through anybody else's."""
+    """Serves the page on this machine only."""
 
     def __init__(self, port: int) -> None:
-        """Listen; ViewError if the port is taken. Port 0: any that is free."""
+        """Listen on a port (0: any free one); raise ViewError if it is taken."""
         listening = _listen(port)
         self.port: int = listening.getsockname()[1]
         origins = [f'http://{host}:{self.port}' for host in (HOST, 'localhost')]
@@ -36,22 +36,22 @@ class Server(viser.ViserServer):
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """URL of the page."""
         return f'http://{HOST}:{self.port}'
 
     def request_share_url(self, verbose: bool = True) -> str | None:
-        """Refuse what a browser may ask for: the page through a server of others."""
+        """Refuse to share the page through viser's public relay."""
         return None
 
     def stop(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         with _quiet():
             super().stop()
 
 
 @contextlib.contextmanager
 def _serving(listening: socket.socket, origins: list[str]) -> Iterator[None]:
-    """Have what is served meanwhile use a socket that listens, and hear these origins alone."""
+    """Make websockets serve on a bound socket and accept these origins only, meanwhile."""
     real = websockets.asyncio.server.serve
 
     def serve(handler: Any, _host: str, _port: int, **words: Any) -> Any:
@@ -65,22 +65,22 @@ def _serving(listening: socket.socket, origins: list[str]) -> Iterator[None]:
 
 
 def _listen(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((HOST, port))
-        found.listen()
+        bound.bind((HOST, port))
+        bound.listen()
     except OSError as error:
-        found.close()
-        other = 'give another one, or 0 for any that is free: --port'
+        bound.close()
+        other = 'choose another one, or 0 for any free one, with --port'
         if error.errno == errno.EADDRINUSE:
-            raise ViewError(f'port {port} is taken, perhaps by another view: {other}') from None
+            raise ViewError(f'port {port} is taken: {other}') from None
         raise ViewError(f'port {port}: {error.strerror}: {other}') from None
-    return found
+    return bound
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what viser says of itself from stdout, which is for results."""
+    """Keep viser's messages off stdout, which is for results."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

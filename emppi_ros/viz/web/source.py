@@ -1,4 +1,4 @@
-"""What the live page shows, and what it may ask for: one interface, whoever is behind it."""
+"""The interface between the web page and the robot that it shows and controls."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -8,58 +8,58 @@ import numpy.typing as npt
 
 from emppi_ros.tasks.task import Task
 from emppi_ros.tasks.tuning import Value
-from emppi_ros.viz.shapes.layers import Seen
+from emppi_ros.viz.shapes.task_shapes import DisplayState
 
 Array = npt.NDArray[np.float64]
 
 
 class Snapshot(NamedTuple):
-    """What is known at one moment. Nothing in it changes later."""
+    """The state of a robot under control at one time; nothing in it changes later."""
 
-    task: Task  # with the numbers that it was tuned to
-    run: int  # another one after a reset, and after another task
+    task: Task  # with the current tuning
+    run: int  # counts resets and task switches
     clock: float  # s
-    qpos: Array  # (nq,) of the task's scene
-    turned: Array  # (n, 4) quaternions of the scene's n mocap bodies, such as a target
-    theta: Array | None  # (P,) true parameters of the scene; None where nobody knows them
-    seen: Seen | None  # None before all was measured once
+    qpos: Array  # (nq,)
+    mocap_quat: Array  # (n, 4) of the scene's n mocap bodies, such as a target
+    theta: Array | None  # (P,) true parameters; None if unknown
+    display: DisplayState | None  # None until everything was measured once
     stage: str
-    error: float  # length of the success residual; NaN before it is known
+    error: float  # norm of the success residual; NaN until it is known
     ess: float  # effective sample size before resampling
-    latencies: Mapping[str, float]  # ms, by what takes them
-    state: str  # the bridge's, in a word
+    latencies: Mapping[str, float]  # ms, by name
+    state: str  # of the bridge
     armed: bool
     paused: bool
-    notes: tuple[str, ...] = ()  # what is wrong, or slow, in words
+    notes: tuple[str, ...] = ()  # warnings
 
 
-class Source(Protocol):
-    """A robot under control, simulated or not. Requests that are refused raise EmppiError."""
+class RobotSource(Protocol):
+    """A robot under control, simulated or real. Refused requests raise EmppiError."""
 
-    name: str  # where all this is from, in words
-    takes: tuple[str, ...]  # what `latencies` there are
-    resets: str  # what `reset` does, in words
+    name: str  # shown to operators
+    latency_names: tuple[str, ...]  # keys of `Snapshot.latencies`
+    reset_effect: str  # what `reset` does, completes "Resets ..."
 
-    def look(self) -> Snapshot | None:
-        """Return what is known now; None before anything is."""
+    def snapshot(self) -> Snapshot | None:
+        """Return the current state; None until there is one."""
 
-    def watch(self, watched: bool) -> None:
-        """Gather what only pictures need, or no longer."""
+    def set_watched(self, watched: bool) -> None:
+        """Start or stop collecting what only the page needs."""
 
     def arm(self, armed: bool) -> None:
-        """Follow plans; or brake, and acknowledge a fault."""
+        """Follow plans; or brake and acknowledge a fault."""
 
     def pause(self, paused: bool) -> None:
-        """Brake to rest and stay armed; or go on."""
+        """Brake to rest but stay armed; or resume."""
 
     def reset(self) -> None:
-        """Put all back to its start."""
+        """Reset robot, objects and belief."""
 
     def tune(self, values: Mapping[str, Value]) -> None:
-        """Go on with other numbers, by their names in the task's YAML."""
+        """Change tunable parameters, by their names in the task's YAML."""
 
-    def go_over(self, task: str) -> None:
-        """Go over to another task, by its name."""
+    def switch_task(self, task: str) -> None:
+        """Switch to another task, by its name."""
 
     def close(self) -> None:
-        """End."""
+        """Release all resources."""

@@ -1,28 +1,28 @@
-"""The picture of markers that needs no rviz."""
+"""`emppi markers` needs neither ROS nor rviz."""
 
 import imageio.v3 as imageio
 import numpy as np
 import pytest
 
-pytest.importorskip('visualization_msgs', reason="ROS 2's messages are not installed")
-
 from emppi_ros.cli import main
-from emppi_ros.viz.shapes import histograms, objects
+from emppi_ros.viz import palette
 
 DRAW = ['markers', 'panda_push', '--at', '0.2', '--seed', '3', '--plain']
 
 
+@pytest.mark.usefixtures('renderer')
 def test_the_picture_shows_belief_object_and_target(tmp_path, capsys):
     path = tmp_path / 'seen.png'
     assert main([*DRAW, '--out', str(path)]) == 0
     assert str(path) in capsys.readouterr().out
     picture = imageio.imread(path).astype(int)
     assert picture.shape == (720, 1280, 3) and (picture[0, 0] == 255).all()
-    for color in (objects.OBJECT, objects.TARGET, histograms.MEAN):
+    for color in (palette.OBJECT, palette.TARGET, palette.MEAN):
         near = np.abs(picture - 255 * np.array(color)).max(axis=2) <= 2  # rounding
         assert near.sum() > 50  # px, of lines of some tens each
 
 
+@pytest.mark.usefixtures('renderer')
 def test_a_picture_needs_a_name_that_says_so(tmp_path, capsys):
     assert main([*DRAW, '--out', str(tmp_path / 'seen.jpg')]) == 2
     assert '.png' in capsys.readouterr().err

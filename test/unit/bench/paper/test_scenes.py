@@ -2,7 +2,8 @@
 
 from emppi_ros.bench.paper import cells, scenes
 from emppi_ros.bench.paper.cells import Request, make_cells
-from emppi_ros.viz.report import joint_pictures, video
+from emppi_ros.viz import renderer
+from emppi_ros.viz.report import joint_pictures
 
 REQUEST = Request(
     ('panda_drawer', 'cartpole_swingup'), ('mppi-true', 'emppi'), (cells.SUCCESS,), 2, quick=True
@@ -17,7 +18,7 @@ def test_one_run_of_each_task_with_an_open_joint_is_drawn_and_not_again(tmp_path
         (folder / f'{name}.png').touch()
         return [folder / f'{name}.png']
 
-    monkeypatch.setattr(video, 'check_renderer', lambda: None)
+    monkeypatch.setattr(renderer, 'check_renderer', lambda: None)
     monkeypatch.setattr(joint_pictures, 'write_all', write_all)
     monkeypatch.setattr(joint_pictures, 'source_of', lambda _: drawn[-1][2])
     wanted = make_cells(REQUEST)
@@ -34,9 +35,9 @@ def test_one_run_of_each_task_with_an_open_joint_is_drawn_and_not_again(tmp_path
 
 def test_without_a_renderer_it_says_so_and_goes_on(tmp_path, monkeypatch):
     def fail():
-        raise video.RenderError('no off-screen rendering here')
+        raise renderer.RenderError('no off-screen rendering here')
 
-    monkeypatch.setattr(video, 'check_renderer', fail)
+    monkeypatch.setattr(renderer, 'check_renderer', fail)
     said = []
     assert scenes.write_all(make_cells(REQUEST), tmp_path, said.append) == []
     assert said == ['no pictures of the belief about joints: no off-screen rendering here']

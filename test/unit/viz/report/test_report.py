@@ -14,16 +14,16 @@ from emppi_ros.cli import main
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.report import plots, recording, video
-from emppi_ros.viz.report.recording import Recording
+from emppi_ros.viz.report.recording import RunRecord
 
 
 @pytest.fixture(scope='module', params=['panda_push', 'cartpole_swingup'])
-def run(request: pytest.FixtureRequest) -> tuple[Task, Recording]:
+def run(request: pytest.FixtureRequest) -> tuple[Task, RunRecord]:
     task = load_task(request.param)
     return task, recording.of_trace(ClosedLoop(task, 0).run(0.3))
 
 
-def test_a_recording_has_one_row_for_each_moment(run: tuple[Task, Recording]) -> None:
+def test_a_recording_has_one_row_for_each_moment(run: tuple[Task, RunRecord]) -> None:
     task, record = run
     assert record.qpos.shape == (len(record.times), task.model.nq)
     assert record.error.shape == record.times.shape
@@ -35,7 +35,7 @@ def test_a_recording_has_one_row_for_each_moment(run: tuple[Task, Recording]) ->
     assert record.ess.shape == (count,)
 
 
-def test_plots_are_written(run: tuple[Task, Recording], tmp_path: Path) -> None:
+def test_plots_are_written(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
     written = plots.write_all(*run, tmp_path)
     assert [path.name for path in written] == ['belief.png', 'motion.png', 'latency.png']
     for path in written:
@@ -53,7 +53,7 @@ def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('name', ['a.mp4', 'a.gif'])
 def test_a_video_lasts_as_long_as_the_run(
-    name: str, run: tuple[Task, Recording], tmp_path: Path
+    name: str, run: tuple[Task, RunRecord], tmp_path: Path
 ) -> None:
     task, record = run
     seen: list[float] = []
@@ -96,7 +96,7 @@ def test_without_a_renderer_the_message_says_what_to_install(
             raise AttributeError("'NoneType' object has no attribute 'eglQueryString'")
         return real(name, *rest)
 
-    monkeypatch.setattr('emppi_ros.viz.report.video.importlib.import_module', broken)
+    monkeypatch.setattr('emppi_ros.viz.renderer.importlib.import_module', broken)
     path = tmp_path / 'a.mp4'
     assert main(['run', 'cartpole_swingup', '--duration', '0.1', '--video', str(path)]) == 2
     assert 'apt install' in capsys.readouterr().err
@@ -107,3 +107,21 @@ def test_the_encoder_is_in_a_wheel() -> None:
     from imageio_ffmpeg import get_ffmpeg_exe
 
     assert shutil.which(get_ffmpeg_exe())
+
+
+def test_a_recording_shows_its_belief_as_it_was_at_each_moment():
+    task = load_task('panda_push')
+    record = recording.of_trace(ClosedLoop(task, 3).run(0.3))
+    overlay = video.BeliefOverlay(task, record)
+    before, after = overlay.shapes(0.0), overlay.shapes(0.3)
+    names = {shape.name for shape in after}
+    assert {'bars', 'scales', 'objects', 'target'} <= names
+    bars = [next(s for s in found if s.name == 'bars').corners for found in (before, after)]
+    assert not np.array_equal(*bars)  # it has learned
+    assert np.isclose(bars[0][..., 2].min(), bars[1][..., 2].min())  # and the panel stays there
+
+
+def test_without_anything_to_learn_nothing_is_drawn():
+    task = load_task('panda_push')
+    record = recording.of_trace(ClosedLoop(task, 3, 'no-update').run(0.1))
+    assert video.BeliefOverlay(task, record).shapes(0.1) == []

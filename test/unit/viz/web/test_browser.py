@@ -16,7 +16,7 @@ from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.web import headless_client
 from emppi_ros.viz.web.page import Page
 from emppi_ros.viz.web.server import Server
-from emppi_ros.viz.web.simulated_source import Simulated
+from emppi_ros.viz.web.simulated_source import SimulatedSource
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome', 'chrome'
 FLAGS = '--no-sandbox', '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'
@@ -39,10 +39,10 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope='module')
-def live() -> Iterator[tuple[Server, Simulated, Page]]:
+def live() -> Iterator[tuple[Server, SimulatedSource, Page]]:
     """Return a page that is served while the tests last."""
-    server, source = Server(0), Simulated(load_task('cartpole_swingup'), seed=1)
-    page, ended = Page(server, source, source.look()), threading.Event()
+    server, source = Server(0), SimulatedSource(load_task('cartpole_swingup'), seed=1)
+    page, ended = Page(server, source, source.snapshot()), threading.Event()
     drawing = threading.Thread(target=page.run, args=(ended.wait,))
     drawing.start()
     yield server, source, page
@@ -83,14 +83,14 @@ def test_the_page_in_a_browser(browser, live):
     assert tab.locator('canvas').count() > 1  # the scene, and charts
 
     # a slider that is moved is the planner's number from the next cycle on
-    before = source.look().task.planner.temperature
+    before = source.snapshot().task.planner.temperature
     slider = tab.get_by_role('slider').first
     slider.focus()
     for _ in range(5):
         slider.press('ArrowRight')
 
     def is_taken():
-        shown = source.look().task.planner.temperature
+        shown = source.snapshot().task.planner.temperature
         return shown > before and source._loop.planner.settings.temperature == shown
 
     wait(is_taken, tab)  # the last of five: between two looks another one may be taken
@@ -98,17 +98,17 @@ def test_the_page_in_a_browser(browser, live):
 
     # a reset asks back, and does nothing on `No`
     for answer, runs in (('No', 0), ('Yes', 1)):
-        run = source.look().run
+        run = source.snapshot().run
         tab.get_by_role('button', name='Reset', exact=True).click()
-        tab.get_by_text('the belief at its prior').wait_for()
+        tab.get_by_text('the belief to its prior').wait_for()
         tab.get_by_role('button', name=answer).click()
-        tab.get_by_text('the belief at its prior').wait_for(state='detached')
-        wait(lambda: source.look().run == run + runs, tab)  # noqa: B023
+        tab.get_by_text('the belief to its prior').wait_for(state='detached')
+        wait(lambda: source.snapshot().run == run + runs, tab)  # noqa: B023
     assert foreign == [] or all(server.address in url for url in foreign)
 
     # it says who else is there: without a screen, for two take half a minute to draw in software
-    with headless_client.visit(server.port):
-        tab.get_by_text('2 looking').wait_for()
+    with headless_client.connect_headless(server.port):
+        tab.get_by_text('2 connected').wait_for()
         tab.get_by_role('button', name='Arm', exact=True).click()
         tab.get_by_role('button', name='Yes').click()
         tab.get_by_text('operator 1 armed the robot').wait_for()
@@ -118,8 +118,8 @@ def test_the_page_in_a_browser(browser, live):
     tab.close()
     wait(lambda: not server.get_clients())
     wait(lambda: not source._watched)
-    shown, clock = source.look(), source._loop.robot.time
+    shown, clock = source.snapshot(), source._loop.robot.time
     wait(lambda: source._loop.robot.time > clock + 0.1)
-    assert source.look() is shown and source._loop.machine.armed
+    assert source.snapshot() is shown and source._loop.machine.armed
     with pytest.raises(ViewError, match='is taken'):
         Server(server.port)

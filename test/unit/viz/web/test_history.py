@@ -5,16 +5,16 @@ import pytest
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.model.ensemble import State
-from emppi_ros.viz.shapes.layers import Seen
-from emppi_ros.viz.web.history import ROWS, SPAN_S, STEP_S, History
+from emppi_ros.viz.shapes.task_shapes import DisplayState
+from emppi_ros.viz.web.history import MAX_ROWS, SPAN_S, STEP_S, History
 from emppi_ros.viz.web.source import Snapshot
 
 
 def snapshot(clock, belief, run=0):
-    seen = Seen(clock, State(np.zeros(1), np.zeros(1)), {}, belief)
+    display = DisplayState(clock, State(np.zeros(1), np.zeros(1)), {}, belief)
     return Snapshot(
-        None, run, clock, np.zeros(1), np.zeros((0, 4)), None, seen, '', 0.1, 5.0, {'plan': 20.0},
-        'armed', True, False,
+        None, run, clock, np.zeros(1), np.zeros((0, 4)), None, display, '', 0.1, 5.0,
+        {'plan': 20.0}, 'armed', True, False,
     )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def belief(rng):
 def test_each_histogram_holds_all_of_the_weight_and_has_the_beliefs_mean(belief):
     history = History()
     for i in range(5):
-        history.note(snapshot(i * STEP_S, belief), {'reach': 1.0})
+        history.append(snapshot(i * STEP_S, belief), {'reach': 1.0})
     low, high = history.extent(0, -1.0, 1.0)
     found = history.histograms(0, 2000, low, high)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)  # rounding of 30 weights
@@ -38,9 +38,9 @@ def test_each_histogram_holds_all_of_the_weight_and_has_the_beliefs_mean(belief)
 
 def test_rows_are_a_step_apart_and_reach_back_half_a_minute(belief):
     history = History()
-    taken = [history.note(snapshot(0.05 * i, belief), {}) for i in range(2000)]
+    taken = [history.append(snapshot(0.05 * i, belief), {}) for i in range(2000)]
     assert sum(taken) == 2000 // round(STEP_S / 0.05)
-    assert len(history.moments) == ROWS
+    assert len(history.rows) == MAX_ROWS
     np.testing.assert_allclose(history.times[[0, -1]], [-SPAN_S, 0.0], atol=1e-6)
 
 
@@ -48,14 +48,14 @@ def test_rows_are_a_step_apart_and_reach_back_half_a_minute(belief):
 def test_after_a_gap_a_reset_or_another_run_it_begins_anew(belief, clock, run):
     history = History()
     for i in range(3):
-        history.note(snapshot(i * STEP_S, belief), {})
-    history.note(snapshot(clock, belief, run), {})
-    assert [moment.clock for moment in history.moments] == [clock]
+        history.append(snapshot(i * STEP_S, belief), {})
+    history.append(snapshot(clock, belief, run), {})
+    assert [row.clock for row in history.rows] == [clock]
 
 
 def test_a_term_of_another_stage_is_a_gap_and_no_zero(belief):
     history = History()
-    history.note(snapshot(0.0, belief), {'reach': 1.0})
-    history.note(snapshot(1.0, belief), {'pull': 2.0})
+    history.append(snapshot(0.0, belief), {'reach': 1.0})
+    history.append(snapshot(1.0, belief), {'pull': 2.0})
     np.testing.assert_array_equal(history.series('terms', 'reach'), [1.0, np.nan])
     np.testing.assert_array_equal(history.series('latencies', 'plan'), [20.0, 20.0])

@@ -8,22 +8,22 @@ import pytest
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.web.page import Page, status
 from emppi_ros.viz.web.server import Server
-from emppi_ros.viz.web.simulated_source import Simulated
+from emppi_ros.viz.web.simulated_source import SimulatedSource
 
 
 @pytest.fixture
 def live():
-    server, source = Server(0), Simulated(load_task('cartpole_swingup'), seed=1)
-    yield server, source, Page(server, source, source.look())
+    server, source = Server(0), SimulatedSource(load_task('cartpole_swingup'), seed=1)
+    yield server, source, Page(server, source, source.snapshot())
     source.close()
     server.stop()
 
 
-def draw(source: Simulated, page: Page) -> None:
+def draw(source: SimulatedSource, page: Page) -> None:
     """Draw until the plan's costs are on the plots."""
-    source.watch(True)
+    source.set_watched(True)
     end = time.monotonic() + 60.0  # a machine that is busy
-    while not (page._history.moments and page._history.moments[-1].terms):
+    while not (page._history.rows and page._history.rows[-1].terms):
         assert time.monotonic() < end, page._problem
         page.draw(time.monotonic())
         time.sleep(0.05)
@@ -36,18 +36,18 @@ def test_tasks_with_stages_joints_and_tools_are_drawn_one_after_the_other(live):
     _, source, page = live
     draw(source, page)
     for name in ('panda_drawer', 'fr3_follow'):
-        source.go_over(name)
+        source.switch_task(name)
         page.draw(time.monotonic())
-        assert not page._history.moments  # the plots are the new task's
+        assert not page._history.rows  # the plots are the new task's
         draw(source, page)
-        stage = source.look().task.stages[0]
-        assert set(page._history.moments[-1].terms) == {term.name for term in stage.cost.terms}
+        stage = source.snapshot().task.stages[0]
+        assert set(page._history.rows[-1].terms) == {term.name for term in stage.cost.terms}
         assert page._buttons._tasks.value == name
 
 
 def test_what_is_wrong_is_on_the_page_as_text(live):
     _, source, _ = live
-    found = source.look()._replace(notes=('<script> is late',), state='held', paused=True)
+    found = source.snapshot()._replace(notes=('<script> is late',), state='held', paused=True)
     text = status(found, 'no belief received')
     assert '&lt;script&gt; is late' in text and 'no belief received' in text
     assert 'held, paused' in text

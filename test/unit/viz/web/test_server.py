@@ -51,7 +51,7 @@ def test_nobody_can_have_the_page_served_by_others(served):
 
 def test_a_visitor_without_a_screen_counts_as_one_and_takes_what_is_shown(served):
     known = len(served.get_clients())
-    with headless_client.visit(served.port) as taken:
+    with headless_client.connect_headless(served.port) as taken:
         corners = np.random.default_rng(0).random((1000, 3), np.float32)  # 12 kB, not to be packed
         served.scene.add_mesh_simple('/cloud', corners, np.array([[0, 1, 2]], np.uint32))
         end = time.monotonic() + 10.0

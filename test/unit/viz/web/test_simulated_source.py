@@ -7,12 +7,12 @@ import pytest
 
 from emppi_ros.core.errors import ArmError, ConfigError
 from emppi_ros.viz.web import simulated_source
-from emppi_ros.viz.web.simulated_source import Simulated
+from emppi_ros.viz.web.simulated_source import SimulatedSource
 
 
 @pytest.fixture
 def source(make_task):
-    found = Simulated(make_task('slider'), seed=1)
+    found = SimulatedSource(make_task('slider'), seed=1)
     yield found
     found.close()
 
@@ -26,13 +26,13 @@ def wait(condition, patience_s=30.0):
 
 
 def test_nobody_looks_and_it_goes_on_without_pictures(source):
-    first = source.look()
+    first = source.snapshot()
     wait(lambda: source._loop.robot.time > 0.1)
-    assert source.look() is first
+    assert source.snapshot() is first
 
 
 def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, monkeypatch):
-    monkeypatch.setattr(simulated_source, '_MOST', 10)
+    monkeypatch.setattr(simulated_source, '_MAX_ENTRIES', 10)
     began = source._loop.robot.time
     wait(lambda: source._loop.robot.time > began + 1.0)
     # a chunk may be under way: as much again as was kept
@@ -42,23 +42,23 @@ def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, mo
 
 
 def test_the_page_sees_the_scene_as_it_is(source):
-    source.watch(True)
-    wait(lambda: source.look().clock > 0.2 and source.look().seen is not None)
-    found = source.look()
+    source.set_watched(True)
+    wait(lambda: source.snapshot().clock > 0.2 and source.snapshot().display is not None)
+    found = source.snapshot()
     assert found.state == 'inactive' and not found.armed
     np.testing.assert_array_equal(found.theta, source._loop.robot.truth)
 
 
 def test_what_is_asked_for_is_done_when_the_call_returns(source):
     source.arm(True)
-    assert source.look().armed
+    assert source.snapshot().armed
     source.pause(True)
-    assert source.look().paused
+    assert source.snapshot().paused
     source.tune({'cost.reach.weight': 2.5})
     assert source._loop.planner.stage.cost.terms[0].weight == 2.5
-    before = source.look()
+    before = source.snapshot()
     source.reset()
-    after = source.look()
+    after = source.snapshot()
     assert after.run == before.run + 1
     assert not after.armed and after.clock < 0.2
     assert after.task.data['cost']['reach']['weight'] == 2.5  # numbers stay as they are tuned
@@ -74,8 +74,8 @@ def test_refusals_say_why_and_change_nothing(source):
         with pytest.raises(ConfigError, match=words):
             source.tune(values)
     with pytest.raises(ConfigError, match='panda_push'):
-        source.go_over('panda_pusch')
-    assert source.look().run == 0
+        source.switch_task('panda_pusch')
+    assert source.snapshot().run == 0
     assert source._loop.planner.stage.cost.terms[0].weight == 1.0
 
 
@@ -83,10 +83,10 @@ def test_what_goes_wrong_in_the_loop_is_told_and_a_reset_ends_it(source, monkeyp
     def fail() -> bool:
         raise ArmError('the physics broke')
 
-    source.watch(True)
+    source.set_watched(True)
     monkeypatch.setattr(source._loop, 'step', fail)
-    wait(lambda: any('the physics broke' in note for note in source.look().notes))
-    assert 'reset it' in source.look().notes[0]
+    wait(lambda: any('the physics broke' in note for note in source.snapshot().notes))
+    assert 'reset it' in source.snapshot().notes[0]
     source.reset()
-    assert source.look().notes == () or 'broke' not in source.look().notes[0]
+    assert source.snapshot().notes == () or 'broke' not in source.snapshot().notes[0]
     wait(lambda: source._loop.robot.time > 0.05)

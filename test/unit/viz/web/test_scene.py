@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.web import meshes
-from emppi_ros.viz.web.scene import World
+from emppi_ros.viz.web import scene as browser_scene
+from emppi_ros.viz.web.scene import BrowserScene
 
 KINDS = """
 <mujoco>
@@ -55,12 +55,14 @@ def drawn(model: mujoco.MjModel, qpos: np.ndarray) -> dict[int, mujoco.MjvGeom]:
 def test_the_same_geoms_are_drawn_in_the_same_colours_as_by_mujoco(task, kinds):
     model = kinds if task == 'kinds' else load_task(task).visual_model()
     theirs = drawn(model, model.qpos0)
-    assert set(meshes.visible(model)) == {i for i, geom in theirs.items() if geom.rgba[3] > 0.0}
-    for i in meshes.visible(model):
+    assert set(browser_scene.visible(model)) == {
+        i for i, geom in theirs.items() if geom.rgba[3] > 0.0
+    }
+    for i in browser_scene.visible(model):
         material = model.geom_matid[i]
         if material < 0 or (model.mat_texid[material] < 0).all():  # else a picture is upon it
             np.testing.assert_allclose(
-                meshes.color(model, i), theirs[i].rgba, atol=1e-6
+                browser_scene.geom_color(model, i), theirs[i].rgba, atol=1e-6
             )  # float32
 
 
@@ -76,18 +78,18 @@ def test_meshes_on_moved_bodies_lie_where_mujoco_has_the_geoms(task, kinds, rng,
     data.qpos[:] = qpos
     mujoco.mj_normalizeQuat(model, data.qpos)
     mujoco.mj_kinematics(model, data)
-    found, missing = meshes.of_scene(model)
+    found, missing = browser_scene.scene_meshes(model)
     assert missing == []
-    assert len(found) == len(meshes.visible(model))
-    for mesh, geom in zip(found, meshes.visible(model), strict=True):
+    assert len(found) == len(browser_scene.visible(model))
+    for mesh, geom in zip(found, browser_scene.visible(model), strict=True):
         turn, place = data.xmat[mesh.body].reshape(3, 3), data.xpos[mesh.body]
         here = mesh.vertices @ turn.T + place
-        own = np.asarray(meshes.of_geom(model, geom).vertices)
+        own = np.asarray(browser_scene.geom_surface(model, geom).vertices)
         there = own @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom]
         np.testing.assert_allclose(here, there, atol=1e-9)  # rounding: products of rotations
     if scene is None:
         return
-    world = World(server, scene, None)
+    world = BrowserScene(server, scene, None)
     world.show(data.qpos, data.mocap_quat)
     nodes = {n.name: n for n in server.scene.added if n.what == 'add_frame'}
     for body in {mesh.body for mesh in found}:
@@ -97,10 +99,10 @@ def test_meshes_on_moved_bodies_lie_where_mujoco_has_the_geoms(task, kinds, rng,
 
 
 def test_meshes_are_as_large_as_their_geoms(kinds):
-    for geom in meshes.visible(kinds):
+    for geom in browser_scene.visible(kinds):
         if kinds.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE:
             continue
-        low, high = meshes.of_geom(kinds, geom).bounds
+        low, high = browser_scene.geom_surface(kinds, geom).bounds
         middle, half = np.split(kinds.geom_aabb[geom], 2)
         np.testing.assert_allclose(0.5 * (low + high), middle, atol=1e-6)  # float32
         np.testing.assert_allclose(0.5 * (high - low), half, rtol=ROUND)
@@ -111,4 +113,4 @@ def test_what_has_no_triangles_is_named():
         '<mujoco><asset><hfield name="hill" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>'
         '<geom name="hill" type="hfield" hfield="hill"/></worldbody></mujoco>'
     )
-    assert meshes.of_scene(model) == ([], ['hill (mjGEOM_HFIELD)'])
+    assert browser_scene.scene_meshes(model) == ([], ['hill (mjGEOM_HFIELD)'])

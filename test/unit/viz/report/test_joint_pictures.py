@@ -10,8 +10,12 @@ from emppi_ros.cli import main
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
-from emppi_ros.viz.report import joint_arrows, joint_pictures, recording, video
-from emppi_ros.viz.report.joint_arrows import COLORS, Arrow
+from emppi_ros.viz import renderer as rendering
+from emppi_ros.viz.palette import JOINT_KINDS
+from emppi_ros.viz.renderer import Renderer
+from emppi_ros.viz.report import joint_pictures, recording, video
+from emppi_ros.viz.report.joint_pictures import Arrow, add_arrows
+from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, uncertain_objects
 
 THETA = np.array([[0.0, 0.0, 1.0, 0.0, 0.1, 0.0]])
 PLACE, LENGTH = np.array([0.3, 0.1, 0.2]), 0.3
@@ -30,8 +34,8 @@ def run(drawer):
 
 
 def _arrows(task, theta, shares):
-    ((joint, item),) = joint_arrows.opened(task)
-    return joint_arrows.arrows(task, joint, item, theta, shares, PLACE, LENGTH)
+    ((joint, item),) = uncertain_objects(task)
+    return joint_pictures.arrows(task, joint, item, theta, shares, PLACE, LENGTH)
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def theta(rng):
 
 
 def test_arrows_lie_on_the_axes_of_the_models(drawer, theta):
-    ((_, item),) = joint_arrows.opened(drawer)
+    ((_, item),) = uncertain_objects(drawer)
     for particle, arrow in zip(theta, _arrows(drawer, theta, np.ones(20)), strict=True):
         model = with_parameters(drawer.model, drawer.parameters, particle)
         data = mujoco.MjData(model)
@@ -55,7 +59,7 @@ def test_arrows_lie_on_the_axes_of_the_models(drawer, theta):
         np.testing.assert_allclose(arrow.start, start, atol=1e-12)
         np.testing.assert_allclose(np.cross(way, data.xaxis[item.joint]), 0.0, atol=1e-12)
         assert np.linalg.norm(way) == pytest.approx(LENGTH, rel=1e-12)
-        assert arrow.color == COLORS[0 if slides else 1]
+        assert arrow.color == JOINT_KINDS[0 if slides else 1]
 
 
 def test_an_arrow_does_not_care_for_the_sign_of_its_axis(drawer, theta):
@@ -70,22 +74,22 @@ def test_an_arrow_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer
     shares[3] = 0.01 * shares.max()  # next to nothing
     found = _arrows(drawer, theta, shares)
     expected = shares / shares.max()
-    expected = expected[expected >= joint_arrows.LIGHTEST]
+    expected = expected[expected >= MIN_SHARE]
     np.testing.assert_array_equal([arrow.alpha for arrow in found], expected)
     assert len(found) < 20 and max(arrow.alpha for arrow in found) == 1.0
 
 
 def test_a_scene_takes_as_many_arrows_as_it_has_room_for(drawer):
     scene = mujoco.MjvScene(drawer.model, 5)
-    arrow = Arrow(np.zeros(3), np.ones(3), COLORS[0], 0.5)
-    joint_arrows.add(scene, [arrow] * 9, 0.01)
+    arrow = Arrow(np.zeros(3), np.ones(3), JOINT_KINDS[0], 0.5)
+    add_arrows(scene, [arrow] * 9, 0.01)
     assert scene.ngeom == scene.maxgeom == 5
 
 
 def test_the_kinds_of_a_joint_have_names(make_task, drawer):
-    ((joint, _),) = joint_arrows.opened(drawer)
-    assert joint_arrows.names(drawer, joint) == ['slide', 'hinge']
-    assert joint_arrows.opened(make_task('slider')) == []
+    ((joint, _),) = uncertain_objects(drawer)
+    assert kind_names(drawer, joint) == ['slide', 'hinge']
+    assert uncertain_objects(make_task('slider')) == []
 
 
 @pytest.mark.usefixtures('renderer')
@@ -95,13 +99,13 @@ def test_an_arrow_is_drawn_as_long_as_it_is():
     view = mujoco.MjvCamera()
     view.azimuth, view.elevation, view.distance = 90.0, 0.0, 3.0
     arrow = Arrow(np.array([-0.6, 0.0, 0.0]), np.array([0.9, 0.0, 0.0]), (1.0, 1.0, 1.0), 1.0)
-    camera, seen = video.Camera(model, 200, 100, view), []
+    renderer, seen = Renderer(model, 200, 100, view), []
     for shape in (mujoco.mjtGeom.mjGEOM_ARROW, mujoco.mjtGeom.mjGEOM_CYLINDER):
-        picture = camera.render(
-            np.empty(0), lambda scene, shape=shape: joint_arrows.add(scene, [arrow], 0.02, shape)
+        picture = renderer.render(
+            np.empty(0), lambda scene, shape=shape: add_arrows(scene, [arrow], 0.02, shape)
         )
         seen.append(np.flatnonzero(picture.any(axis=(0, 2)))[[0, -1]])
-    camera.close()
+    renderer.close()
     # pixels: a metre is some forty of them, and the arrow's tip is thinner than one
     np.testing.assert_allclose(*seen, atol=3)
     assert seen[0][1] - seen[0][0] > 40
@@ -121,11 +125,11 @@ def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path
 @pytest.mark.parametrize('moved', [0, 1])
 def test_only_particles_that_weigh_something_are_seen(run, moved):
     task, record = run
-    ((joint, item),) = joint_arrows.opened(task)
-    camera = video.Camera(
+    ((joint, item),) = uncertain_objects(task)
+    renderer = Renderer(
         video.true_model(task, record),
         *joint_pictures.PANEL,
-        joint_pictures._view(task, joint, item, THETA)[0],
+        joint_pictures._camera(task, joint, item, THETA)[0],
     )
     weights = np.eye(len(record.belief_weights[0]))[:1]  # all on the first
     pictures = []
@@ -136,8 +140,8 @@ def test_only_particles_that_weigh_something_are_seen(run, moved):
         one = dataclasses.replace(
             record, belief_theta=theta, belief_weights=weights, belief_times=np.zeros(1)
         )
-        pictures.append(joint_pictures._picture(task, one, joint, item, 5, camera, 1.0)[0])
-    camera.close()
+        pictures.append(joint_pictures._picture(task, one, joint, item, 5, renderer, 1.0)[0])
+    renderer.close()
     assert np.array_equal(*pictures) == (moved == 1)
 
 
@@ -158,16 +162,16 @@ def test_there_is_no_picture_without_a_belief_or_an_open_joint(run, make_task, t
 def test_states_are_shown_by_the_true_model(run):
     task, record = run
     model = video.true_model(task, record)
-    joint = joint_arrows.opened(task)[0][0].index
+    joint = uncertain_objects(task)[0][0].index
     axis = record.truth[:3] / np.linalg.norm(record.truth[:3])
     np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
 
 
 def test_without_a_renderer_a_run_says_so_and_goes_on(tmp_path, monkeypatch, capsys):
     def fail(*_):
-        raise video.RenderError('no off-screen rendering here')
+        raise rendering.RenderError('no off-screen rendering here')
 
-    monkeypatch.setattr(video, '_open', fail)
+    monkeypatch.setattr(rendering, '_open_context', fail)
     command = ['run', 'panda_drawer', '--duration', '0.2', '--out', str(tmp_path), '--json']
     assert main(command) == 0
     assert 'no picture of the belief in the scene: no off-screen' in capsys.readouterr().err

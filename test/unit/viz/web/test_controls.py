@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from emppi_ros.core.errors import ArmError
-from emppi_ros.viz.web.operators import Operators
+from emppi_ros.viz.web.controls import Operators
 
 
 @pytest.fixture
@@ -66,5 +66,5 @@ def test_a_browser_that_went_away_is_asked_nothing(operators):
 
 
 def test_names_on_the_page_are_text_and_no_html(operators, server):
-    operators.say('operator 1 chose <b>x</b>')
+    operators.log('operator 1 chose <b>x</b>')
     assert '&lt;b&gt;' in operators._note.content

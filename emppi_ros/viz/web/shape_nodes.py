@@ -1,4 +1,4 @@
-"""The shapes that rviz shows, in the browser: a node a layer, of which only changes are sent."""
+"""The shapes that rviz shows, as scene nodes in the browser; only changes are sent."""
 
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -8,32 +8,32 @@ import trimesh
 
 from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
 
-_WHITE, _KNEE = 1.0, 0.04045
+_WHITE, _SRGB_KNEE = 1.0, 0.04045
 _BALL = trimesh.creation.icosphere(1, radius=0.5)  # of diameter 1
 
 
-class Node(NamedTuple):
-    """What is in the browser, and what it was told."""
+class SceneNode(NamedTuple):
+    """A node in the browser and the properties that were sent to it."""
 
     handle: Any
-    kind: tuple[Any, ...]  # nodes of one kind can become one another
-    told: dict[str, Any]
+    kind: tuple[Any, ...]  # nodes of the same kind can be updated in place
+    sent: dict[str, Any]
 
 
-class Layers:
-    """What is drawn over a scene; the nodes of one call are gone with the next."""
+class ShapeNodes:
+    """Shapes drawn over the scene: each call of `show` replaces those of the last."""
 
     def __init__(self, server: Any, root: str) -> None:
-        """Draw below the node `root`."""
+        """Draw under the node `root`."""
         self._server, self._root = server, root
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, SceneNode] = {}
 
     def show(self, shapes: Shapes) -> None:
-        """Draw these shapes, and no others."""
-        kept: dict[str, Node] = {}
+        """Draw these shapes and remove all others."""
+        kept: dict[str, SceneNode] = {}
         counts: dict[str, int] = defaultdict(int)
         with self._server.atomic():
-            for part in (part for shape in shapes for part in parts(shape)):
+            for part in (part for shape in shapes for part in split(shape)):
                 name = f'{self._root}/{part.name}/{counts[part.name]}'
                 counts[part.name] += 1
                 kept[name] = self._put(name, part)
@@ -41,16 +41,16 @@ class Layers:
                 self._nodes[name].handle.remove()
         self._nodes = kept
 
-    def _put(self, name: str, shape: Shape) -> Node:
-        """Return the node of a shape: the one that was there, told what changed, or a new one."""
-        told, fixed = describe(shape)
-        kind = (type(shape), *(getattr(v, 'shape', None) for v in told.values()))
+    def _put(self, name: str, shape: Shape) -> SceneNode:
+        """Return the node of a shape: the existing one, updated, or a new one."""
+        sent, fixed = properties(shape)
+        kind = (type(shape), *(getattr(v, 'shape', None) for v in sent.values()))
         before = self._nodes.get(name)
         if before is not None and before.kind == kind:
-            for key, value in told.items():
-                if not np.array_equal(value, before.told[key]):
+            for key, value in sent.items():
+                if not np.array_equal(value, before.sent[key]):
                     setattr(before.handle, key, value)
-            return Node(before.handle, kind, told)
+            return SceneNode(before.handle, kind, sent)
         scene = self._server.scene
         add = {
             Lines: scene.add_line_segments,
@@ -58,13 +58,13 @@ class Layers:
             Spheres: scene.add_batched_meshes_simple,
             Label: scene.add_label,
         }[type(shape)]
-        return Node(add(name, **told, **fixed), kind, told)
+        return SceneNode(add(name, **sent, **fixed), kind, sent)
 
 
-def describe(shape: Shape) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what viser is told of a shape: what may change, and what stays."""
+def properties(shape: Shape) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the viser properties of a shape: those that may change, and the fixed ones."""
     if isinstance(shape, Lines):
-        colors = np.round(255.0 * linear(faded(shape.colors))).astype(np.uint8)
+        colors = np.round(255.0 * linear(over_white(shape.colors))).astype(np.uint8)
         points = shape.ends.astype(np.float32)
         return {'points': points, 'colors': colors[:, None].repeat(2, axis=1)}, {
             'thickness': shape.width
@@ -93,15 +93,15 @@ def describe(shape: Shape) -> tuple[dict[str, Any], dict[str, Any]]:
             'lod': 'off',
             'cast_shadow': False,
         }
-    return {'text': shape.text, 'position': shape.place}, {
+    return {'text': shape.text, 'position': shape.position}, {
         'font_size_mode': 'scene',
         'font_scene_height': shape.height,
         'anchor': 'center-center',
     }
 
 
-def parts(shape: Shape) -> list[Shape]:
-    """Return a shape as nodes of a browser can show it: nothing if empty, a colour a mesh."""
+def split(shape: Shape) -> list[Shape]:
+    """Return the nodes of a shape: none if it is empty, one mesh a colour for triangles."""
     if isinstance(shape, Label):
         return [shape]
     if len(shape.colors) == 0:
@@ -115,12 +115,12 @@ def parts(shape: Shape) -> list[Shape]:
     ]
 
 
-def faded(colors: Array) -> Array:
-    """Return colours (n, 3) of what lets light through (n, 4), as seen before white."""
+def over_white(colors: Array) -> Array:
+    """Return colours (n, 4) blended over white (n, 3): lines have no opacity in the browser."""
     alpha = colors[:, 3:]
     return alpha * colors[:, :3] + (1.0 - alpha) * _WHITE
 
 
 def linear(colors: Array) -> Array:
-    """Return sRGB colours as light (IEC 61966-2-1): what the browser takes lines' colours for."""
-    return np.where(colors <= _KNEE, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    """Return sRGB colours as linear light (IEC 61966-2-1), which viser expects of lines."""
+    return np.where(colors <= _SRGB_KNEE, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles, paint
-from emppi_ros.viz.web import layers
-from emppi_ros.viz.web.layers import Layers
+from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles, rgba
+from emppi_ros.viz.web import shape_nodes
+from emppi_ros.viz.web.shape_nodes import ShapeNodes
 
 
 def lines(rng, count=4):
-    return Lines('plan', rng.normal(size=(count, 2, 3)), paint((0.2, 0.4, 0.6), 1.0, count), 0.01)
+    return Lines('plan', rng.normal(size=(count, 2, 3)), rgba((0.2, 0.4, 0.6), 1.0, count), 0.01)
 
 
 def test_lines_keep_their_ends_and_opaque_colours(rng, server):
     shape = lines(rng)
-    Layers(server, '/known').show([shape])
+    ShapeNodes(server, '/known').show([shape])
     (node,) = server.scene.added
     np.testing.assert_array_equal(node.points, shape.ends.astype(np.float32))
     assert node.thickness == shape.width
@@ -26,15 +26,17 @@ def test_lines_keep_their_ends_and_opaque_colours(rng, server):
 
 def test_what_lets_light_through_is_between_its_colour_and_white(rng):
     colors = np.column_stack([rng.uniform(size=(20, 3)), rng.uniform(size=20)])
-    found = layers.faded(colors)
+    found = shape_nodes.over_white(colors)
     assert np.all(found >= colors[:, :3]) and np.all(found <= 1.0)
-    np.testing.assert_array_equal(layers.faded(paint((0.1, 0.2, 0.3), 0.0, 1)), np.ones((1, 3)))
+    np.testing.assert_array_equal(
+        shape_nodes.over_white(rgba((0.1, 0.2, 0.3), 0.0, 1)), np.ones((1, 3))
+    )
 
 
 def test_triangles_are_a_mesh_for_each_colour_and_none_is_lost(rng, server):
-    colors = np.vstack([paint((1.0, 0.0, 0.0), 0.5, 3), paint((0.0, 1.0, 0.0), 1.0, 2)])
+    colors = np.vstack([rgba((1.0, 0.0, 0.0), 0.5, 3), rgba((0.0, 1.0, 0.0), 1.0, 2)])
     shape = Triangles('bars', rng.normal(size=(5, 3, 3)), colors)
-    Layers(server, '/known').show([shape])
+    ShapeNodes(server, '/known').show([shape])
     green, red = sorted(server.scene.added, key=lambda n: n.color)
     np.testing.assert_array_equal(red.vertices, shape.corners[:3].reshape(-1, 3).astype('f4'))
     np.testing.assert_array_equal(green.vertices, shape.corners[3:].reshape(-1, 3).astype('f4'))
@@ -42,7 +44,7 @@ def test_triangles_are_a_mesh_for_each_colour_and_none_is_lost(rng, server):
 
 
 def test_nothing_is_sent_twice_and_what_moved_is_told_to_the_node_that_is_there(rng, server):
-    over, shape = Layers(server, '/known'), lines(rng)
+    over, shape = ShapeNodes(server, '/known'), lines(rng)
     label = Label('values', np.zeros(3), 'mass', 0.02)
     over.show([shape, label])
     over.show([shape, label])
@@ -52,8 +54,8 @@ def test_nothing_is_sent_twice_and_what_moved_is_told_to_the_node_that_is_there(
 
 
 def test_what_is_no_longer_there_is_removed(rng, server):
-    over = Layers(server, '/known')
-    spheres = Spheres('spread', rng.normal(size=(3, 3)), paint((1.0, 0.0, 0.0), 1.0, 3), 0.02)
+    over = ShapeNodes(server, '/known')
+    spheres = Spheres('spread', rng.normal(size=(3, 3)), rgba((1.0, 0.0, 0.0), 1.0, 3), 0.02)
     over.show([lines(rng), spheres])
     over.show([lines(rng, 0), spheres])  # an empty layer has no node
     assert [node.removed for node in server.scene.added] == [True, False]
@@ -62,14 +64,14 @@ def test_what_is_no_longer_there_is_removed(rng, server):
 
 
 def test_another_number_of_spheres_is_another_node(rng, server):
-    over = Layers(server, '/known')
+    over = ShapeNodes(server, '/known')
     for count in (3, 5):
         over.show(
-            [Spheres('s', rng.normal(size=(count, 3)), paint((1.0, 0.0, 0.0), 1.0, count), 0.02)]
+            [Spheres('s', rng.normal(size=(count, 3)), rgba((1.0, 0.0, 0.0), 1.0, count), 0.02)]
         )
     assert [len(node.batched_positions) for node in server.scene.added] == [3, 5]
 
 
 @pytest.mark.parametrize('light', [0.0, 1.0])
 def test_black_and_white_stay_what_they_are(light):
-    np.testing.assert_allclose(layers.linear(np.array([light])), light, atol=1e-12)
+    np.testing.assert_allclose(shape_nodes.linear(np.array([light])), light, atol=1e-12)

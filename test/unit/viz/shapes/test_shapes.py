@@ -3,23 +3,18 @@
 import mujoco
 import numpy as np
 import pytest
-import yaml
 
 from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.control.plan import Plan
-from emppi_ros.core import config
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.candidates import Candidates
-from emppi_ros.tasks.task import load_task, parse_task, task_text
-from emppi_ros.viz.report import video
-from emppi_ros.viz.report.joint_arrows import COLORS, LIGHTEST, opened
-from emppi_ros.viz.shapes import camera as view
+from emppi_ros.tasks.task import load_task
+from emppi_ros.viz import palette
 from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
-from emppi_ros.viz.shapes.layers import Layers, Seen
+from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
-
-VIEW = {'body': 'block', 'distance_m': 1.5, 'azimuth_deg': 30.0, 'elevation_deg': -40.0}
+from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
 
 @pytest.fixture(scope='module')
@@ -40,8 +35,8 @@ def believed(task, rng, count=20, uneven=True):
 
 
 def shown(function, task, belief):
-    data = scene_extent.place(task, task.start().qpos)
-    return function(task, scene_extent.setting(task), data, belief)
+    data = scene_extent.kinematics(task, task.start().qpos)
+    return function(task, scene_extent.scene_extent(task), data, belief)
 
 
 def layer(shapes, name):
@@ -58,7 +53,7 @@ def test_axes_lie_where_mujoco_has_them(drawer, rng):
     belief = believed(drawer, rng, uneven=False)
     lines = layer(shown(joint_axes.shapes, drawer, belief), 'axes')
     pivots = layer(shown(joint_axes.shapes, drawer, belief), 'pivots').centres
-    ((_, item),) = opened(drawer)
+    ((_, item),) = uncertain_objects(drawer)
     hinges = []
     for theta, (a, b), color in zip(belief.theta, lines.ends, lines.colors, strict=True):
         model = with_parameters(drawer.model, drawer.parameters, theta)
@@ -70,7 +65,7 @@ def test_axes_lie_where_mujoco_has_them(drawer, rng):
         # rounding of positions of 1 m
         np.testing.assert_allclose(0.5 * (a + b), place, atol=1e-12)
         np.testing.assert_allclose(np.cross(b - a, data.xaxis[item.joint]), 0.0, atol=1e-12)
-        assert tuple(color[:3]) == COLORS[int(hinge)]
+        assert tuple(color[:3]) == palette.JOINT_KINDS[int(hinge)]
         hinges += [data.xanchor[item.joint].copy()] if hinge else []
     assert 0 < len(hinges) < len(lines.ends)
     np.testing.assert_allclose(pivots, hinges, atol=1e-12)
@@ -80,7 +75,7 @@ def test_an_axis_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer,
     belief = believed(drawer, rng)
     shares = np.exp(belief.log_weights - belief.log_weights.max())
     found = layer(shown(joint_axes.shapes, drawer, belief), 'axes').colors[:, 3]
-    np.testing.assert_array_equal(found, shares[shares >= LIGHTEST])
+    np.testing.assert_array_equal(found, shares[shares >= MIN_SHARE])
 
 
 def test_areas_of_bars_are_weights(push, rng):
@@ -117,8 +112,8 @@ def test_labels_say_name_unit_mean_and_interval(push):
 
 
 def test_parts_of_an_axis_are_no_histogram_of_their_own(drawer, push, rng):
-    assert histograms.scalars(drawer) == []
-    assert histograms.scalars(push) == [0, 1]
+    assert histograms.scalar_columns(drawer) == []
+    assert histograms.scalar_columns(push) == [0, 1]
     assert shown(histograms.shapes, drawer, believed(drawer, rng)) == []
     assert shown(joint_axes.shapes, push, believed(push, rng)) == []
 
@@ -129,8 +124,8 @@ def test_the_same_layers_are_shown_at_all_times(name, rng):
     scenes = []
     for count, uneven in ((40, True), (1, False), (7, True)):
         belief = believed(task, rng, count, uneven)
-        data = scene_extent.place(task, task.start().qpos)
-        found = objects.shapes(task, scene_extent.setting(task), data)
+        data = scene_extent.kinematics(task, task.start().qpos)
+        found = objects.shapes(task, scene_extent.scene_extent(task), data)
         for function in (joint_axes.shapes, histograms.shapes):
             found += shown(function, task, belief)
         scenes.append([(type(shape), shape.name) for shape in found])
@@ -142,22 +137,22 @@ def test_rollouts_have_the_same_layers_with_and_without_a_plan(push, rng):
     rest = Plan(0.0, np.array([0.0, 1.0]), np.zeros((2, 7)))
     some = Candidates(rng.normal(size=(2, 3, 4, 3)), np.ones((2, 3)))
     known = [
-        Seen(0.0, start, {}, belief, plan, candidates)
+        DisplayState(0.0, start, {}, belief, plan, candidates)
         for plan in (None, rest)
         for candidates in (None, some)
     ]
-    layers = Layers(push)
-    found = [[shape.name for shape in layers.rollouts(seen)] for seen in known]
+    drawing = TaskShapes(push)
+    found = [[shape.name for shape in drawing.rollouts(seen)] for seen in known]
     assert found == [['rollouts', 'diverged', 'plan', 'object paths', 'object spread']] * 4
-    counts = [[len(shape[1]) > 0 for shape in layers.rollouts(seen)] for seen in known]
+    counts = [[len(shape[1]) > 0 for shape in drawing.rollouts(seen)] for seen in known]
     assert counts == [
         [one, False, plan, plan, plan] for plan in (False, True) for one in (False, True)
     ]
 
 
 def test_the_box_around_an_object_is_its_geom(push):
-    data = scene_extent.place(push, push.start().qpos)
-    found = objects.shapes(push, scene_extent.setting(push), data)
+    data = scene_extent.kinematics(push, push.start().qpos)
+    found = objects.shapes(push, scene_extent.scene_extent(push), data)
     ends = layer(found, 'objects').ends
     body = scene_extent.tracked_bodies(push)[0]
     geom = push.model.body_geomadr[body]
@@ -170,8 +165,8 @@ def test_the_box_around_an_object_is_its_geom(push):
 
 
 def test_the_target_is_where_success_is_measured_to(push):
-    data = scene_extent.place(push, push.start().qpos)
-    ends = layer(objects.shapes(push, scene_extent.setting(push), data), 'target').ends
+    data = scene_extent.kinematics(push, push.start().qpos)
+    ends = layer(objects.shapes(push, scene_extent.scene_extent(push), data), 'target').ends
     site = mujoco.mj_name2id(push.model, mujoco.mjtObj.mjOBJ_SITE, 'target')
     middle = data.site_xpos[site]
     np.testing.assert_allclose(ends[:3].mean(axis=1), np.tile(middle, (3, 1)), atol=1e-12)
@@ -183,13 +178,13 @@ def test_candidates_go_from_green_to_red_by_cost_and_diverged_ones_are_apart(pus
     traces = rng.normal(size=(3, 2, 5, 3))
     costs = np.array([[1.0, 2.0], [np.inf, 3.0], [5.0, 4.0]])
     traces[1, 0, 2:] = np.nan
-    one, lost = rollouts.candidates(scene_extent.setting(push), traces, costs)
+    one, lost = rollouts.candidates(scene_extent.scene_extent(push), traces, costs)
     assert len(one.ends) == 5 * 4 and len(lost.ends) == 1  # it ended after its first step
     np.testing.assert_array_equal(one.ends[:4, 0], traces[0, 0, :-1])
     np.testing.assert_array_equal(lost.ends[0], traces[1, 0, :2])
     assert (
-        tuple(one.colors[0, :3]) == rollouts.GOOD
-        and tuple(lost.colors[0, :3]) == rollouts.DIVERGED
+        tuple(one.colors[0, :3]) == palette.LOW_COST
+        and tuple(lost.colors[0, :3]) == palette.DIVERGED
     )
     red = [one.colors[4 * i, 0] - one.colors[4 * i, 1] for i in range(5)]
     ranks = np.argsort(costs[np.isfinite(costs)])
@@ -200,7 +195,7 @@ def test_a_plan_is_the_mean_of_models_and_objects_keep_their_weights(push, rng):
     course, moved = rng.normal(size=(4, 6, 3)), rng.normal(size=(4, 2, 6, 3))
     shares = np.array([0.1, 0.4, 0.2, 0.3])
     course[0, 3] = np.nan  # this one diverged
-    plan, paths, spread = rollouts.plan(scene_extent.setting(push), course, moved, shares)
+    plan, paths, spread = rollouts.plan(scene_extent.scene_extent(push), course, moved, shares)
     expected = np.average(course[1:], axis=0, weights=shares[1:])
     np.testing.assert_allclose(plan.ends[:, 0], expected[:-1], rtol=1e-12, atol=1e-12)
     assert isinstance(spread, Spheres) and len(paths.ends) == 8 * 5
@@ -210,54 +205,8 @@ def test_a_plan_is_the_mean_of_models_and_objects_keep_their_weights(push, rng):
 
 def test_where_all_models_diverge_no_plan_is_shown(push):
     nowhere = np.full((2, 4, 3), np.nan)
-    found = rollouts.plan(scene_extent.setting(push), nowhere, nowhere[:, None], np.ones(2))
+    found = rollouts.plan(scene_extent.scene_extent(push), nowhere, nowhere[:, None], np.ones(2))
     assert [len(shape[1]) for shape in found] == [0, 0, 0]
-
-
-@pytest.mark.parametrize('name', ['overview', ''])
-@pytest.mark.usefixtures('renderer')
-def test_a_view_sees_things_where_mujoco_does(name):
-    xml = """<mujoco><visual><global offwidth="400" offheight="300"/></visual><worldbody>
-    <camera name="overview" pos="1 -2 1" xyaxes="0.9 0.4 0 -0.2 0.45 0.87" fovy="50"/>
-    <body><freejoint/><geom type="sphere" size="0.03" rgba="1 1 1 1"/></body>
-    </worldbody></mujoco>"""
-    model = mujoco.MjModel.from_xml_string(xml)
-    looking = mujoco.MjvCamera()
-    mujoco.mjv_defaultFreeCamera(model, looking)
-    looking.lookat[:], looking.distance = [0.1, 0.0, 0.0], 2.0
-    looking.azimuth, looking.elevation = 70.0, -30.0
-    if name:
-        looking.type, looking.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, 0
-    camera = video.Camera(model, 400, 300, looking)
-    places = [[0.0, 0.0, 0.0], [0.3, 0.2, 0.1], [-0.2, 0.3, -0.2]]
-    seen = []
-    for place in places:
-        picture = camera.render(np.array([*place, 1.0, 0.0, 0.0, 0.0]))
-        rows, columns = np.nonzero(picture.max(axis=2) > 20)
-        middle = [0.5 * (columns.min() + columns.max() + 1), 0.5 * (rows.min() + rows.max() + 1)]
-        seen.append(middle)
-    camera.close()
-    expected, _ = view.through(model, model.qpos0, looking, 400, 300).project(np.array(places))
-    # a pixel for each of two edges of the sphere
-    np.testing.assert_allclose(seen, expected, atol=1.0)
-
-
-def test_a_task_tells_which_body_is_in_the_middle(push, rng):
-    told = {**config.parse(task_text('panda_push'), 'task'), 'view': VIEW}
-    task = parse_task(yaml.safe_dump(told))
-    qpos = task.start().qpos + 0.1 * rng.standard_normal(task.model.nq)
-    camera = video.view(task, task.model, qpos)
-    seen = view.through(task.model, qpos, camera, 400, 300)
-    data = mujoco.MjData(task.model)
-    data.qpos[:] = qpos
-    mujoco.mj_kinematics(task.model, data)
-    middle, depth = seen.project(data.body('block').xpos[None])
-    np.testing.assert_allclose(middle[0], (200, 150), atol=1e-9)  # rounding
-    np.testing.assert_allclose(depth, VIEW['distance_m'], rtol=1e-12)
-    assert camera.type == mujoco.mjtCamera.mjCAMERA_FREE.value
-    assert (
-        video.view(push, push.model, qpos).type == mujoco.mjtCamera.mjCAMERA_FIXED.value
-    )  # its scene's own, `overview`
 
 
 def test_layers_have_a_colour_for_each_part(push, rng):
@@ -265,3 +214,10 @@ def test_layers_have_a_colour_for_each_part(push, rng):
     for shape in found:
         if isinstance(shape, (Lines, Triangles)):
             assert len(shape[1]) == len(shape.colors)
+
+
+def test_points_of_a_belief_lie_in_the_box_of_the_prior(push):
+    low, high = push.prior.range
+    belief = uniform(np.array([low, high, 0.5 * (low + high)]))
+    positions = TaskShapes(push).points(DisplayState(0.0, push.start(), {}, belief))
+    np.testing.assert_allclose(positions[2], 0.5 * (positions[0] + positions[1]), atol=1e-12)

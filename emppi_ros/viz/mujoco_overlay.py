@@ -1,0 +1,135 @@
+"""Draw shapes with MuJoCo: as geoms of a scene, or as an overlay over a finished picture."""
+
+from collections.abc import Iterator
+
+from matplotlib import font_manager
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from PIL import ImageDraw, ImageFont
+import PIL.Image
+
+from emppi_ros.viz.renderer import CameraPose, Image, Renderer, camera_pose
+from emppi_ros.viz.shapes.scene_extent import UP
+from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
+
+GEOM = mujoco.mjtGeom
+_EMISSION = 0.3  # in a lit scene
+_UNLIT = 0.7  # without lights: MuJoCo's ambient light adds the other 0.3 of a colour
+_LINE_PITCH, _LETTER_WIDTH = 1.9, 0.4  # times a letter's height; half of a letter's width
+_OPAQUE = 0.8  # opacity from which a shape hides what is behind: else MuJoCo's order would matter
+_NEAREST_M = 0.01
+_CAPITAL = 0.72  # height of a capital letter over the font size, in DejaVu Sans
+
+
+def add_shapes(scene: mujoco.MjvScene, shapes: Shapes, right: Array) -> None:
+    """
+    Add shapes to a scene before it is rendered, as many as it has room for.
+
+    `right` (3,) is the horizontal direction along which texts are centred.
+    """
+    for kind, position, frame, color, label in (g for s in shapes for g in _geoms(s, right)):
+        if scene.ngeom >= scene.maxgeom:
+            return
+        geom = scene.geoms[scene.ngeom]
+        rgba = np.asarray(color, np.float32)
+        rgba[3] = 1.0 if rgba[3] > _OPAQUE else rgba[3]
+        if kind == GEOM.mjGEOM_CAPSULE:
+            ends, width = position, float(frame[0, 0])
+            mujoco.mjv_initGeom(geom, kind.value, np.zeros(3), np.zeros(3), np.zeros(9), rgba)
+            mujoco.mjv_connector(geom, kind.value, 0.5 * width, *ends)
+        else:
+            size = frame[:, 0] if kind == GEOM.mjGEOM_SPHERE else np.ones(3)
+            axes = np.eye(3) if kind != GEOM.mjGEOM_TRIANGLE else frame
+            mujoco.mjv_initGeom(geom, kind.value, size, position, axes.ravel(), rgba)
+        geom.label, geom.emission = label, _EMISSION
+        geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
+        scene.ngeom += 1
+
+
+def draw_over(
+    renderer: Renderer, qpos: Array, shapes: Shapes, background: Image | None = None
+) -> Image:
+    """
+    Return a picture with shapes over a background, unlit and never hidden by the scene.
+
+    The shapes are rendered alone, before black and before white: the difference is what shines
+    through them. Without a background, it is white.
+    """
+    drawn = [shape for shape in shapes if not isinstance(shape, Label)]
+    black, white = (_render_alone(renderer, qpos, drawn, shade) for shade in (0.0, 1.0))
+    behind = np.full_like(white, 255) if background is None else background
+    through = (white.astype(float) - black) / 255.0
+    picture = np.round(black + through * behind).clip(0, 255).astype(np.uint8)
+    labels = [shape for shape in shapes if isinstance(shape, Label)]
+    return _write(picture, labels, camera_pose(renderer.model, qpos, renderer.camera))
+
+
+def _render_alone(renderer: Renderer, qpos: Array, shapes: Shapes, shade: float) -> Image:
+    """Return a picture of shapes in their own colours before a wall of one grey."""
+    pose = camera_pose(renderer.model, qpos, renderer.camera)
+    far = 0.9 * renderer.model.vis.map.zfar * renderer.model.stat.extent
+
+    def replace(scene: mujoco.MjvScene) -> None:
+        scene.ngeom, scene.nlight = 1, 0
+        scene.flags[:] = 0  # no shadows, reflections, haze or skybox
+        scene.flags[mujoco.mjtRndFlag.mjRND_CULL_FACE.value] = 1
+        wall = np.array([shade] * 3 + [1.0], np.float32)
+        size, position = np.array([far, far, 0.001 * far]), pose.position - far * pose.axes[2]
+        mujoco.mjv_initGeom(
+            scene.geoms[0], GEOM.mjGEOM_BOX.value, size, position, pose.axes.T.ravel(), wall
+        )
+        add_shapes(scene, shapes, pose.axes[0])
+        for geom in scene.geoms[: scene.ngeom]:
+            geom.emission = _UNLIT
+            if geom.type == GEOM.mjGEOM_TRIANGLE.value:  # MuJoCo draws both of its faces
+                geom.rgba[3] = 1.0 - np.sqrt(1.0 - geom.rgba[3])
+
+    return renderer.render(qpos, replace)
+
+
+def _write(picture: Image, labels: list[Label], pose: CameraPose) -> Image:
+    """Write texts into a picture, each as large as it appears from the camera."""
+    height, width = picture.shape[:2]
+    sheet = PIL.Image.fromarray(picture)
+    pen = ImageDraw.Draw(sheet, 'RGBA')
+    face = font_manager.findfont('DejaVu Sans')
+    for label in labels:
+        (x, y), depth = pose.project(label.position, width, height)
+        if depth < _NEAREST_M:
+            continue
+        size = 0.5 * height / np.tan(0.5 * pose.fovy) * label.height / float(depth) / _CAPITAL
+        ink = tuple(round(255 * part) for part in label.color)
+        font = ImageFont.truetype(face, max(size, 1.0))
+        pen.multiline_text(
+            (x, y), label.text, ink, font, anchor='mm', align='center', spacing=0.2 * size
+        )
+    return np.asarray(sheet)
+
+
+def _geoms(
+    shape: Shape, right: Array
+) -> Iterator[tuple[mujoco.mjtGeom, Array, Array, npt.ArrayLike, str]]:
+    """Yield kind, position (or ends), frame (or size), colour and text of a shape's geoms."""
+    if isinstance(shape, Lines):
+        for ends, color in zip(shape.ends, shape.colors, strict=True):
+            yield GEOM.mjGEOM_CAPSULE, ends, np.full((3, 3), shape.width), color, ''
+    elif isinstance(shape, Triangles):
+        for (a, b, c), color in zip(shape.corners, shape.colors, strict=True):
+            yield GEOM.mjGEOM_TRIANGLE, a, _triangle_frame(b - a, c - a), color, ''
+    elif isinstance(shape, Spheres):
+        size = np.full((3, 3), 0.5 * shape.diameter)
+        for centre, color in zip(shape.centres, shape.colors, strict=True):
+            yield GEOM.mjGEOM_SPHERE, centre, size, color, ''
+    else:
+        lines = shape.text.split('\n')
+        left = _LETTER_WIDTH * shape.height * max(map(len, lines))
+        for i, line in enumerate(lines):
+            lift = _LINE_PITCH * shape.height * (0.5 * (len(lines) - 1) - i)
+            position = shape.position + lift * UP - left * right
+            yield GEOM.mjGEOM_LABEL, position, np.eye(3), (*shape.color, 1.0), line
+
+
+def _triangle_frame(first: Array, second: Array) -> Array:
+    """Return the frame (3, 3) that stretches MuJoCo's unit triangle to these edges (3,)."""
+    return np.column_stack([first, second, np.cross(first, second)])

@@ -1,0 +1,184 @@
+"""
+Off-screen rendering by MuJoCo, and the cameras that pictures of a task are taken with.
+
+On Linux, rendering goes through EGL unless the environment variable MUJOCO_GL names another way.
+"""
+
+from collections.abc import Callable
+import copy
+import importlib
+import os
+import sys
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.model import scene
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes import scene_extent
+
+Array = npt.NDArray[np.float64]
+Image = npt.NDArray[np.uint8]
+
+_DISTANCE, _ELEVATION = 2.6, -20.0  # times the scene's extent; degrees: the default camera
+_PANEL_LIFT = 0.3  # times the scene's extent: the belief panel is above the object
+_SHADOWS, _SAMPLES = 2048, 4  # px of the shadow map, samples per pixel
+_MAX_GEOMS = 10000
+_INSTALL = (
+    'no off-screen rendering here ({reason}); on Debian or Ubuntu this installs it: '
+    '`apt install libegl1 libgl1-mesa-dri`'
+)
+
+
+class RenderError(EmppiError):
+    """This machine cannot render; the message says what to install."""
+
+
+class Renderer:
+    """Renders a model off screen."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        width: int,
+        height: int,
+        camera: mujoco.MjvCamera | None = None,
+    ) -> None:
+        """Open an OpenGL context; without a camera, use MuJoCo's default free camera."""
+        model = copy.copy(model)  # visual quality is limited: software rendering is slow
+        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+        model.vis.quality.shadowsize = min(_SHADOWS, model.vis.quality.shadowsize)
+        model.vis.quality.offsamples = min(_SAMPLES, model.vis.quality.offsamples)
+        self.model, self._data = model, mujoco.MjData(model)
+        self._gl = _open_context(width, height)
+        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
+        self._scene, self._option = mujoco.MjvScene(model, _MAX_GEOMS), mujoco.MjvOption()
+        self.camera = _free_camera(model) if camera is None else camera
+        self._rect = mujoco.MjrRect(0, 0, width, height)
+        self._pixels = np.empty((height, width, 3), np.uint8)
+
+    def render(
+        self, qpos: Array, decorate: Callable[[mujoco.MjvScene], None] = lambda _: None
+    ) -> Image:
+        """Return a picture (height, width, 3) of a configuration; `decorate` may add geoms."""
+        self._data.qpos[:] = qpos
+        mujoco.mj_forward(self.model, self._data)
+        every = mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(
+            self.model, self._data, self._option, None, self.camera, every, self._scene
+        )
+        decorate(self._scene)
+        mujoco.mjr_render(self._rect, self._scene, self._context)
+        mujoco.mjr_readPixels(self._pixels, None, self._rect, self._context)
+        return self._pixels[::-1].copy()
+
+    def close(self) -> None:
+        """Free the graphics memory."""
+        self._context.free()
+        self._gl.free()
+
+
+def check_renderer() -> None:
+    """Raise RenderError if this machine cannot render."""
+    _open_context(16, 16).free()
+
+
+def task_camera(task: Task, model: mujoco.MjModel, qpos: Array) -> mujoco.MjvCamera | None:
+    """Return the camera of the task's `view`, else the scene's camera `overview`, else None."""
+    camera, view = mujoco.MjvCamera(), task.file.view
+    if view is not None:
+        data = mujoco.MjData(model)
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        camera.lookat[:] = data.body(view.body).xpos
+        camera.distance = view.distance_m
+        camera.azimuth, camera.elevation = view.azimuth_deg, view.elevation_deg
+    elif 'overview' in scene.names(model, 'camera'):
+        camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        camera.fixedcamid = scene.find(model, 'camera', 'overview')
+    else:
+        return None
+    return camera
+
+
+def start_camera(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
+    """Return the task's camera at the start, else a free camera that shows the belief panel."""
+    camera = task_camera(task, model, task.start().qpos)
+    if camera is not None:
+        return camera
+    camera = mujoco.MjvCamera()
+    size, _ = scene_extent.scene_extent(task)
+    data = scene_extent.kinematics(task, task.start().qpos)
+    camera.lookat[:] = scene_extent.belief_anchor(task, data)
+    camera.lookat[2] += _PANEL_LIFT * size
+    camera.azimuth, camera.elevation, camera.distance = 90.0, _ELEVATION, _DISTANCE * size
+    return camera
+
+
+class CameraPose(NamedTuple):
+    """Position, orientation and field of view of a pinhole camera."""
+
+    position: Array  # (3,) m
+    axes: Array  # (3, 3), rows: right, up, and backwards
+    fovy: float  # rad, vertical field of view
+
+    def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
+        """Return the pixels (..., 2) of points (..., 3), right and down, and their depths [m]."""
+        local = (points - self.position) @ self.axes.T
+        depth = -local[..., 2]
+        focal = 0.5 * height / np.tan(0.5 * self.fovy)  # px
+        with np.errstate(divide='ignore', invalid='ignore'):  # points in the camera's plane
+            across, up = focal * local[..., 0] / depth, focal * local[..., 1] / depth
+        return np.stack([0.5 * width + across, 0.5 * height - up], axis=-1), depth
+
+
+def camera_pose(model: mujoco.MjModel, qpos: Array, camera: mujoco.MjvCamera) -> CameraPose:
+    """Return the pose of a fixed or a free camera of a model in a configuration (nq,)."""
+    if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED.value:
+        data = mujoco.MjData(model)
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)  # cameras may follow a centre of mass
+        mujoco.mj_camlight(model, data)
+        index = camera.fixedcamid
+        axes = data.cam_xmat[index].reshape(3, 3).T.copy()
+        return CameraPose(
+            data.cam_xpos[index].copy(), axes, float(np.radians(model.cam_fovy[index]))
+        )
+    azimuth, elevation = np.radians([camera.azimuth, camera.elevation])
+    forward = np.array(
+        [
+            np.cos(elevation) * np.cos(azimuth),
+            np.cos(elevation) * np.sin(azimuth),
+            np.sin(elevation),
+        ]
+    )
+    right = np.array([np.sin(azimuth), -np.cos(azimuth), 0.0])
+    axes = np.stack([right, np.cross(right, forward), -forward])
+    position = camera.lookat - camera.distance * forward
+    return CameraPose(position, axes, float(np.radians(model.vis.global_.fovy)))
+
+
+def _free_camera(model: mujoco.MjModel) -> mujoco.MjvCamera:
+    camera = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, camera)
+    return camera
+
+
+def _open_context(width: int, height: int) -> Any:
+    """Return a current OpenGL context, or raise RenderError."""
+    backend = os.environ.get('MUJOCO_GL', '')
+    egl = sys.platform == 'linux' and backend in ('', 'egl')
+    try:
+        # imported here: where EGL is missing the import itself fails, in several ways
+        module = importlib.import_module('mujoco.egl' if egl else 'mujoco.gl_context')
+        context = module.GLContext(width, height)
+        context.make_current()
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RenderError(_INSTALL.format(reason=reason[:120])) from None
+    return context

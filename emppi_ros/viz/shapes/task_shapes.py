@@ -1,0 +1,77 @@
+"""All shapes that show a task at one moment: the markers node, `emppi markers` and the page."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.control.plan import Plan
+from emppi_ros.model.ensemble import State
+from emppi_ros.session.candidates import Candidates
+from emppi_ros.session.plan_preview import Course, PlanCost, Preview
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.cost import Cost
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts
+from emppi_ros.viz.shapes.scene_extent import kinematics, scene_extent
+from emppi_ros.viz.shapes.shapes import Array, Shape
+
+
+class DisplayState(NamedTuple):
+    """State, belief and plan at one moment."""
+
+    stamp: float  # s, of the state
+    state: State
+    tracks: Mapping[str, Track]  # of jointed objects
+    belief: Belief
+    plan: Plan | None = None
+    candidates: Candidates | None = None
+    stage: str = ''  # of the planner, '' until it is known
+
+
+class TaskShapes:
+    """Draws the state, belief and plan of a task as shapes."""
+
+    def __init__(self, task: Task) -> None:
+        """Measure the scene once."""
+        self._task, self.extent = task, scene_extent(task)
+        self.preview = Preview(task)
+
+    def belief(self, display: DisplayState) -> list[Shape]:
+        """Return the belief: joint axes and histograms."""
+        data = kinematics(self._task, display.state.qpos)
+        return [
+            *joint_axes.shapes(self._task, self.extent, data, display.belief),
+            *histograms.shapes(self._task, self.extent, data, display.belief),
+        ]
+
+    def points(self, display: DisplayState) -> Array:
+        """Return the belief as one point a particle (M, 3)."""
+        data = kinematics(self._task, display.state.qpos)
+        return histograms.points(self._task, self.extent, data, display.belief)
+
+    def objects(self, display: DisplayState) -> list[Shape]:
+        """Return tracked objects and the target."""
+        data = kinematics(self._task, display.state.qpos)
+        return objects.shapes(self._task, self.extent, data)
+
+    def predict(self, display: DisplayState, cost: Cost | None = None) -> Course:
+        """Return the motion under the plan in each model, and its cost if a cost is given."""
+        if display.plan is None:
+            return Course(*rollouts.NO_PLAN)
+        return self.preview.predict(
+            display.belief, display.state, display.stamp, display.plan, display.tracks, cost
+        )
+
+    def cost(self, task: Task, display: DisplayState) -> PlanCost | None:
+        """Return the cost of the plan by the weights of a (tuned) task; None without a plan."""
+        stages = {stage.name: stage for stage in task.stages}
+        return self.predict(display, stages.get(display.stage, task.stages[0]).cost).cost
+
+    def rollouts(self, display: DisplayState, prediction: Course | None = None) -> list[Shape]:
+        """Return candidates and plan, as far as there are any."""
+        candidates = display.candidates or rollouts.NO_CANDIDATES
+        prediction = prediction or self.predict(display)
+        return [
+            *rollouts.candidates(self.extent, *candidates),
+            *rollouts.plan(self.extent, *prediction[:3]),
+        ]
