@@ -196,22 +196,22 @@ class Sliders:
         self._moved: dict[str, float] = {}
         for title, weights in (('Planner', False), ('Cost weights', True)):
             with server.gui.add_folder(title):
-                for name, knob in self._start.items():
-                    if is_weight(knob) is weights:
-                        self._sliders[name] = self._add(server.gui, knob)
+                for name, parameter in self._start.items():
+                    if is_weight(parameter) is weights:
+                        self._sliders[name] = self._add(server.gui, parameter)
 
-    def _add(self, gui: Any, knob: TunableParameter) -> Any:
-        start = 1.0 if isinstance(knob.value, tuple) else knob.value
+    def _add(self, gui: Any, parameter: TunableParameter) -> Any:
+        start = 1.0 if isinstance(parameter.value, tuple) else parameter.value
         step = _SLIDER_MAX * start / _SLIDER_STEPS
         slider = gui.add_slider(
-            slider_label(knob),
-            min=0.0 if knob.low <= 0.0 else step,
+            slider_label(parameter),
+            min=0.0 if parameter.low <= 0.0 else step,
             max=_SLIDER_MAX * start,
             step=step,
             initial_value=start,
-            hint=f'{knob.name}: {knob.doc}',
+            hint=f'{parameter.name}: {parameter.doc}',
         )
-        slider.on_update(lambda event: self._move(event, knob.name))
+        slider.on_update(lambda event: self._move(event, parameter.name))
         return slider
 
     def show(self, now: Snapshot) -> None:
@@ -234,23 +234,23 @@ class Sliders:
         self._operators.do(event.client, text, lambda: self._source.tune({name: wanted}))
 
 
-def is_weight(knob: TunableParameter) -> bool:
+def is_weight(parameter: TunableParameter) -> bool:
     """Return whether a parameter is a weight of a cost term."""
-    return knob.path[-1] in ('weight', 'terminal_weight')
+    return parameter.path[-1] in ('weight', 'terminal_weight')
 
 
-def is_shown(knob: TunableParameter) -> bool:
+def is_shown(parameter: TunableParameter) -> bool:
     """Return whether a parameter has a slider: nonzero weights, and the planner's."""
-    return knob.value != 0.0 if is_weight(knob) else knob.path[0] == 'planner'
+    return parameter.value != 0.0 if is_weight(parameter) else parameter.path[0] == 'planner'
 
 
-def slider_label(knob: TunableParameter) -> str:
+def slider_label(parameter: TunableParameter) -> str:
     """Return the label of a slider."""
-    if is_weight(knob):
-        stage = f'{knob.path[1]}: ' if knob.path[0] == 'stages' else ''
-        end = ' (terminal)' if knob.path[-1] == 'terminal_weight' else ''
-        return f'{stage}{knob.path[-2]}{end}'
-    return {'noise_variance': 'noise factor'}.get(knob.path[-1], knob.path[-1])
+    if is_weight(parameter):
+        stage = f'{parameter.path[1]}: ' if parameter.path[0] == 'stages' else ''
+        end = ' (terminal)' if parameter.path[-1] == 'terminal_weight' else ''
+        return f'{stage}{parameter.path[-2]}{end}'
+    return {'noise_variance': 'noise factor'}.get(parameter.path[-1], parameter.path[-1])
 
 
 def _factor(start: Value, value: Value) -> float:

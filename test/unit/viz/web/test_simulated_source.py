@@ -67,7 +67,7 @@ def test_what_is_asked_for_is_done_when_the_call_returns(source):
 def test_refusals_say_why_and_change_nothing(source):
     for values, words in (
         ({'cost.reach.weight': -1.0}, 'from 0 to'),
-        ({'cost.reach.weight': 0.0}, 'do nothing'),
+        ({'cost.reach.weight': 0.0}, 'has no effect'),
         ({'planner.temperature': float('nan')}, 'planner.temperature'),
         ({'cost.grasp.weight': 1.0}, 'unknown tunable parameter'),
     ):
