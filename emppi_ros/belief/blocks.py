@@ -1,11 +1,10 @@
 """
-A belief in blocks: parameters that are judged by their own degrees of freedom alone.
+The block particle filter of Rebeschini and van Handel (2015).
 
-One weight for all of many parameters asks for particles exponential in their number: whoever is
-right about one finger is wrong about another. Where each part of a robot shows its own parameters,
-each block of them is weighed and drawn by itself, and particles are put together from what was
-drawn: the block particle filter of Rebeschini and van Handel (2015), whose bias is what parts say
-about one another.
+With one weight for many parameters, the number of particles must grow exponentially with the
+number of parameters. If each part of a robot depends on its own parameters only, each such block
+is weighted and resampled on its own, by the degrees of freedom of that part. The bias is the
+information that parts have about the parameters of other blocks.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import particles
-from emppi_ros.belief.particles import ResamplingConfig
+from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core import weights
 from emppi_ros.core.config import key
 from emppi_ros.model.parameters import Parameter
@@ -28,12 +27,12 @@ Array = npt.NDArray[np.float64]
 class BlockConfig:
     """One entry of `belief: blocks`."""
 
-    parameters: tuple[str, ...] = key(doc='that are weighed and drawn together')
-    by: tuple[str, ...] = key(doc='joints and tracked objects that show them')
+    parameters: tuple[str, ...] = key(doc='parameters with a common weight')
+    by: tuple[str, ...] = key(doc='joints and tracked objects that determine the weight')
 
 
 class Block(NamedTuple):
-    """Places of a block's parameters, and of the degrees of freedom that show them."""
+    """Indices of a block's parameters, and of the degrees of freedom that weight them."""
 
     parameters: tuple[int, ...]
     dofs: tuple[int, ...]
@@ -48,22 +47,22 @@ def update(
     rng: np.random.Generator,
 ) -> tuple[Array, float]:
     """
-    Return particles (M, P) of equal weight after an observation, and the least sample size.
+    Return particles (M, P) of equal weight after an observation, and the smallest ESS.
 
     Parameters
     ----------
     config : ResamplingConfig
-        How each block is tempered and drawn anew.
+        How each block is tempered and resampled.
     parameters : sequence of Parameter
-        All P of them.
+        All P parameters.
     blocks : sequence of Block
-        Each parameter in one of them.
+        A partition of the parameters.
     theta : (M, P) array
         Particles of equal weight.
     log_likelihood : (M, nv) array
-        What each degree of freedom says; a row of -inf for a particle that diverged.
+        By degree of freedom; a row of -inf for a particle that diverged.
     rng : numpy Generator
-        Source of the draws.
+        Random generator.
 
     """
     updated, sizes = theta.copy(), []

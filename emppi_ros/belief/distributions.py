@@ -1,92 +1,132 @@
-"""Priors over parameters, and the unbounded space in which particles move."""
+"""
+Prior distributions of single parameters, and the map to unbounded coordinates.
 
-from collections.abc import Sequence
+Register new distributions in `DISTRIBUTIONS`.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.config import key, one_of
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.config import key, registered
+from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-_DRAWS = 10_000  # a truncated prior that yields nothing in so many draws has no mass
+_MAX_BATCHES = 10_000  # of draws, after which a truncated prior counts as without mass
+
+
+class Distribution(NamedTuple):
+    """A kind of distribution. Its functions take the values of `keys` as last arguments."""
+
+    keys: tuple[str, ...]  # of `Prior`, in the order of the arguments
+    sample: Callable[..., Array]  # (rng, n, *values) -> (n,)
+    log_density: Callable[..., Array]  # (x (n,), *values) -> (n,), up to a constant
+    positive: tuple[str, ...] = ()  # keys that must be above 0
+
+
+def _sample_normal(rng: np.random.Generator, count: int, mean: float, sd: float) -> Array:
+    return mean + sd * rng.standard_normal(count)
+
+
+def _normal(x: Array, mean: float, sd: float) -> Array:
+    return -0.5 * ((x - mean) / sd) ** 2
+
+
+def _sample_lognormal(rng: np.random.Generator, count: int, median: float, sd: float) -> Array:
+    with np.errstate(over='ignore'):  # infinite draws are out of bounds, and redrawn
+        return median * np.exp(sd * rng.standard_normal(count))
+
+
+def _lognormal(x: Array, median: float, sd: float) -> Array:
+    logs = np.log(np.where(x > 0.0, x, 1.0))
+    return np.where(x > 0.0, -0.5 * ((logs - np.log(median)) / sd) ** 2 - logs, -np.inf)
+
+
+def _sample_uniform(rng: np.random.Generator, count: int, lower: float, upper: float) -> Array:
+    return rng.uniform(lower, upper, count)
+
+
+def _uniform(x: Array, lower: float, upper: float) -> Array:
+    return np.where((x >= lower) & (x <= upper), 0.0, -np.inf)
+
+
+def _sample_fixed(rng: np.random.Generator, count: int, value: float) -> Array:
+    return np.full(count, value)
+
+
+def _fixed(x: Array, value: float) -> Array:
+    return np.where(x == value, 0.0, -np.inf)
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    'normal': Distribution(('mean', 'sd'), _sample_normal, _normal, ('sd',)),
+    'lognormal': Distribution(('mean', 'sd'), _sample_lognormal, _lognormal, ('mean', 'sd')),
+    'uniform': Distribution(('lower', 'upper'), _sample_uniform, _uniform),
+    'fixed': Distribution(('value',), _sample_fixed, _fixed),
+}
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Distribution of one parameter; what falls outside of the parameter's bounds is redrawn."""
+    """Distribution of one parameter, truncated to the parameter's bounds."""
 
-    distribution: str = one_of('normal', 'lognormal', 'uniform', 'fixed', doc='its kind')
+    distribution: str = registered(DISTRIBUTIONS, doc='kind of distribution')
     mean: float | None = key(None, doc='normal: mean; lognormal: median')
-    sd: float | None = key(None, doc='normal: standard deviation; lognormal: of the logarithm')
-    lower: float | None = key(None, doc='uniform: from here')
-    upper: float | None = key(None, doc='uniform: to here')
-    value: float | None = key(None, doc='fixed: always this')
+    sd: float | None = key(None, doc='standard deviation; lognormal: of the logarithm')
+    lower: float | None = key(None, doc='uniform: lower bound')
+    upper: float | None = key(None, doc='uniform: upper bound')
+    value: float | None = key(None, doc='fixed: the value')
 
     def __post_init__(self) -> None:
         """Check that the keys are those of the distribution."""
-        needs = {'uniform': ('lower', 'upper'), 'fixed': ('value',)}.get(
-            self.distribution, ('mean', 'sd')
-        )
+        if self.distribution not in DISTRIBUTIONS:
+            raise ConfigError(unknown('distribution', self.distribution, DISTRIBUTIONS))
+        kind = DISTRIBUTIONS[self.distribution]
         for name in ('mean', 'sd', 'lower', 'upper', 'value'):
             given = getattr(self, name) is not None
-            if given != (name in needs):
+            if given != (name in kind.keys):
                 raise ConfigError(
                     f'{name}: a {self.distribution} prior '
-                    + ('needs this key' if name in needs else 'has no such key')
-                    + f' (its keys: {", ".join(needs)})'
+                    + ('needs this key' if name in kind.keys else 'has no such key')
+                    + f' (its keys: {", ".join(kind.keys)})'
                 )
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise ConfigError(f'lower: found {self.lower}, which is not below upper {self.upper}')
-        if self.sd is not None and self.sd <= 0:
-            raise ConfigError(f'sd: found {self.sd}, expected a number above 0')
-        if self.distribution == 'lognormal' and self.mean is not None and self.mean <= 0:
-            raise ConfigError(f'mean: found {self.mean}; a lognormal prior needs it above 0')
+        for name in kind.positive:
+            if not getattr(self, name) > 0:
+                raise ConfigError(
+                    f'{name}: found {getattr(self, name)}; a {self.distribution} prior needs it '
+                    'above 0'
+                )
 
     def sample(self, parameter: Parameter, count: int, rng: np.random.Generator) -> Array:
-        """Return `count` draws within the parameter's bounds."""
-        kept = np.empty(0)
-        for _ in range(_DRAWS):
-            draws = self._draw(count, rng)
+        """Return `count` draws within the parameter's bounds; ConfigError if that fails."""
+        accepted = np.empty(0)
+        for _ in range(_MAX_BATCHES):
+            draws = DISTRIBUTIONS[self.distribution].sample(rng, count, *self._values)
             inside = (draws > parameter.lower) & (draws < parameter.upper)
-            kept = np.concatenate([kept, draws[inside]])[:count]
-            if len(kept) == count:
-                return kept
+            accepted = np.concatenate([accepted, draws[inside]])[:count]
+            if len(accepted) == count:
+                return accepted
         raise ConfigError(
             f'parameter {parameter.name!r}: its prior has next to no mass within '
             f'[{parameter.lower:g}, {parameter.upper:g}]'
         )
 
-    def _draw(self, count: int, rng: np.random.Generator) -> Array:
-        if self.distribution == 'fixed':
-            return np.full(count, self.value)
-        if self.distribution == 'uniform':
-            return rng.uniform(self.lower, self.upper, count)  # type: ignore[arg-type]
-        draws = rng.standard_normal(count) * self.sd
-        if self.distribution == 'lognormal':
-            with np.errstate(over='ignore'):  # infinite ones are redrawn
-                return self.mean * np.exp(draws)
-        return self.mean + draws
-
     def log_density(self, parameter: Parameter, values: Array) -> Array:
         """Return the log density of values (n,), up to a constant; -inf out of bounds."""
         inside = (values > parameter.lower) & (values < parameter.upper)
-        if self.distribution == 'fixed':
-            inside &= values == self.value
-            found = np.zeros(len(values))
-        elif self.distribution == 'uniform':
-            inside &= (values >= self.lower) & (values <= self.upper)
-            found = np.zeros(len(values))
-        elif self.distribution == 'lognormal':
-            inside &= values > 0.0
-            logs = np.log(np.where(inside, values, 1.0))
-            found = -0.5 * ((logs - np.log(self.mean)) / self.sd) ** 2 - logs
-        else:
-            found = -0.5 * ((values - self.mean) / self.sd) ** 2
-        return np.where(inside, found, -np.inf)
+        density = DISTRIBUTIONS[self.distribution].log_density(values, *self._values)
+        return np.where(inside, density, -np.inf)
+
+    @property
+    def _values(self) -> tuple[float, ...]:
+        return tuple(getattr(self, name) for name in DISTRIBUTIONS[self.distribution].keys)
 
 
 def sample(
@@ -95,7 +135,7 @@ def sample(
     count: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Return draws (count, P) of all parameters, independent of one another."""
+    """Return independent draws (count, P) of all parameters."""
     columns = [
         prior.sample(parameter, count, rng)
         for parameter, prior in zip(parameters, priors, strict=True)
@@ -105,14 +145,14 @@ def sample(
 
 def log_density(parameters: Sequence[Parameter], priors: Sequence[Prior], theta: Array) -> Array:
     """Return the log density (M,) of theta (M, P), up to a constant; -inf out of bounds."""
-    found = np.zeros(len(theta))
+    total = np.zeros(len(theta))
     for parameter, prior, values in zip(parameters, priors, theta.T, strict=True):
-        found += prior.log_density(parameter, values)
-    return found
+        total += prior.log_density(parameter, values)
+    return total
 
 
 def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:
-    """Return theta (M, P) in a space without bounds: log if bounded below, logit if both."""
+    """Return theta (M, P) in unbounded coordinates: log for one bound, logit for two."""
     z = theta.copy()
     for i, p in enumerate(parameters):
         if math.isfinite(p.lower) and math.isfinite(p.upper):
@@ -125,7 +165,7 @@ def to_unbounded(parameters: Sequence[Parameter], theta: Array) -> Array:
 
 
 def to_bounded(parameters: Sequence[Parameter], z: Array) -> Array:
-    """Return the parameters (M, P) of points without bounds: the inverse of to_unbounded."""
+    """Return theta (M, P) from unbounded coordinates: the inverse of `to_unbounded`."""
     theta = z.copy()
     for i, p in enumerate(parameters):
         if math.isfinite(p.lower) and math.isfinite(p.upper):
@@ -134,7 +174,7 @@ def to_bounded(parameters: Sequence[Parameter], z: Array) -> Array:
             theta[:, i] = p.lower + np.exp(z[:, i])
         elif math.isfinite(p.upper):
             theta[:, i] = p.upper - np.exp(-z[:, i])
-        # rounded onto a bound, a particle could never come back: its transform is infinite
+        # a particle rounded onto a bound would stay there: its transform is infinite
         within = np.nextafter(p.lower, np.inf), np.nextafter(p.upper, -np.inf)
         theta[:, i] = np.clip(theta[:, i], *within)
     return theta

@@ -1,9 +1,9 @@
 """
-How likely a measurement is under each model: a Gaussian with diagonal variance (eq. 10).
+Likelihood of a measurement under each model: Gaussian with diagonal variance (eq. 10).
 
-Each model predicts from the measured previous state, under the command that was really
-applied, to the time of the new measurement. What is compared, and how closely it can be
-expected to fit, is the task's `likelihood` in units of each quantity.
+Each model predicts from the previous measured state, under the applied command, to the time of
+the new measurement. `belief: likelihood` of the task selects the quantities to compare and their
+standard deviations.
 """
 
 from collections.abc import Sequence
@@ -23,21 +23,21 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LikelihoodConfig:
-    """Standard deviation of prediction minus measurement; null leaves a quantity out."""
+    """Standard deviations of prediction minus measurement; null ignores a quantity."""
 
     joint_position_sd: float | None = positive(None, doc='rad or m')
     joint_velocity_sd: float | None = positive(None, doc='rad/s or m/s')
     object_position_sd_m: float | None = positive(None, doc='m, per axis')
     object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
     dof: float | None = positive(
-        None, doc="degrees of freedom of Student's t in place of a Gaussian: outliers count less"
+        None, doc="degrees of freedom of Student's t, robust to outliers; null: a Gaussian"
     )
 
     def __post_init__(self) -> None:
-        """Something must be compared."""
+        """Check that at least one quantity is compared."""
         sds = [name for name in self.__dataclass_fields__ if name != 'dof']
         if all(getattr(self, name) is None for name in sds):
-            raise ConfigError(f'all of {", ".join(sds)} are null: nothing to learn from')
+            raise ConfigError(f'all of {", ".join(sds)} are null: nothing to compare')
 
     def log_density(self, deviations: Array) -> Array:
         """Return the log density of deviations in units of their sd, up to a constant."""
@@ -48,9 +48,9 @@ class LikelihoodConfig:
 
 def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array:
     """
-    Return (M, nv) differences prediction minus measurement in the tangent space.
+    Return prediction minus measurement (M, nv) in the tangent space of qpos.
 
-    For a free joint that is position [m] and rotation vector [rad].
+    For a free joint these are position [m] and rotation vector [rad].
     """
     out = np.empty_like(predicted.qvel)
     for qpos, difference in zip(predicted.qpos, out, strict=True):
@@ -58,8 +58,8 @@ def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array
     return out
 
 
-class PoseError(NamedTuple):
-    """Predicted less measured pose of a body that hangs on a joint with one degree of freedom."""
+class PoseResidual(NamedTuple):
+    """Predicted minus measured pose of a body on a joint with one degree of freedom."""
 
     dof: int
     position: Array  # (M, 3) m
@@ -67,10 +67,10 @@ class PoseError(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """Predicted less measured values of one kind, in units of their standard deviation."""
+    """Predicted minus measured values of one quantity, in units of their standard deviation."""
 
     quantity: str
-    dofs: npt.NDArray[np.intp] | int  # one per value, or one for all
+    dofs: npt.NDArray[np.intp] | int  # index of each value, or one for all
     values: Array  # (M, n)
 
 
@@ -79,18 +79,18 @@ def deviations(
     model: mujoco.MjModel,
     predicted: State,
     measured: State,
-    jointed: Sequence[PoseError] = (),
+    jointed: Sequence[PoseResidual] = (),
 ) -> list[Deviation]:
     """
-    Return all that is compared; what is not finite in it is of models that diverged.
+    Return the deviation of each quantity; values of diverged models are not finite.
 
-    Of bodies in `jointed` the pose is compared, not the joint, which nobody measures.
+    For bodies in `jointed` the pose is compared instead of the joint, which is not measured.
     """
     position = residuals(model, predicted, measured)  # (M, nv)
     velocity = predicted.qvel - measured.qvel
     free = _free_dofs(model)
     free[[one.dof for one in jointed]] = -1
-    found = []
+    result = []
     for quantity, kind, values, sd in (
         ('joint_position', 0, position, config.joint_position_sd),
         ('joint_velocity', 0, velocity, config.joint_velocity_sd),
@@ -99,27 +99,27 @@ def deviations(
     ):
         dofs = np.flatnonzero(free == kind)
         if sd is not None and len(dofs):
-            found.append(Deviation(quantity, dofs, values[:, dofs] / sd))
+            result.append(Deviation(quantity, dofs, values[:, dofs] / sd))
     for one in jointed:
         for quantity, values, sd in (
             ('object_position', one.position, config.object_position_sd_m),
             ('object_rotation', one.rotation, config.object_rotation_sd_rad),
         ):
             if sd is not None:
-                found.append(Deviation(quantity, one.dof, values / sd))
-    return found
+                result.append(Deviation(quantity, one.dof, values / sd))
+    return result
 
 
 def log_likelihoods(
-    config: LikelihoodConfig, predicted: State, found: Sequence[Deviation]
+    config: LikelihoodConfig, predicted: State, deviations: Sequence[Deviation]
 ) -> Array:
     """
-    Return what each degree of freedom adds to log p(measured | theta_m), (M, nv).
+    Return the contribution of each degree of freedom to log p(measured | theta_m), (M, nv).
 
-    All are up to a common constant, and -inf for a model whose prediction is not finite.
+    It is up to a constant, and -inf for models whose prediction is not finite.
     """
     total = np.zeros_like(predicted.qvel)
-    for one in found:
+    for one in deviations:
         density = config.log_density(one.values)
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
     finite = np.isfinite(predicted.qpos).all(axis=1) & np.isfinite(predicted.qvel).all(axis=1)
@@ -128,7 +128,7 @@ def log_likelihoods(
 
 
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
-    """Return for each degree of freedom: 0 scalar joint, 1 object position, 2 object rotation."""
+    """Return the kind of each degree of freedom: 0 joint, 1 object position, 2 rotation."""
     kinds = np.zeros(model.nv, dtype=np.int64)
     for joint in np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value):
         start = model.jnt_dofadr[joint]

@@ -1,4 +1,4 @@
-"""Where a belief starts: priors of one parameter each, and particles of several at once."""
+"""Joint prior of a task: independent distributions, and weighted particles from a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-_MANY = 10_000  # draws tell quantiles of 0.001 to a tenth of a standard deviation or so
+_DRAWS = 10_000  # resolve quantiles of 0.001 to about a tenth of a standard deviation
 _TAIL = 0.001
-_FEW = 500
+_QUANTILES = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,24 +24,24 @@ class JointPrior:
     """
     Distribution of all P parameters of a task.
 
-    Parameters at `columns` come together, from weighted particles, so that what is known of one
-    given another is kept; all others come from their own priors.
+    Parameters at `columns` are drawn jointly from weighted particles, which keeps their
+    correlation. All others are drawn independently from their own priors.
     """
 
     parameters: Sequence[Parameter]
-    priors: Sequence[Prior]  # of columns too, where nobody reads them
+    priors: Sequence[Prior]  # those at `columns` are unused
     columns: Sequence[int] = ()
     values: Array = field(default_factory=lambda: np.empty((0, 0)))  # (N, len(columns))
     weights: Array = field(default_factory=lambda: np.empty(0))  # (N,), sum to 1
-    file: str = ''  # that it was read from
-    kept: Sequence[str] = ()  # parameters that the file does not have: the task's own priors
+    file: str = ''  # path of the prior file, if any
+    kept: Sequence[str] = ()  # names of parameters that are not in the file
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """
         Return draws (count, P).
 
-        Particles are drawn as often as they weigh, without noise: of fewer than `count`, some
-        come twice, and part at the filter's first resampling.
+        Particles are drawn systematically and without noise, so some may repeat; they separate
+        at the filter's first resampling.
         """
         theta = distributions.sample(self.parameters, self.priors, count, rng)
         if self.columns:
@@ -49,79 +49,80 @@ class JointPrior:
             theta[:, list(self.columns)] = self.values[chosen]
         return theta
 
-    def begin(self, count: int, rng: np.random.Generator) -> Belief:
+    def initial_belief(self, count: int, rng: np.random.Generator) -> Belief:
         """
-        Return `count` particles from which a belief goes on.
+        Return `count` particles with which a filter starts.
 
-        Those of the file themselves, weights and all, if it has as many and all parameters: a
-        belief that was saved goes on as it was.
+        If the file has `count` particles of all parameters, such as a saved belief, these are
+        returned unchanged, with their weights.
         """
         if len(self.weights) == count and 0 < len(self.columns) == len(self.parameters):
-            with np.errstate(divide='ignore'):  # what weighs nothing is out
+            with np.errstate(divide='ignore'):  # zero weights become -inf
                 return Belief(self.values.copy(), np.log(self.weights))
         return uniform(self.sample(count, rng))
 
     def mean(self) -> Array:
-        """Return the mean (P,) within the parameters' bounds, from many draws."""
-        return self._many.mean(axis=0)
+        """Return the mean (P,), estimated from draws within the parameters' bounds."""
+        return self._draws.mean(axis=0)
 
     @functools.cached_property
     def range(self) -> Array:
-        """What is held for possible, (2, P): all but one in a thousand at either end."""
-        return np.quantile(self._many, [_TAIL, 1.0 - _TAIL], axis=0)
+        """Quantiles 0.001 and 0.999 of each parameter, (2, P)."""
+        return np.quantile(self._draws, [_TAIL, 1.0 - _TAIL], axis=0)
 
     @functools.cached_property
     def spread(self) -> Array:
-        """Standard deviation (P,) without bounds, where particles move; 0 of what is certain."""
-        z = distributions.to_unbounded(self.parameters, self._many)
+        """Standard deviation (P,) in unbounded coordinates; 0 if a parameter is certain."""
+        z = distributions.to_unbounded(self.parameters, self._draws)
         return np.where(np.ptp(z, axis=0) > 0.0, z.std(axis=0), 0.0)
 
     @functools.cached_property
     def correlation(self) -> Array:
-        """Correlation (P, P) of parameters without bounds; only those of particles have any."""
-        z = distributions.to_unbounded(self.parameters, self._many)
+        """Correlation (P, P) in unbounded coordinates; not 0 only between particle columns."""
+        z = distributions.to_unbounded(self.parameters, self._draws)
         z = (z - z.mean(axis=0)) / np.where(self.spread > 0.0, self.spread, np.inf)
-        found, together = np.eye(len(self.parameters)), np.array(self.columns, dtype=int)
-        found[np.ix_(together, together)] = z[:, together].T @ z[:, together] / len(z)
-        np.fill_diagonal(found, 1.0)
-        return found
+        matrix, joint = np.eye(len(self.parameters)), np.array(self.columns, dtype=int)
+        matrix[np.ix_(joint, joint)] = z[:, joint].T @ z[:, joint] / len(z)
+        np.fill_diagonal(matrix, 1.0)
+        return matrix
 
-    def tail(self, theta: Array) -> Array:
-        """Return which share of this prior (P,) is at least as far out, at the end next to it."""
-        below, above = (self._many < theta).mean(axis=0), (self._many > theta).mean(axis=0)
+    def tail_probability(self, theta: Array) -> Array:
+        """Return the prior probability (P,) of values at least as extreme as theta (P,)."""
+        below, above = (self._draws < theta).mean(axis=0), (self._draws > theta).mean(axis=0)
         return 1.0 - np.maximum(below, above)
 
     def distance(self, belief: Belief) -> Array:
         """
-        Return how far each parameter's belief (P,) has come from this prior.
+        Return the Wasserstein-1 distance (P,) of each parameter's belief from this prior.
 
-        By the Wasserstein distance of order 1, in standard deviations of the prior: 0 if
-        nothing has changed; of a belief that is certain, how far values of the prior are from
-        it on average. Infinite if the prior was certain of another value.
+        The unit is the prior's standard deviation. The distance is infinite if the prior is
+        certain of another value.
         """
-        scale, shares = self._many.std(axis=0), np.exp(belief.log_weights)
-        found = np.array(
+        scale, shares = self._draws.std(axis=0), np.exp(belief.log_weights)
+        distances = np.array(
             [
                 scipy.stats.wasserstein_distance(before, now, None, shares)
                 for before, now in zip(self._quantiles.T, belief.theta.T, strict=True)
             ]
         )
-        certain = np.ptp(self._many, axis=0) == 0.0
+        certain = np.ptp(self._draws, axis=0) == 0.0
         return np.where(
-            certain, np.where(found > 0.0, np.inf, 0.0), found / np.where(certain, 1.0, scale)
+            certain,
+            np.where(distances > 0.0, np.inf, 0.0),
+            distances / np.where(certain, 1.0, scale),
         )
 
     @functools.cached_property
     def _quantiles(self) -> Array:
-        """As good as many draws, and quicker to compare with."""
-        return np.quantile(self._many, (np.arange(_FEW) + 0.5) / _FEW, axis=0)
+        """Evenly spaced quantiles, which are faster to compare with than all draws."""
+        return np.quantile(self._draws, (np.arange(_QUANTILES) + 0.5) / _QUANTILES, axis=0)
 
     @functools.cached_property
-    def _many(self) -> Array:
-        return self.sample(_MANY, np.random.default_rng(0))
+    def _draws(self) -> Array:
+        return self.sample(_DRAWS, np.random.default_rng(0))
 
     def describe(self) -> str:
-        """Return in words where it is from."""
+        """Return a description of the origin of this prior."""
         if not self.file:
             return "the task's own"
         kept = f"; the task's own for {', '.join(self.kept)}" if self.kept else ''

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.belief import prior_schema as prior_file
+from emppi_ros.belief import prior_file
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import dataset, keeping, methods, pictures, several

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.belief import belief_file
+from emppi_ros.belief import prior_file
 from emppi_ros.cli import output, report_files
 from emppi_ros.identify import generator, tables
 from emppi_ros.session.closed_loop import ClosedLoop
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     if options.video is not None:
         report_files.check_video(options.video)
     if options.save is not None:
-        belief_file.check(options.save)
+        prior_file.check_path(options.save)
     if options.record is not None:
         tables.check('--record', options.record)
     task = load_task(options.task)
@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> None:
         summary['truth_in'] = str(generator.write(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)
     if options.save is not None:
-        known = belief_file.to_file(
+        known = prior_file.from_belief(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}
         )
-        kept = belief_file.save(options.save, known)
+        kept = prior_file.save(options.save, known)
         summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
     output.show(summary, options.json)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emppi_ros.belief.prior_schema import Source, digest
+from emppi_ros.belief.prior_file import DataSource, hash_file
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import bags, tables
 from emppi_ros.identify.signals import Signal, check, unwrapped
@@ -22,7 +22,7 @@ class Recording:
     """A recorded run."""
 
     signals: Mapping[tuple[str, str], Signal]  # by kind and name
-    sources: tuple[Source, ...]
+    sources: tuple[DataSource, ...]
     notes: tuple[str, ...] = ()  # what of the files it leaves out, in words
 
     def named(self, kind: str) -> list[str]:
@@ -55,7 +55,7 @@ def read(paths: Sequence[Path]) -> Recording:
         whole = signals[signal.kind, signal.of] = unwrapped(checked)
         if whole is not checked:
             notes = [*notes, f'{signal.where}: jumps by a turn were taken out']
-    return Recording(signals, tuple(digest(path) for path in files), tuple(notes))
+    return Recording(signals, tuple(hash_file(path) for path in files), tuple(notes))
 
 
 def late(recording: Recording, lag_s: float) -> Recording:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_schema import PriorFile
+from emppi_ros.belief.prior_file import PriorFile
 from emppi_ros.identify import particles, several
 from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.pictures import Future, Way

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_schema import Known, PriorFile, Source, most_particles
+from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile, max_particles
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.states.plant import Plant, Unknown
 
@@ -39,7 +39,7 @@ def check_count(count: int, systems: int, plant: Plant, in_file: bool) -> None:
             f'spread{" of each system" if systems > 1 else ""}'
         )
     parameters = len(plant.unknowns)
-    most = most_particles(parameters)
+    most = max_particles(parameters)
     if in_file and count > most:
         raise ConfigError(
             f'--particles: found {count}, expected at most {most}, which is what a prior file of '
@@ -65,7 +65,7 @@ def to_prior(
     method: str,
     unknowns: Sequence[Unknown],
     theta: Array,
-    sources: tuple[Source, ...],
+    sources: tuple[DataSource, ...],
     settings: Mapping[str, Any],
     diagnostics: Mapping[str, Any],
 ) -> PriorFile:
@@ -76,7 +76,7 @@ def to_prior(
         if np.isfinite(low) and np.isfinite(high):
             margin = _WITHIN * (high - low)
             column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
-        columns[unknown.name] = Known(unknown.unit, tuple(column.tolist()))
+        columns[unknown.name] = ParameterPrior(unknown.unit, tuple(column.tolist()))
     return PriorFile(
         method=method,
         sources=sources,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 import re
 
-from emppi_ros.belief.prior_schema import Source
+from emppi_ros.belief.prior_file import DataSource
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.dataset import Recording
 
@@ -18,7 +18,7 @@ def names_of(recordings: Sequence[Recording]) -> list[str]:
     ]
 
 
-def sources_of(recordings: Sequence[Recording]) -> tuple[Source, ...]:
+def sources_of(recordings: Sequence[Recording]) -> tuple[DataSource, ...]:
     """Return the files of all recordings."""
     return tuple(source for recording in recordings for source in recording.sources)
 

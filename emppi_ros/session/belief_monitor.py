@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import identifiability
+from emppi_ros.belief import diagnostics
+from emppi_ros.belief.diagnostics import InnovationStatistics, normalized_innovations
 from emppi_ros.belief.distributions import to_bounded, to_unbounded
-from emppi_ros.belief.innovations import Innovations, normalized
 from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
@@ -47,7 +47,7 @@ class Monitor:
         """Forget all of it."""
         count = len(self._task.parameters)
         self.updates = self.diverged = 0
-        self.innovations = Innovations()
+        self.innovations = InnovationStatistics()
         self.information = np.zeros((count, count))
         self.restart()
 
@@ -75,7 +75,7 @@ class Monitor:
         commands: Commands,
     ) -> None:
         """Take an update of a belief (as it was before), and what its particles predicted."""
-        self.innovations.add(normalized(belief.log_weights, found))
+        self.innovations.add(normalized_innovations(belief.log_weights, found))
         broken = [~np.isfinite(one.values).all(axis=1) for one in found]
         self.diverged += int(np.any(broken, axis=0).sum()) if broken else 0
         if self._prediction is not None:
@@ -90,7 +90,7 @@ class Monitor:
         shares = np.ones(len(self._task.parameters))
         rows = np.ix_(self._varied, self._varied)
         prior = self._task.prior.correlation[rows]
-        shares[self._varied] = identifiability.remaining(self.information[rows], prior)
+        shares[self._varied] = diagnostics.remaining_sd(self.information[rows], prior)
         return shares
 
     def out_of_prior(self, belief: Belief) -> list[str]:
@@ -102,7 +102,7 @@ class Monitor:
         """
         mean = weights.mean(belief.log_weights, belief.theta)
         limit = _LIKELY if self.innovations.excessive else _TAIL
-        far = self._task.prior.tail(mean) < limit
+        far = self._task.prior.tail_probability(mean) < limit
         return [self._task.parameters[i].name for i in self._varied if far[i]]
 
     @property
@@ -110,7 +110,7 @@ class Monitor:
         """The parameters that measurements say next to nothing about, once there are enough."""
         if self.updates < _ENOUGH:
             return []
-        unknown = identifiability.unidentifiable(self.remaining)
+        unknown = diagnostics.unidentifiable(self.remaining)
         return [self._task.parameters[i].name for i in self._varied if unknown[i]]
 
     def _look(
@@ -159,4 +159,4 @@ class Monitor:
         up, down = np.split(values, 2)
         jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
         jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
-        self.information += _SHARE * identifiability.information(jacobian)
+        self.information += _SHARE * diagnostics.fisher_information(jacobian)

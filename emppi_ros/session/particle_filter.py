@@ -55,7 +55,7 @@ class Filter:
         self.monitor.reset()
         prior, count = self._task.prior, self._config.particles
         self.belief: Belief = (
-            prior.begin(count, self._rng)
+            prior.initial_belief(count, self._rng)
             if not self._task.blocks  # which weigh nothing together
             else particles.uniform(prior.sample(count, self._rng))
         )

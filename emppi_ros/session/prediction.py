@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import likelihood
-from emppi_ros.belief.likelihood import Deviation, PoseError
+from emppi_ros.belief.likelihood import Deviation, PoseResidual
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session.planner import Commands
 from emppi_ros.state import articulation
@@ -58,7 +58,7 @@ class Prediction:
             joints = articulation.of_models(self._ensemble, item)
             q = predicted.qpos[:, item.qpos]
             residuals = articulation.residuals(joints, q, moment.seen[name])
-            errors.append(PoseError(item.qvel, *residuals))
+            errors.append(PoseResidual(item.qvel, *residuals))
         return likelihood.deviations(
             self._config.likelihood, self._task.model, predicted, moment.measured, errors
         )

@@ -9,7 +9,7 @@ import numpy as np
 from emppi_ros.belief.blocks import BlockConfig
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.belief.particles import ResamplingConfig
+from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError

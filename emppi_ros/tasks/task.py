@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from emppi_ros.belief import distributions, prior_binding
+from emppi_ros.belief import distributions, prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior import JointPrior
 from emppi_ros.core import config, paths
@@ -97,7 +97,7 @@ class Task:
     def with_prior(self, name: str) -> 'Task':
         """Return this task with the prior from a file: a name in config/priors, or a path."""
         changed = copy.copy(self)
-        changed.prior = prior_binding.read(name, self.parameters, self.priors, self.name)
+        changed.prior = prior_file.read(name, self.parameters, self.priors, self.name)
         return changed
 
     def tuned(self, data: Mapping[str, Any]) -> 'Task':
@@ -112,7 +112,7 @@ class Task:
     def with_prior_text(self, text: str, where: str) -> 'Task':
         """Return this task with the prior in a YAML text; `where` names the text in errors."""
         changed = copy.copy(self)
-        changed.prior = prior_binding.parse(text, self.parameters, self.priors, where, self.name)
+        changed.prior = prior_file.parse(text, self.parameters, self.priors, where, self.name)
         return changed
 
     @property

@@ -28,7 +28,9 @@ def ask_to_save(harness):
 def saved(path, name=CARTPOLE):
     """Return the belief that a file holds."""
     task = load_task(name)
-    return task.with_prior(str(path)).prior.begin(task.belief.particles, np.random.default_rng())
+    return task.with_prior(str(path)).prior.initial_belief(
+        task.belief.particles, np.random.default_rng()
+    )
 
 
 def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path):

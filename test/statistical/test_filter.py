@@ -6,7 +6,7 @@ import pytest
 
 from emppi_ros.belief import likelihood, particles
 from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.belief.particles import ResamplingConfig
+from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter

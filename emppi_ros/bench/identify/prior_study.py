@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import belief_file
-from emppi_ros.belief import prior_schema as prior_file
+from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.prior_schema import Known, PriorFile
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
@@ -112,7 +111,7 @@ def measure(system: System, threads: int | None = None) -> Worth:
     first = loop.run()
     truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
     files, failed = (
-        {SAVED: belief_file.to_file(task.name, task.parameters, loop.filter.belief)},
+        {SAVED: prior_file.from_belief(task.name, task.parameters, loop.filter.belief)},
         '',
     )
     try:
@@ -120,7 +119,7 @@ def measure(system: System, threads: int | None = None) -> Worth:
     except IdentificationError as error:
         failed = f'{name}, seed {seed}: {error}'
     files[TRUE] = _fixed(task, truth)
-    priors = {WIDE: ''} | {kind: prior_file.to_text(f, kind) for kind, f in files.items()}
+    priors = {WIDE: ''} | {kind: prior_file.to_yaml(f, kind) for kind, f in files.items()}
     known = [
         one
         for kind, prior in priors.items()
@@ -154,7 +153,8 @@ def _known(task: Task, seed: int, kind: str, truth: Array) -> Iterator[Knowledge
 def _fixed(task: Task, truth: Mapping[str, float]) -> PriorFile:
     """Return the prior of somebody who knows."""
     fixed = {
-        p.name: Known(p.unit, prior=Prior('fixed', value=truth[p.name])) for p in task.parameters
+        p.name: ParameterPrior(p.unit, prior=Prior('fixed', value=truth[p.name]))
+        for p in task.parameters
     }
     return PriorFile(TRUE, (), fixed)
 

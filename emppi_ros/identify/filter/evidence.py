@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import likelihood
-from emppi_ros.belief.innovations import normalized
+from emppi_ros.belief.diagnostics import normalized_innovations
 from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.belief.particles import uniform
 from emppi_ros.identify.filter.recorded import Seen
@@ -61,7 +61,7 @@ class Evidence:
         """
         log_weights, found = uniform(theta).log_weights, dict[str, list[Array]]()
         for _, deviations in self._follow(theta):
-            for quantity, values in normalized(log_weights, deviations).items():
+            for quantity, values in normalized_innovations(log_weights, deviations).items():
                 found.setdefault(quantity, []).append(values)
         return {name: float(np.mean(np.concatenate(v) ** 2)) for name, v in found.items()}
 

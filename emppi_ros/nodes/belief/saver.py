@@ -12,7 +12,7 @@ from pathlib import Path
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from emppi_ros.belief import belief_file
+from emppi_ros.belief import prior_file
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.session.belief_session import Learning
@@ -40,7 +40,7 @@ class Saving:
     def __init__(self, node: Node, name: str, save: Callable[[], str]) -> None:
         """Serve; `save` returns in words what it did, or raises an EmppiError."""
         if name:
-            belief_file.check(Path(name))
+            prior_file.check_path(Path(name))
         self._node, self._name, self._save = node, name, save
         self._ours: set[Path] = set()  # written by this node, and replaced without a trace
         node.create_service(Trigger, SAVE, self._answer)
@@ -55,10 +55,10 @@ class Saving:
         path = Path(os.path.expanduser(self._name).replace(_TASK, task.name)).absolute()
         figures = {'updates': session.counts['updates'], 'ess': session.ess}
         settings = {'seed': seed, 'prior': task.prior.describe()}
-        known = belief_file.to_file(
+        known = prior_file.from_belief(
             task.name, task.parameters, session.filter.belief, settings, figures
         )
-        kept = belief_file.save(path, known, path in self._ours)
+        kept = prior_file.save(path, known, path in self._ours)
         self._ours.add(path)
         return f'{path}' + (f'; what was there before: {kept.name}' if kept else '')
 

@@ -7,7 +7,7 @@ import pytest
 
 from emppi_ros.belief import blocks, distributions, particles
 from emppi_ros.belief.blocks import Block
-from emppi_ros.belief.particles import ResamplingConfig
+from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
 

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import scipy.stats
 
 from emppi_ros.belief import likelihood
-from emppi_ros.belief.likelihood import LikelihoodConfig, PoseError, residuals
+from emppi_ros.belief.likelihood import LikelihoodConfig, PoseResidual, residuals
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
@@ -106,7 +106,7 @@ def test_a_prediction_that_is_not_finite_is_impossible_and_touches_no_other(
 
 
 def test_a_likelihood_that_compares_nothing_is_an_error():
-    with pytest.raises(ConfigError, match='joint_position_sd, .*nothing to learn from'):
+    with pytest.raises(ConfigError, match='joint_position_sd, .*nothing to compare'):
         LikelihoodConfig()
 
 
@@ -134,7 +134,7 @@ def test_what_degrees_of_freedom_say_adds_up(block, rng):
 
 def test_a_jointed_body_is_judged_by_its_pose_and_not_by_its_joint(two_link, rng):
     predicted, measured = _random(two_link, rng, M), _random(two_link, rng)
-    error = PoseError(1, rng.normal(0.0, 0.01, (M, 3)), rng.normal(0.0, 0.02, (M, 3)))
+    error = PoseResidual(1, rng.normal(0.0, 0.01, (M, 3)), rng.normal(0.0, 0.02, (M, 3)))
     config = LikelihoodConfig(joint_position_sd=0.02, object_position_sd_m=0.004)
     parts = log_likelihoods(config, two_link, predicted, measured, [error])
     expected = -0.5 * np.sum((error.position / 0.004) ** 2, axis=1)

@@ -7,7 +7,8 @@ import pytest
 
 from emppi_ros.belief import particles
 from emppi_ros.belief.distributions import to_unbounded
-from emppi_ros.belief.particles import Belief, ResamplingConfig
+from emppi_ros.belief.particles import Belief
+from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core import weights
 from emppi_ros.core.errors import BeliefError, DegenerateWeightsError
 from emppi_ros.model.parameters import Parameter

@@ -108,7 +108,7 @@ def test_the_distance_of_a_shifted_prior_is_the_shift(shift):
 
 def test_the_distance_of_a_certain_belief_is_the_mean_distance_to_the_prior():
     for value in (0.0, 3.0, 5.0):
-        expected = np.abs(NORMAL._many - value).mean() / NORMAL._many.std()
+        expected = np.abs(NORMAL._draws - value).mean() / NORMAL._draws.std()
         found = NORMAL.distance(uniform(np.full((7, 1), value)))
         assert found[0] == pytest.approx(expected, abs=2e-3)  # 500 quantiles for 10 000 draws
 
@@ -128,11 +128,15 @@ def test_a_certain_prior_is_at_no_distance_or_at_any():
 
 def test_the_tail_is_the_share_of_the_prior_beyond():
     for deviations in (-2.0, -1.0, 0.5, 2.0):
-        found = NORMAL.tail(np.array([3.0 + 0.5 * deviations]))[0]
+        found = NORMAL.tail_probability(np.array([3.0 + 0.5 * deviations]))[0]
         expected = scipy.stats.norm.sf(abs(deviations))
         # a share of 10 000 draws errs by half a percent at most; three of these
         assert found == pytest.approx(expected, abs=0.015)
-    assert NORMAL.tail(np.array([100.0])) == NORMAL.tail(np.array([-100.0])) == 0.0
+    assert (
+        NORMAL.tail_probability(np.array([100.0]))
+        == NORMAL.tail_probability(np.array([-100.0]))
+        == 0.0
+    )
 
 
 def test_what_comes_together_is_correlated_and_what_is_certain_is_not(rng):

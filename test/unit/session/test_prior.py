@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from emppi_ros.belief import prior_schema
+from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.prior_schema import Known, PriorFile
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.particle_filter import Filter
 from emppi_ros.session.summary import summarize
@@ -15,8 +15,8 @@ from emppi_ros.session.summary import summarize
 def known(tmp_path):
     """Return the path of a prior whose mass is one of two."""
     path = tmp_path / 'known.yaml'
-    values = Known('kg', values=(1.25, 2.5))
-    prior_schema.write(path, PriorFile('test', (), {'mass': values}, (3.0, 1.0)))
+    values = ParameterPrior('kg', values=(1.25, 2.5))
+    prior_file.write(path, PriorFile('test', (), {'mass': values}, (3.0, 1.0)))
     return str(path)
 
 
@@ -53,7 +53,9 @@ def test_a_parametric_file_gives_the_draws_that_the_task_with_this_prior_gives(
 ):
     prior = {'distribution': 'normal', 'mean': 1.1, 'sd': 0.3}
     path = tmp_path / 'known.yaml'
-    prior_schema.write(path, PriorFile('test', (), {'mass': Known('kg', prior=Prior(**prior))}))
+    prior_file.write(
+        path, PriorFile('test', (), {'mass': ParameterPrior('kg', prior=Prior(**prior))})
+    )
     data = task_data('slider')
     data['parameters']['mass']['prior'] = prior
     first, second = (

@@ -75,12 +75,15 @@ def test_the_planner_plans_with_the_cost_of_the_stage(staged, rng):
     [
         (lambda d: d.update(cost={'a': {**REACH, 'weight': 1.0}}), 'either cost or stages'),
         (lambda d: d.update(stages=[]), 'either cost or stages'),
-        (lambda d: d['stages'][0].pop('until'), 'stages: reach: until: missing, so the next'),
+        (lambda d: d['stages'][0].pop('until'), 'stages: reach: until: missing: the next stage'),
         (
             lambda d: d['stages'][1].update(until=d['stages'][0]['until']),
             'stages: rest: until: the last stage has none',
         ),
-        (lambda d: d['stages'][0].update(back_above=1.0), 'reach: back_above: the first has none'),
+        (
+            lambda d: d['stages'][0].update(back_above=1.0),
+            'reach: back_above: the first stage has none',
+        ),
         (lambda d: d['stages'][1].update(name='reach'), 'stages: two have the same name'),
         (lambda d: d['stages'][1].update(grasp=['g']), "rest: grasp: unknown equality 'g'"),
         (lambda d: d['stages'][1].update(grap=[]), "unknown key 'grap'"),

@@ -217,7 +217,7 @@ BLOCK_MISTAKES = {
     'risk': (('planner', 'risk'), 'max', "planner: risk: found 'max', expected one of none, mean"),
     'risk level': (('planner', 'risk_level'), 0.1, 'planner: risk_level: only with risk: cvar'),
     'even filter': (('planner', 'filter_window'), 6, 'planner: filter_window: found 6'),
-    'likelihood': (('belief', 'likelihood'), {}, 'belief: likelihood: .*nothing to learn from'),
+    'likelihood': (('belief', 'likelihood'), {}, 'belief: likelihood: .*nothing to compare'),
     'success': (('success', 'residual', 'of'), 'body:b', "success: residual: .*unknown body 'b'"),
     'view': (('view',), {'body': 'b', 'distance_m': 1}, "view: body: .*unknown body 'b'"),
     'cost': (('cost', 'reach', 'to'), 'site:b', "cost: reach.*unknown site 'b'.*goal, pusher"),

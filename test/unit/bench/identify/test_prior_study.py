@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.belief import prior_binding, prior_schema
+from emppi_ros.belief import prior_file
 from emppi_ros.bench.identify import prior_study
 from emppi_ros.bench.identify.prior_study import Knowledge, Run
 from emppi_ros.bench.paper.cells import changed
@@ -25,8 +25,8 @@ def test_a_first_run_says_more_than_the_tasks_prior(name):
     rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior_study.STEP_S}}
     task = parse_task(changed(task_text(name), rate), name)
     trace = ClosedLoop(task, 3).run(1.5)
-    text = prior_schema.to_text(prior_study.learn(task, trace, 3), 'learned')
-    learned = prior_binding.parse(text, task.parameters, task.priors, 'learned', name)
+    text = prior_file.to_yaml(prior_study.learn(task, trace, 3), 'learned')
+    learned = prior_file.parse(text, task.parameters, task.priors, 'learned', name)
     drawn = learned.sample(500, np.random.default_rng(0))
     before = task.prior.sample(500, np.random.default_rng(0))
     # by how much: one and a half seconds of motion leave less than a tenth of the spread
