@@ -288,7 +288,7 @@ def save(path: Path, prior: PriorFile, replace: bool = False) -> Path | None:
 def check_path(path: Path) -> Path:
     """Return the path; ConfigError unless it ends in .yaml, as a saved belief must."""
     if path.suffix not in ('.yaml', '.yml'):
-        raise ConfigError(f'{path}: expected a file name that ends in .yaml')
+        raise ConfigError(f'{path}: expected a name ending in .yaml')
     return path
 
 

@@ -82,7 +82,7 @@ def test_the_planner_plans_with_the_cost_of_the_stage(staged, rng):
         ),
         (
             lambda d: d['stages'][0].update(back_above=1.0),
-            'reach: back_above: the first stage has none',
+            'back_above: the first stage has none',
         ),
         (lambda d: d['stages'][1].update(name='reach'), 'stages: two have the same name'),
         (lambda d: d['stages'][1].update(grasp=['g']), "rest: grasp: unknown equality 'g'"),
