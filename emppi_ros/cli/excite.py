@@ -9,11 +9,10 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import tables
+from emppi_ros.identify.common import matching, tables
+from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.rigid_body import course, exciting
 from emppi_ros.identify.rigid_body.exciting import Excited, Wanted
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import matching
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task, load_task
 
@@ -68,7 +67,7 @@ def add_commands(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Choose a motion, write it, print what it tells."""
-    tables.check('--out', options.out)
+    tables.check_writable('--out', options.out)
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
     task = load_task(options.task)
@@ -87,7 +86,7 @@ def signals(task: Task, found: Excited, rate_hz: float) -> list[Signal]:
     states = course.along(found.course, time)
     listed = []
     for j, name in enumerate(found.joints):
-        units = matching.units(task.model, scene.find_scalar(task.model, name))
+        units = matching.joint_units(task.model, scene.find_scalar(task.model, name))
         for kind, values in zip(_KINDS, states, strict=False):
             listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))
     return listed

@@ -14,10 +14,11 @@ import numpy as np
 from emppi_ros.belief import prior_file
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import dataset, keeping, methods, pictures, several
+from emppi_ros.identify import methods
+from emppi_ros.identify.common import checkpoint, figures
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import check_distinct, delay_inputs, read_recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.states import binding
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import mjcf_export
 from emppi_ros.tasks.task import load_task
 
@@ -175,15 +176,15 @@ def run(options: argparse.Namespace) -> None:
     _check_outputs(options)
     plant = _plant(options)
     method.check(own, plant, len(options.data), settings)
-    recordings = [dataset.late(dataset.read(paths), options.lag) for paths in options.data]
-    several.check_different(recordings)
+    recordings = [delay_inputs(read_recording(paths), options.lag) for paths in options.data]
+    check_distinct(recordings)
     result = method.identify(plant, recordings, own, settings)
     summary = dict(result.summary)
     if options.report is not None:
-        figures = pictures.write_all(
+        paths = figures.write_figures(
             plant, result.samples, result.convergence, result.forecasts(), options.report
         )
-        for path in figures:
+        for path in paths:
             print(f'wrote {path}', file=sys.stderr)
         summary['report'] = str(options.report)
     text = _mjcf(plant, result) if options.mjcf is not None else ''
@@ -194,7 +195,7 @@ def run(options: argparse.Namespace) -> None:
         prior = result.to_prior(options.method, plant, recordings, options.lag)
         prior_file.write(options.out, prior, options.overwrite)
         if method.long_running:
-            keeping.forget(options.out, len(recordings))  # the prior is there
+            checkpoint.remove(options.out, len(recordings))  # the prior is there
         summary['out'] = str(options.out)
     if options.mjcf is not None:
         mjcf_export.write(options.mjcf, text, options.overwrite)
@@ -283,9 +284,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
 def _plant(options: argparse.Namespace) -> Plant:
     """Return the plant of the task or model file."""
     if options.task:
-        plant = binding.of_task(load_task(options.task))
+        plant = Plant.from_task(load_task(options.task))
     else:
-        plant = binding.load_model(options.model)
+        plant = Plant.from_file(options.model)
     if options.step is not None:
         plant.model.opt.timestep = options.step
     return plant

@@ -6,7 +6,8 @@ from typing import Any
 
 from emppi_ros.belief import prior_file
 from emppi_ros.cli import output, report_files
-from emppi_ros.identify import generator, tables
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.controllers import CONTROLLERS
 from emppi_ros.session.summary import summarize
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
     if options.save is not None:
         prior_file.check_path(options.save)
     if options.record is not None:
-        tables.check('--record', options.record)
+        tables.check_writable('--record', options.record)
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     if options.video is not None:
         report_files.write_video(task, record, options.video)
     if options.record is not None:
-        summary['truth_in'] = str(generator.write(options.record, task, trace, options.seed))
+        summary['truth_in'] = str(write_recording(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)
     if options.save is not None:
         known = prior_file.from_belief(

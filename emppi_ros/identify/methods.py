@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_file import PriorFile
-from emppi_ros.identify import particles, several
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.pictures import Future, Way
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording, recording_sources
 
 Array = npt.NDArray[np.float64]
 METHODS = {  # name -> module:class
@@ -71,8 +71,8 @@ class Identification:
     in_prior: Sequence[int]
     settings: Mapping[str, Any]  # recorded in the prior
     prior_samples: Callable[[], Array] | None = None  # (n, len(in_prior))
-    convergence: Way | None = None
-    forecasts: Callable[[], Sequence[Future]] = tuple  # of the held-out parts
+    convergence: Convergence | None = None
+    forecasts: Callable[[], Sequence[HeldOutForecast]] = tuple  # of the held-out parts
     to_mjcf: Callable[[], str] | None = None  # if it is more than the values in `summary`
 
     def to_prior(
@@ -80,11 +80,11 @@ class Identification:
     ) -> PriorFile:
         """Return the prior for `emppi run --prior`."""
         samples = self.samples[:, self.in_prior]
-        return particles.to_prior(
+        return prior_output.to_prior(
             method,
             [plant.unknowns[index] for index in self.in_prior],
             samples if self.prior_samples is None else self.prior_samples(),
-            several.sources_of(recordings),
+            recording_sources(recordings),
             {**self.settings, 'lag_s': lag_s},
             self.summary,
         )

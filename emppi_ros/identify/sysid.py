@@ -16,8 +16,12 @@ import numpy.typing as npt
 import scipy.linalg
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import particles
 from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.csvgd import csvgd, shooting, target_density
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
@@ -27,11 +31,7 @@ from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.pictures import Future, Way
-from emppi_ros.identify.states.estimate import word
-from emppi_ros.identify.states.plant import Plant
 
 Array = npt.NDArray[np.float64]
 HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by itself
@@ -75,8 +75,8 @@ class SysidMethod(Method):
             found = estimate(learned, plant.initial, progress, run.threads)
             advance(most)
         count = len(plant.unknowns)
-        knowledge = [word(share) for share in found.sd(count)]
-        kept = particles.excited(knowledge)
+        knowledge = [knowledge_level(share) for share in found.sd(count)]
+        kept = prior_output.excited(knowledge)
         posterior = as_posterior(learned, found)
         one = csvgd_report.select_converged(learned, posterior, run.threads)
         csvgd_report.check(plant, learned, one)
@@ -87,12 +87,12 @@ class SysidMethod(Method):
         ):
             row.update(value=float(value), sd=float(sd), knowledge=known)
         names = [unknown.name for unknown in plant.unknowns]
-        directions = particles.open_directions(found.covariance[:count, :count])
-        summary['unexcited_directions'] = particles.blind(directions, names)
+        directions = prior_output.unobservable_directions(found.covariance[:count, :count])
+        summary['unexcited_directions'] = prior_output.describe_directions(directions, names)
         del summary['particles'], summary['stranded']
         theta = learned.problem.theta(draw(found, count, options.spread, run.seed))
 
-        def futures() -> list[Future]:
+        def futures() -> list[HeldOutForecast]:
             many = csvgd_report.with_particles(one, theta)
             return csvgd_report.futures(learned, csvgd_report.forecast(learned, many, run.threads))
 
@@ -106,7 +106,7 @@ class SysidMethod(Method):
                 'spread': options.spread,
                 'seed': run.seed,
             },
-            convergence=Way('log likelihood', np.array(costs)),
+            convergence=Convergence('log likelihood', np.array(costs)),
             forecasts=futures,
         )
 
@@ -220,7 +220,9 @@ def draw(found: Estimate, unknown: int, spread: float, seed: int) -> Array:
     box = np.full(unknown, -LIMIT), np.full(unknown, LIMIT)
     covariance = spread**2 * found.covariance[:unknown, :unknown]
     rng = np.random.default_rng(seed)
-    return particles.draw(found.z[:unknown], covariance, np.ones(unknown), box, rng)
+    return prior_output.draw_within_bounds(
+        found.z[:unknown], covariance, np.ones(unknown), box, rng
+    )
 
 
 def as_posterior(learned: TrainingData, found: Estimate) -> CsvgdPosterior:

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify.csvgd_systems import roll_out
+from emppi_ros.identify.common.figures import blank_figure
 from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.pictures import blank
 
 Array = npt.NDArray[np.float64]
 _TRUTH, _FIRST, _SECOND = 'tab:red', 'tab:blue', 'tab:green'
 
 
 def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    figure = blank(columns * size[0], rows * size[1])
+    figure = blank_figure(columns * size[0], rows * size[1])
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     return figure, list(axes.ravel())
 

@@ -16,9 +16,9 @@ from emppi_ros.bench.identify import (
     samplers,
 )
 from emppi_ros.bench.identify.csvgd_experiments import Effort, Found, Watch
+from emppi_ros.identify.common.figures import save_figure
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.pictures import save
 
 Array = npt.NDArray[np.float64]
 Advance = Callable[[str], Watch]
@@ -73,7 +73,7 @@ def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
             **_facts(found),
         }
         thetas[likelihood] = found.theta
-    save(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
+    save_figure(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
     speed = csvgd_experiments.pace(problem, CsvgdConfig(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 
@@ -107,7 +107,7 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         for name, of in told.items()
         if name != OURS
     }
-    save(csvgd_plots.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
+    save_figure(csvgd_plots.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
     speed = csvgd_experiments.pace(problem, settings[OURS], effort.threads)
     return {'truth': truth.tolist(), 'methods': rows, 'more': more, 'pace': speed}
 
@@ -121,7 +121,7 @@ def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
         found = _constrained('weights', name, problem, settings, effort, out, advance)
         shares = near(found.theta, truths, np.full(4, NEAR_M))
         rows[name], thetas[name] = {'near': shares, **_facts(found)}, found.theta
-    save(csvgd_plots.weights(problem, truths, thetas), out / 'stein_weights.png')
+    save_figure(csvgd_plots.weights(problem, truths, thetas), out / 'stein_weights.png')
     speed = csvgd_experiments.pace(
         problem, CsvgdConfig(effort.particles, windows=WINDOWS), effort.threads
     )

@@ -11,24 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import paths
-from emppi_ros.identify.states.plant import Plant, Unknown
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
 
 Array = npt.NDArray[np.float64]
 _TILT = 0.1  # rad: a stand that tilts by more is seen to
 UNKNOWNS = (
-    Unknown('arm_inertia_x', 'kg m^2', 0.002, 1e-5, 0.1),
-    Unknown('arm_inertia_y', 'kg m^2', 0.002, 1e-5, 0.1),
-    Unknown('arm_inertia_z', 'kg m^2', 0.002, 1e-5, 0.1),
-    Unknown('pendulum_inertia_xy', 'kg m^2', 0.006, 1e-5, 0.1),
-    Unknown('pendulum_inertia_z', 'kg m^2', 0.001, 1e-5, 0.1),
-    Unknown('arm_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
-    Unknown('arm_dry', 'N m', 2e-3, 0.0, 0.1),
-    Unknown('pendulum_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
-    Unknown('pendulum_dry', 'N m', 4e-4, 0.0, 0.1),
-    Unknown('tilt_x', 'rad', 0.0, -0.5, 0.5, _TILT),
-    Unknown('tilt_y', 'rad', 0.0, -0.5, 0.5, _TILT),
-    Unknown('tilt_z', 'rad', 0.0, -0.5, 0.5, _TILT),
-    Unknown('gain', 'N m/V', 0.05, 1e-3, 1.0),
+    UnknownParameter('arm_inertia_x', 'kg m^2', 0.002, 1e-5, 0.1),
+    UnknownParameter('arm_inertia_y', 'kg m^2', 0.002, 1e-5, 0.1),
+    UnknownParameter('arm_inertia_z', 'kg m^2', 0.002, 1e-5, 0.1),
+    UnknownParameter('pendulum_inertia_xy', 'kg m^2', 0.006, 1e-5, 0.1),
+    UnknownParameter('pendulum_inertia_z', 'kg m^2', 0.001, 1e-5, 0.1),
+    UnknownParameter('arm_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
+    UnknownParameter('arm_dry', 'N m', 2e-3, 0.0, 0.1),
+    UnknownParameter('pendulum_viscous', 'N m s/rad', 1e-3, 0.0, 0.1),
+    UnknownParameter('pendulum_dry', 'N m', 4e-4, 0.0, 0.1),
+    UnknownParameter('tilt_x', 'rad', 0.0, -0.5, 0.5, _TILT),
+    UnknownParameter('tilt_y', 'rad', 0.0, -0.5, 0.5, _TILT),
+    UnknownParameter('tilt_z', 'rad', 0.0, -0.5, 0.5, _TILT),
+    UnknownParameter('gain', 'N m/V', 0.05, 1e-3, 1.0),
 )
 TRUTH = np.array(
     [8e-4, 4.5e-3, 4.5e-3, 3.9e-3, 2.4e-3, 2e-3, 4e-3, 4e-4, 8e-4, 0.03, -0.02, 0.0, 0.0728]

@@ -14,12 +14,11 @@ from emppi_ros.bench.identify import tracking
 from emppi_ros.bench.identify.rigid_body_study import PERIOD_S, Setup, chosen, limits_of
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import excitation, particles
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.rigid_body import arm, fitting, recorded, report
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import binding
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal
+from emppi_ros.identify.rigid_body import arm, excitation, fitting, recorded, report
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -62,7 +61,7 @@ def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / 'payload.yaml'
         file.write_text(MODEL)
-        plant = binding.load_model(file)
+        plant = Plant.from_file(file)
     limits, names = limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
     for seed in range(setup.seed, setup.seed + setup.trials):
         motion = (
@@ -139,7 +138,7 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
     try:
         found_arm = recorded.read(plant, recording)
         found = fitting.find(plant, found_arm, links)
-        theta = report.draw(found, 1.0, particles.COUNT, seed).values(found)
+        theta = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, seed).values(found)
     except IdentificationError as error:
         return {'error': str(error)}
     summary = report.summarize(plant, found_arm, found, theta)

@@ -5,14 +5,14 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import paths
-from emppi_ros.identify.states.plant import Plant, Unknown
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
 
 Array = npt.NDArray[np.float64]
-INERTIA = Unknown('inertia', 'kg m^2', 0.006, 1e-5, 0.1)
-VISCOUS = Unknown('viscous', 'N m s/rad', 1e-3, 0.0, 0.1)
-DRY = Unknown('dry', 'N m', 5e-4, 0.0, 0.1)
-STICTION = Unknown('stiction', 'N m', 5e-4, 0.0, 0.1)  # static less kinetic friction
-RATE = Unknown('rate', 'rad/s', 1.0, 0.05, 10.0)  # at which stiction has fallen to 1 / e
+INERTIA = UnknownParameter('inertia', 'kg m^2', 0.006, 1e-5, 0.1)
+VISCOUS = UnknownParameter('viscous', 'N m s/rad', 1e-3, 0.0, 0.1)
+DRY = UnknownParameter('dry', 'N m', 5e-4, 0.0, 0.1)
+STICTION = UnknownParameter('stiction', 'N m', 5e-4, 0.0, 0.1)  # static less kinetic friction
+RATE = UnknownParameter('rate', 'rad/s', 1.0, 0.05, 10.0)  # at which stiction has fallen to 1 / e
 MODELS = {
     'viscous': (INERTIA, VISCOUS),
     'dry': (INERTIA, VISCOUS, DRY),

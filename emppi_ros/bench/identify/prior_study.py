@@ -20,10 +20,11 @@ from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import generator, methods
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify import methods
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.synthetic_recording import sensor_signals
 from emppi_ros.identify.methods import RunSettings
-from emppi_ros.identify.states import binding
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -81,9 +82,9 @@ class Worth(NamedTuple):
 
 def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
     """Return what a recorded run says; IdentificationError if it says nothing."""
-    signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
+    signals = {(one.kind, one.of): one for one in sensor_signals(task, trace)}
     recording = Recording(signals, ())
-    plant, name = binding.of_task(task), 'filter' if task.name in FILTERED else 'states'
+    plant, name = Plant.from_task(task), 'filter' if task.name in FILTERED else 'states'
     if name == 'states':
         plant.model.opt.timestep = STEP_S
     method, run = methods.load(name), RunSettings(seed=seed, threads=threads)

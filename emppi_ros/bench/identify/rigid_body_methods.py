@@ -11,10 +11,9 @@ from emppi_ros.bench.identify import (
     errors_in_variables,
     regression_study,
 )
-from emppi_ros.identify import consistency
-from emppi_ros.identify.regressor import regressor
-from emppi_ros.identify.rigid_body import estimate
+from emppi_ros.identify.rigid_body import consistency, estimate
 from emppi_ros.identify.rigid_body.recording import Noise, Recording, noise_of
+from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 Regression = Callable[[Array, Array], Array]

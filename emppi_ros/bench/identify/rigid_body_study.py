@@ -9,13 +9,12 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import rigid_body_methods, tracking
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import excitation
-from emppi_ros.identify.excitation import Fourier, Limits
-from emppi_ros.identify.regressor import parameters, regressor
-from emppi_ros.identify.rigid_body import arm
+from emppi_ros.identify.rigid_body import arm, excitation
 from emppi_ros.identify.rigid_body.bodies import Everyday
+from emppi_ros.identify.rigid_body.excitation import Fourier, Limits
 from emppi_ros.identify.rigid_body.exciting import TORQUE_SD
 from emppi_ros.identify.rigid_body.recording import Recording, add_noise
+from emppi_ros.identify.rigid_body.regressor import parameters, regressor
 from emppi_ros.robots.robot import load_robot
 
 Array = npt.NDArray[np.float64]

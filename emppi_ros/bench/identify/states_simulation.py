@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common.plant import Plant
 
 Array = npt.NDArray[np.float64]
 Controller = Callable[[mujoco.MjData], Array]

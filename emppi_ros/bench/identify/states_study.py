@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify import furuta, pendulum, states_simulation
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimate import Estimate, begin, estimate
-from emppi_ros.identify.states.motion import Motion
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Settings
 
 Array = npt.NDArray[np.float64]

@@ -6,8 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify import excitation
-from emppi_ros.identify.rigid_body import arm
+from emppi_ros.identify.rigid_body import arm, excitation
 
 Array = npt.NDArray[np.float64]
 STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critical, and soft so that the model matters

@@ -9,8 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.config import key
-from emppi_ros.identify import keeping, particles, several
+from emppi_ros.identify.common import checkpoint, prior_output
 from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.common.figures import Convergence
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import (
+    Recording,
+    named_errors,
+    recording_digests,
+    recording_names,
+)
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
@@ -18,10 +26,7 @@ from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdPro
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
 from emppi_ros.identify.csvgd.target_density import SimulationRecipe
-from emppi_ros.identify.dataset import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.pictures import Way
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.parallel import workers
 
 Array = npt.NDArray[np.float64]
@@ -62,7 +67,7 @@ class CsvgdMethod(Method):
         self, options: CsvgdOptions, plant: Plant, recordings: int, run: RunSettings
     ) -> None:
         """Check the number of particles."""
-        particles.check_count(
+        prior_output.check_particles(
             options.particles, self.systems(options, recordings), plant, run.out is not None
         )
 
@@ -82,9 +87,9 @@ class CsvgdMethod(Method):
             seed=run.seed,
         )
         said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
-        data = several.digests_of(recordings)
+        data = recording_digests(recordings)
         checkpoint_key = {
-            'model': keeping.digest(plant.model),
+            'model': checkpoint.model_digest(plant.model),
             'data': data,
             'lag_s': run.lag_s,
             **said,
@@ -94,7 +99,7 @@ class CsvgdMethod(Method):
             replace(settings, particles=len(share), windows=learned.windows, likelihood='product')
             for learned, share in zip(built, shares, strict=True)
         ]
-        with keeping.ending(run.out, len(built)):
+        with checkpoint.removed_on_error(run.out, len(built)):
             done = [
                 _System(plant, learned, how, checkpoint_key, index).infer(run)
                 for index, (learned, how) in enumerate(zip(built, own, strict=True))
@@ -104,9 +109,11 @@ class CsvgdMethod(Method):
         return Identification(
             summary,
             np.concatenate([system.converged.theta for system in systems]),
-            particles.excited([row['knowledge'] for row in summary['parameters'].values()]),
+            prior_output.excited([row['knowledge'] for row in summary['parameters'].values()]),
             said,
-            convergence=Way('median log likelihood', np.sum([way for _, way in done], axis=0)),
+            convergence=Convergence(
+                'median log likelihood', np.sum([way for _, way in done], axis=0)
+            ),
             forecasts=lambda: [
                 one for s in systems for one in csvgd_report.futures(s.learned, s.forecasts)
             ],
@@ -124,7 +131,7 @@ def _build(
     """
     if options.likelihood == 'product':
         return [csvgd_recordings.prepare(plant, recordings, cut, options.noise)]
-    names = several.names_of(recordings)
+    names = recording_names(recordings)
     return [
         replace(csvgd_recordings.prepare(plant, [recording], cut, options.noise), names=(name,))
         for name, recording in zip(names, recordings, strict=True)
@@ -145,8 +152,8 @@ class _System:
     def infer(self, run: RunSettings) -> tuple[SystemResult, Array]:
         """Return the system's particles, and the median log likelihood of each iteration."""
         learned = self.learned
-        path = keeping.beside(run.out, self.index) if run.out else None
-        with several.naming(learned.names[0] if len(learned.names) == 1 else ''):
+        path = checkpoint.path_beside(run.out, self.index) if run.out else None
+        with named_errors(learned.names[0] if len(learned.names) == 1 else ''):
             posterior = self._posterior(run, path)
             found = csvgd_report.select_converged(learned, posterior, run.threads)
             csvgd_report.check(self.plant, learned, found)
@@ -160,7 +167,7 @@ class _System:
             'parameters': [asdict(p) for p in learned.problem.parameters],
             'noise': learned.problem.noise.tolist(),
         }
-        kept = keeping.read(path, checkpoint_key, run.overwrite) if path else None
+        kept = checkpoint.read(path, checkpoint_key, run.overwrite) if path else None
         state = None
         if kept is not None:
             medians += kept.pop(_MEDIANS).tolist()
@@ -170,7 +177,7 @@ class _System:
 
             def watch(now: CsvgdProgress) -> None:
                 if path is not None:
-                    keeping.write(
+                    checkpoint.write(
                         path, checkpoint_key, {_MEDIANS: medians, **now.state.to_arrays()}
                     )
                 medians.append(float(np.median(now.evaluation.log_p)))

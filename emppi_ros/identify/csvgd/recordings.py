@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
-from emppi_ros.identify import several
+from emppi_ros.identify.common.motion import resample, step_times
+from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smooth, smoothing_noise
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording, recording_names
+from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import smooth, smoothed_out
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import recorded
-from emppi_ros.identify.states.estimate import CUTOFF_HZ
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
@@ -79,7 +77,7 @@ def prepare(
     later = tuple(
         (states[end + 1 :], ctrl[end:-1]) for (states, ctrl), end in zip(pieces, ends, strict=True)
     )
-    return TrainingData(problem, sum(counts), later, tuple(several.names_of(recordings)))
+    return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)))
 
 
 def _check(model: mujoco.MjModel) -> None:
@@ -100,17 +98,17 @@ def _bounded(plant: Plant, index: int) -> Parameter:
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
     """Return states (N, nq + nv) and controls (N, nu) at the model's time steps."""
-    motion = recorded.resample(recording, model)
+    motion = resample(recording, model)
     if motion.applied.any():
         where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
         raise IdentificationError(
             f'{where}: forces from elsewhere are no input of '
             'this method: leave the column out, or use --method states'
         )
-    h, time = model.opt.timestep, recorded.clock(recording, model)
-    smoothed = smooth(motion.qpos, 1.0 / h, CUTOFF_HZ)
+    h, time = model.opt.timestep, step_times(recording, model)
+    smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)
     qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
-    for of in recording.named('velocity'):
+    for of in recording.names('velocity'):
         signal = recording.signals['velocity', of]
         if signal.time[0] > time[0] + signal.period or signal.time[-1] < time[-1] - signal.period:
             raise IdentificationError(
@@ -149,7 +147,7 @@ def read_noise(
 
 def _noise(signal: Signal) -> float:
     """Return the standard deviation of the noise of a signal; IdentificationError if unknown."""
-    found = smoothed_out(signal, CUTOFF_HZ)
+    found = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
     if found is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '

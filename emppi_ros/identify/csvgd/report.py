@@ -8,7 +8,10 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import particles
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.figures import HeldOutForecast
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import KINDS, TrainingData
@@ -18,9 +21,6 @@ from emppi_ros.identify.csvgd.target_density import (
     residuals,
     start_deviations,
 )
-from emppi_ros.identify.pictures import Future
-from emppi_ros.identify.states.estimate import word
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -50,7 +50,7 @@ class ConvergedParticles(NamedTuple):
     @property
     def knowledge(self) -> tuple[str, ...]:
         """Knowledge of each parameter: found, vague or unexcited."""
-        return tuple(word(x) for x in self.sd)
+        return tuple(knowledge_level(x) for x in self.sd)
 
 
 def select_converged(
@@ -106,13 +106,15 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
     total = len(converged.theta) + converged.stranded
-    if len(converged.theta) < max(_MIN_CONVERGED_SHARE * total, min(particles.FEWEST, total)):
+    if len(converged.theta) < max(
+        _MIN_CONVERGED_SHARE * total, min(prior_output.MIN_PARTICLES, total)
+    ):
         advice = '; '.join([*noise_advice(plant, learned, converged), 'give more iterations'])
         raise IdentificationError(
             f'only {len(converged.theta)} of {total} particles explain the recording as well as '
             f'the best: {advice}'
         )
-    particles.excited(converged.knowledge)
+    prior_output.excited(converged.knowledge)
 
 
 def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> list[str]:
@@ -160,11 +162,11 @@ def with_particles(one: ConvergedParticles, theta: Array) -> ConvergedParticles:
     return one._replace(theta=theta, ends=one.ends.repeat(len(theta), axis=1))
 
 
-def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[Future]:
+def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[HeldOutForecast]:
     """Return the held-out parts of recordings and their forecasts for plotting."""
     model = learned.problem.model
     return [
-        Future.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
+        HeldOutForecast.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
         for one, (seen, _) in zip(forecasts, learned.later, strict=True)
     ]
 
@@ -208,10 +210,12 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
     covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
-    directions = particles.open_directions(covariance)
+    directions = prior_output.unobservable_directions(covariance)
     summary: dict[str, Any] = {
         'parameters': parameters,
-        'unexcited_directions': particles.blind(directions, [u.name for u in plant.unknowns]),
+        'unexcited_directions': prior_output.describe_directions(
+            directions, [u.name for u in plant.unknowns]
+        ),
         'particles': len(converged.theta),
         'stranded': converged.stranded,
         'median_log_likelihood': float(np.median(posterior.log_p)),

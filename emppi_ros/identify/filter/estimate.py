@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import particles
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.filter import posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence, Recipe
 from emppi_ros.identify.filter.posterior import Posterior, Settings, State
-from emppi_ros.identify.states.estimate import word
 from emppi_ros.parallel import workers
 from emppi_ros.tasks.task import Task
 
@@ -84,8 +84,8 @@ def estimate(
             )
     before = task.prior.sample(_DRAWS, rng).std(axis=0)
     shares = found.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
-    knowledge = tuple(word(share) for share in shares)
-    particles.excited(knowledge)
+    knowledge = tuple(knowledge_level(share) for share in shares)
+    prior_output.excited(knowledge)
     return Found(found, knowledge, innovations, sum(len(one.moments) for one in seen))
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify import keeping, particles
+from emppi_ros.identify.common import checkpoint, prior_output
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording, recording_digests
 from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.filter.posterior import Settings, State
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.several import digests_of
-from emppi_ros.identify.states.plant import Plant
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class FilterMethod(Method):
                 '--model: --method filter needs a task, for its likelihood, objects and priors: '
                 'use --task, or another method'
             )
-        particles.check_count(options.particles, 1, plant, run.out is not None)
+        prior_output.check_particles(options.particles, 1, plant, run.out is not None)
 
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: FilterOptions,
@@ -59,22 +58,22 @@ class FilterMethod(Method):
         settings = Settings(options.particles)
         key = {
             'task': task.data,
-            'model': keeping.digest(task.model),
-            'data': digests_of(recordings),
+            'model': checkpoint.model_digest(task.model),
+            'data': recording_digests(recordings),
             'lag_s': run.lag_s,
             'seed': run.seed,
             'substep_s': task.belief.substep_s,
             **asdict(settings),
         }
-        path: Path | None = keeping.beside(run.out) if run.out else None
-        kept = keeping.read(path, key, run.overwrite) if path else None
+        path: Path | None = checkpoint.path_beside(run.out) if run.out else None
+        kept = checkpoint.read(path, key, run.overwrite) if path else None
         state = State.of_arrays(kept) if kept else None
         progress = run.progress('filter', settings.power, 'of the likelihood')
-        with keeping.ending(run.out), progress as advance:
+        with checkpoint.removed_on_error(run.out), progress as advance:
 
             def watch(now: State) -> None:
                 if path is not None:
-                    keeping.write(path, key, now._asdict())
+                    checkpoint.write(path, key, now._asdict())
                 advance(float(now.powers[-1]), _objective(now.log_likelihood))
 
             found = estimate.estimate(

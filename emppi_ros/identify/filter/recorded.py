@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import matching
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal
 from emppi_ros.session.planner import Commands
 from emppi_ros.state.estimator import Moment
 from emppi_ros.state.measurements import Measurements
@@ -85,7 +85,7 @@ def _check(task: Task, recording: Recording) -> None:
         if ('pose', name) not in recording.signals:
             raise IdentificationError(
                 f'the task tracks {name!r}, whose pose was not recorded; recorded poses: '
-                + (', '.join(recording.named('pose')) or 'none')
+                + (', '.join(recording.names('pose')) or 'none')
             )
     for signal in recording.signals.values():
         if signal.kind == 'torque':

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import COUNT
+from emppi_ros.identify.rigid_body.consistency import COUNT
 from emppi_ros.model import mjcf_security
 
 Array = npt.NDArray[np.float64]

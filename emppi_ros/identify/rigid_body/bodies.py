@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import COUNT, pseudo_inertia
+from emppi_ros.identify.rigid_body.consistency import COUNT, pseudo_inertia
 
 Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import COUNT
 from emppi_ros.identify.rigid_body import arm
 from emppi_ros.identify.rigid_body.bodies import Known
+from emppi_ros.identify.rigid_body.consistency import COUNT
 from emppi_ros.identify.rigid_body.estimate import Estimate
 from emppi_ros.identify.rigid_body.named import Named
 from emppi_ros.identify.rigid_body.recording import Recording

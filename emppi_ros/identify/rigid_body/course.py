@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify import excitation
-from emppi_ros.identify.excitation import Fourier, Limits
+from emppi_ros.identify.rigid_body import excitation
+from emppi_ros.identify.rigid_body.excitation import Fourier, Limits
 
 Array = npt.NDArray[np.float64]
 _STEEPEST, _SHARPEST = 1.875, 10.0 / np.sqrt(3.0)  # derivatives of the step below

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import savgol_coeffs, savgol_filter
 
-from emppi_ros.identify.noise import deviation
+from emppi_ros.identify.common.noise import difference_noise
 from emppi_ros.identify.rigid_body.recording import Noise, Recording
 
 Array = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def derive(
         If there are too few samples.
 
     """
-    sd, own = white or (deviation(position), deviation(torque))
+    sd, own = white or (difference_noise(position), difference_noise(torque))
     half = half or choose(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))

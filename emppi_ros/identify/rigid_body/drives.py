@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import deviation_at
-from emppi_ros.identify.signals import Signal, mean
-from emppi_ros.identify.states import matching
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.noise import uneven_difference_noise
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal, box_average
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ class Drive(NamedTuple):
         for signal in self.measured:
             total += np.interp(time, signal.time, signal.values)
         for signal, gain in self.held:
-            total += gain * mean(signal, time, step)
+            total += gain * box_average(signal, time, step)
         return total
 
     def deviation(self, time: Array) -> float:
@@ -44,14 +44,14 @@ class Drive(NamedTuple):
         if ('position', name) not in recording.signals:
             raise IdentificationError(
                 f'the model has a joint {name!r}, whose position was not recorded; recorded: '
-                + (', '.join(recording.named('position')) or 'none')
+                + (', '.join(recording.names('position')) or 'none')
             )
         given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
         measured = tuple(signal for signal in given if signal is not None)
         if given[0] is not None:
             return cls((), measured, 0.0)
         joint = scene.find(model, 'joint', name)
-        servos = [a for a in matching.driving(model, joint) if not _is_motor(model, a)]
+        servos = [a for a in matching.actuators_of(model, joint) if not _is_motor(model, a)]
         if servos:
             servo = scene.names(model, 'actuator')[servos[0]]
             raise IdentificationError(
@@ -63,12 +63,12 @@ class Drive(NamedTuple):
             for (kind, _), s in recording.signals.items()
             if kind == 'command'
         }
-        driving = matching.driving(model, joint)
+        driving = matching.actuators_of(model, joint)
         if any(a not in motors for a in driving) or not (driving or measured):
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
                 'the link, gravity included; recorded efforts: '
-                + (', '.join(recording.named('effort')) or 'none')
+                + (', '.join(recording.names('effort')) or 'none')
             )
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
         dof = model.jnt_dofadr[joint]
@@ -79,7 +79,7 @@ class Drive(NamedTuple):
 def noise_while(signal: Signal, time: Array) -> float:
     """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
-    return deviation_at(signal.time[here], signal.values[here])
+    return uneven_difference_noise(signal.time[here], signal.values[here])
 
 
 def _within(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
@@ -104,4 +104,4 @@ def commanded(model: mujoco.MjModel, recording: Recording) -> set[str]:
         if kind == 'command'
     ]
     names = scene.names(model, 'joint')
-    return {name for j, name in enumerate(names) if set(matching.driving(model, j)) & set(of)}
+    return {name for j, name in enumerate(names) if set(matching.actuators_of(model, j)) & set(of)}

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid_body import arm, bodies
 from emppi_ros.identify.rigid_body.others import Others, eliminate
 from emppi_ros.identify.rigid_body.recording import Noise, Recording, noise_of
+from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 _TURNS = 12  # at most

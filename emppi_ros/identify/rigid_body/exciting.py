@@ -7,13 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import excitation
-from emppi_ros.identify.excitation import Fourier, Limits
-from emppi_ros.identify.regressor import regressor
-from emppi_ros.identify.rigid_body import arm, course
+from emppi_ros.identify.rigid_body import arm, course, excitation
 from emppi_ros.identify.rigid_body.bodies import Everyday
 from emppi_ros.identify.rigid_body.clearance import Surroundings
 from emppi_ros.identify.rigid_body.course import Course
+from emppi_ros.identify.rigid_body.excitation import Fourier, Limits
+from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 

@@ -7,6 +7,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import named_errors
 from emppi_ros.identify.rigid_body import checks, estimate, named
 from emppi_ros.identify.rigid_body.bodies import Everyday, Known
 from emppi_ros.identify.rigid_body.derivatives import Derived
@@ -15,8 +17,6 @@ from emppi_ros.identify.rigid_body.lag import lag
 from emppi_ros.identify.rigid_body.named import Named
 from emppi_ros.identify.rigid_body.recorded import Arm
 from emppi_ros.identify.rigid_body.samples import join
-from emppi_ros.identify.several import naming
-from emppi_ros.identify.states.plant import Plant
 
 Array = npt.NDArray[np.float64]
 _WELL = (
@@ -49,7 +49,7 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
     model, motions, parts = recorded.model, recorded.motions, [m.known for m in recorded.motions]
     alone, lags = [], []
     for motion in motions:
-        with naming(motion.name):
+        with named_errors(motion.name):
             checks.units(model, motion.known.recording)
             one = _fit(model, [motion.known], everyday, known)
             checks.possible(of, known, one)
@@ -64,7 +64,7 @@ def find(plant: Plant, recorded: Arm, links: bool) -> Found:
             checks.possible(of, known, first)
     factors = []
     for motion, (left, covariance) in zip(motions, _split(first, parts), strict=True):
-        with naming(motion.name):
+        with named_errors(motion.name):
             checks.left(model, motion.known.recording.torque, left, covariance, _ALIKE)
         square, variance = checks.squares(left, covariance)
         factors.append(np.sqrt(np.maximum(square / variance, 1.0)))

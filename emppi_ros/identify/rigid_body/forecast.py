@@ -7,14 +7,14 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.pictures import Future
-from emppi_ros.identify.regressor import regressor
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.rigid_body import arm
 from emppi_ros.identify.rigid_body.derivatives import Derived
 from emppi_ros.identify.rigid_body.fitting import Found
 from emppi_ros.identify.rigid_body.recorded import Arm
+from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.identify.rigid_body.report import Drawn
-from emppi_ros.identify.states import matching
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -74,16 +74,16 @@ def summarize(recorded: Arm, forecasts: Sequence[Forecast]) -> dict[str, dict[st
     }
 
 
-def futures(recorded: Arm, forecasts: Sequence[Forecast], seed: int) -> list[Future]:
+def futures(recorded: Arm, forecasts: Sequence[Forecast], seed: int) -> list[HeldOutForecast]:
     """Return forecasts to be drawn, each with noise, for what was measured has it, too."""
     model, rng, found = recorded.model, np.random.default_rng(seed), []
     what = [
-        (name, matching.units(model, joint)['force'])
+        (name, matching.joint_units(model, joint)['force'])
         for joint, name in enumerate(scene.names(model, 'joint'))
     ]
     for one in forecasts:
         normal = rng.standard_normal((*one.drawn.shape, 1))
         noisy = one.drawn + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
         time = 0.5 * one.later.window_s + one.later.step_s * np.arange(len(one.best))
-        found.append(Future(time, what, one.later.recording.torque, noisy))
+        found.append(HeldOutForecast(time, what, one.later.recording.torque, noisy))
     return found

@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid_body.estimate import Estimate
+from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 _RANK = 1e-8  # of the largest: what no motion shows

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from emppi_ros.core.config import key
-from emppi_ros.identify import particles
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.rigid_body import fitting, forecast, recorded, report, scene_file
 from emppi_ros.identify.rigid_body.scene_file import Body
-from emppi_ros.identify.states.plant import Plant
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
 _STAGES = 3  # of the progress bar
@@ -43,17 +43,19 @@ class RigidBodyMethod(Method):
             advance(1)
             found = fitting.find(plant, arm, options.links == 'known')
             advance(2)
-            drawn = report.draw(found, 1.0, particles.COUNT, run.seed)
+            drawn = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, run.seed)
             forecasts = forecast.forecast(arm, found, drawn)
             advance(_STAGES)
         theta = drawn.values(found)
         summary = report.summarize(plant, arm, found, theta)
         report.check(plant, summary, theta)
         summary |= forecast.summarize(arm, forecasts)
-        kept = particles.excited([row['knowledge'] for row in summary['parameters'].values()])
+        kept = prior_output.excited([row['knowledge'] for row in summary['parameters'].values()])
 
         def prior_samples() -> report.Array:
-            wide = report.draw(found, options.spread, _OVERSAMPLING * particles.COUNT, run.seed)
+            wide = report.draw(
+                found, options.spread, _OVERSAMPLING * prior_output.PRIOR_SAMPLES, run.seed
+            )
             return report.within(plant, kept, wide.values(found))
 
         return Identification(

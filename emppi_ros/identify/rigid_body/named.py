@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import COUNT, pseudo_inertia
-from emppi_ros.identify.regressor import parameters as parameters_of
 from emppi_ros.identify.rigid_body.bodies import Everyday, Known
+from emppi_ros.identify.rigid_body.consistency import COUNT, pseudo_inertia
+from emppi_ros.identify.rigid_body.regressor import parameters as parameters_of
 from emppi_ros.identify.rigid_body.scene_file import Body
 from emppi_ros.identify.rigid_body.welded import Part, moved
 from emppi_ros.model import scene

@@ -11,9 +11,9 @@ border: along all of them one body that is close to it would keep all others fro
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.consistency import COUNT, pseudo_inertia
 from emppi_ros.identify.rigid_body import bodies
 from emppi_ros.identify.rigid_body.bodies import Everyday, Known
+from emppi_ros.identify.rigid_body.consistency import COUNT, pseudo_inertia
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -9,17 +9,21 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
-from emppi_ros.identify import dataset
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import (
+    Recording,
+    check_same_joints,
+    named_errors,
+    recording_names,
+)
+from emppi_ros.identify.common.signals import common_clock
 from emppi_ros.identify.rigid_body import arm, samples, welded
+from emppi_ros.identify.rigid_body import recording as arm_recording
 from emppi_ros.identify.rigid_body.derivatives import Derived
 from emppi_ros.identify.rigid_body.drives import Drive, commanded, noise_while
-from emppi_ros.identify.rigid_body.recording import Recording
 from emppi_ros.identify.rigid_body.samples import Samples
 from emppi_ros.identify.rigid_body.welded import Part
-from emppi_ros.identify.several import check_same, names_of, naming
-from emppi_ros.identify.signals import common_clock
-from emppi_ros.identify.states import matching
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +45,7 @@ class Arm(NamedTuple):
     motions: tuple[Motion, ...]
 
 
-def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) -> Arm:
+def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> Arm:
     """
     Return the arm whose joints were recorded, its motions and its torques.
 
@@ -51,13 +55,13 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
     commands of motors, less what the model's rotors take. Forces from elsewhere, and those of the
     model's springs, are added. IdentificationError if something is missing, or does not fit.
     """
-    file, names = file_of(plant), names_of(recordings)
+    file, names = file_of(plant), recording_names(recordings)
     moving = [_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
-    check_same(names, moving)
+    check_same_joints(names, moving)
     model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
     joints, motions, weightless = scene.names(model, 'joint'), list[Motion](), list[bool]()
     for name, recording in zip(names, recordings, strict=True):
-        with naming(name):
+        with named_errors(name):
             inputs = [Drive.of(plant.model, recording, joint) for joint in joints]
             weightless.append(_is_weightless(plant.model, model, inputs))
             known, later = _sample(recording, joints, inputs, held_out)
@@ -77,9 +81,9 @@ def read(plant: Plant, *recordings: dataset.Recording, held_out: float = 0.0) ->
     return Arm(model, welded.parts(loose), tuple(motions))
 
 
-def _joints(plant: Plant, name: str, recording: dataset.Recording) -> set[str]:
+def _joints(plant: Plant, name: str, recording: Recording) -> set[str]:
     """Return the joints whose motion or torques were recorded."""
-    with naming(name):
+    with named_errors(name):
         for signal in recording.signals.values():
             if signal.kind == 'command':
                 matching.find_actuator(plant.model, signal)
@@ -106,7 +110,7 @@ def _less(model: mujoco.MjModel, rotors: Array, derived: Derived) -> Derived:
         mujoco.mj_passive(model, data)
         row[:] = data.qfrc_spring
     links = torque - rotors * states[2] + springs
-    return derived._replace(recording=Recording(states, links))
+    return derived._replace(recording=arm_recording.Recording(states, links))
 
 
 def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
@@ -143,7 +147,7 @@ def _is_weightless(whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequenc
 
 
 def _sample(
-    recording: dataset.Recording, names: Sequence[str], inputs: Sequence[Drive], held_out: float
+    recording: Recording, names: Sequence[str], inputs: Sequence[Drive], held_out: float
 ) -> tuple[Derived, Derived | None]:
     """Return what is learned from, and what is held out, as often as the slowest signal comes."""
     positions = [recording.signals['position', name] for name in names]

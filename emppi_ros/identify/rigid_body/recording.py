@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.noise import deviation
+from emppi_ros.identify.common.noise import difference_noise
 
 Array = npt.NDArray[np.float64]
 POSITION_SHARE = 0.1  # of positions' noise in that of velocities and accelerations
@@ -33,7 +33,7 @@ class Noise(NamedTuple):
 
 def noise_of(recording: Recording) -> Noise:
     """Return the noise that a recording shows."""
-    return Noise(deviation(recording.states), deviation(recording.torque))
+    return Noise(difference_noise(recording.states), difference_noise(recording.torque))
 
 
 def add_noise(

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import particles
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
 from emppi_ros.identify.rigid_body import named, posterior
 from emppi_ros.identify.rigid_body.fitting import Found
 from emppi_ros.identify.rigid_body.recorded import Arm
-from emppi_ros.identify.states.estimate import word
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ def summarize(plant: Plant, recorded: Arm, found: Found, theta: Array) -> dict[s
             'value': float(value),
             'sd': float(error),
             'unit': unknown.unit,
-            'knowledge': word(share),
+            'knowledge': knowledge_level(share),
         }
         for unknown, value, error, share in zip(plant.unknowns, best, sd, shares, strict=True)
     }
@@ -117,4 +117,4 @@ def within(plant: Plant, kept: list[int], theta: Array) -> Array:
     """Return the draws (m, K) of parameters that are kept, within their bounds."""
     low, high = (bound[kept] for bound in plant.bounds)
     inside = theta[:, kept][np.all((theta[:, kept] > low) & (theta[:, kept] < high), axis=1)]
-    return particles.enough(inside)
+    return prior_output.first_samples(inside)

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.noise import TELLING
+from emppi_ros.identify.common.noise import MIN_NOISE_SAMPLES
+from emppi_ros.identify.common.signals import MIN_SAMPLES
 from emppi_ros.identify.rigid_body.derivatives import Derived, choose, derive
 from emppi_ros.identify.rigid_body.recording import Noise, Recording
-from emppi_ros.identify.signals import FEWEST
 
 Array = npt.NDArray[np.float64]
 
@@ -32,9 +32,10 @@ def split(
     Neither knows of the other, but for the window. IdentificationError if one is too short.
     """
     end = count - int(held_out * count)
-    if end < FEWEST:
+    if end < MIN_SAMPLES:
         raise IdentificationError(
-            f'{end} samples are not held out, expected {FEWEST}: hold out less, or record longer'
+            f'{end} samples are not held out, expected {MIN_SAMPLES}: hold out less, or record '
+            'longer'
         )
     known = sample(slice(end))
     half = choose(known.position, known.white[0], step)
@@ -44,7 +45,7 @@ def split(
 
     if end == count:
         return derived(known), None
-    fewest = max(2 * half + 1, TELLING)
+    fewest = max(2 * half + 1, MIN_NOISE_SAMPLES)
     if count - end < fewest:
         raise IdentificationError(
             f'{(count - end) * step:.3g} s are held out, less than the window of '

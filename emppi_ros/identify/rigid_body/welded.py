@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import from_pseudo_inertia, pseudo_inertia
-from emppi_ros.identify.regressor import parameters
+from emppi_ros.identify.rigid_body.consistency import from_pseudo_inertia, pseudo_inertia
+from emppi_ros.identify.rigid_body.regressor import parameters
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import smoothed_out
-from emppi_ros.identify.states.estimate import CUTOFF_HZ, Estimate
-from emppi_ros.identify.states.motion import Motion, difference
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common.motion import Motion, difference
+from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.states.estimate import Estimate
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ def strays(
         where = f' of {name}' if len(recordings) > 1 else ''
         for dof, joint in enumerate(plant.model.dof_jntid):
             signal = recording.signals.get(('position', joints[joint]))
-            noise = None if signal is None else smoothed_out(signal, CUTOFF_HZ)
+            noise = None if signal is None else smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
             if noise is None:
                 continue
             fewest = min(len(signal.values), rows.stop - rows.start)

@@ -6,17 +6,15 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.noise import smooth
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smooth
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
 from emppi_ros.identify.states import solver, uncertainty
-from emppi_ros.identify.states.motion import Motion
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Iterate, Progress, Settings
 from emppi_ros.identify.states.uncertainty import Uncertainty
 
 Array = npt.NDArray[np.float64]
-CUTOFF_HZ = 10.0
-_UNSEEN = 0.7  # of its scale: the data hardly narrowed it down
-_VAGUE = 0.1
 
 
 class Estimate(NamedTuple):
@@ -52,21 +50,16 @@ def estimate(
         found = first._replace(iterations=found.iterations)
     found = found._replace(iterations=first.iterations + found.iterations)
     known = uncertainty.estimate(plant, motion, settings.state_weight, found)
-    return Estimate(found, known, tuple(word(x) for x in known.sd / plant.scales))
+    return Estimate(found, known, tuple(knowledge_level(x) for x in known.sd / plant.scales))
 
 
 def begin(plant: Plant, motion: Motion) -> Array:
     """Return where the states start (N, nq): observations without noise that would be jerks."""
     model = plant.model
     rate = 1.0 / model.opt.timestep
-    qpos = np.concatenate([smooth(motion.qpos[part], rate, CUTOFF_HZ) for part in motion.parts])
+    qpos = np.concatenate(
+        [smooth(motion.qpos[part], rate, SMOOTHING_CUTOFF_HZ) for part in motion.parts]
+    )
     for row in qpos if model.nq != model.nv else ():
         mujoco.mj_normalizeQuat(model, row)
     return qpos
-
-
-def word(share: float) -> str:
-    """Return what a standard deviation means that is such a share of an unknown's scale."""
-    if share > _UNSEEN:
-        return 'unexcited'
-    return 'vague' if share > _VAGUE else 'found'

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import particles
-from emppi_ros.identify.several import naming
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.motion import Motion, join
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import named_errors
 from emppi_ros.identify.states import checks
 from emppi_ros.identify.states.estimate import Estimate, estimate
-from emppi_ros.identify.states.motion import Motion, join
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Progress, Settings
 
 
@@ -33,7 +33,7 @@ def find(
     """
     alone = []
     for name, motion in zip(names, motions, strict=True):
-        with naming(name):
+        with named_errors(name):
             one = estimate(plant, motion, settings, progress)
             checks.moves(plant, motion, one)
             alone.append(one)
@@ -47,5 +47,5 @@ def find(
         except IdentificationError as error:
             each = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, each])) from None
-    particles.excited(result.knowledge)
+    prior_output.excited(result.knowledge)
     return Found(whole, result, notes)

@@ -5,9 +5,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.signals import FEWEST
-from emppi_ros.identify.states.motion import Motion, difference
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common.motion import Motion, difference
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.signals import MIN_SAMPLES
 
 Array = npt.NDArray[np.float64]
 
@@ -19,10 +19,10 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
     IdentificationError if that leaves too little.
     """
     count = motion.steps - int(share * motion.steps)
-    if count < FEWEST:
+    if count < MIN_SAMPLES:
         raise IdentificationError(
-            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected {FEWEST}: '
-            'hold out less, or record for longer'
+            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
+            f'{MIN_SAMPLES}: hold out less, or record for longer'
         )
     parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
     return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))

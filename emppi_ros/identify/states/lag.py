@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimate import Estimate, begin
-from emppi_ros.identify.states.motion import Motion
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.solver import Settings
 
 _MOST = 0.5  # of what is left

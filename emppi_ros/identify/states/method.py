@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emppi_ros.identify import particles, pictures
+from emppi_ros.identify.common import figures, prior_output
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identify.common.motion import resample
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.pictures import Future, Way
-from emppi_ros.identify.several import names_of, naming
-from emppi_ros.identify.states import checks, fitting, forecast, lag, recorded, report
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.states import checks, fitting, forecast, lag, report
 from emppi_ros.identify.states.solver import Iterate, Settings
 
 _FORECAST_SAMPLES = 100
@@ -41,11 +41,11 @@ class StatesMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit each recording alone, then all together."""
-        settings, names = Settings(state_weight=options.state_weight), names_of(recordings)
+        settings, names = Settings(state_weight=options.state_weight), recording_names(recordings)
         parts = []
         for name, recording in zip(names, recordings, strict=True):
-            with naming(name):
-                motion = recorded.resample(recording, plant.model, plant.bodies)
+            with named_errors(name):
+                motion = resample(recording, plant.model, plant.bodies)
                 parts.append(forecast.split(motion, run.held_out))
         searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
         most, costs = 2 * settings.iterations * searches, list[float]()
@@ -66,19 +66,19 @@ class StatesMethod(Method):
             notes = [*notes, *late.notes]
         if notes := [*notes, *checks.strays(plant, names, recordings, motion, result)]:
             summary['notes'] = '; '.join(notes)
-        futures = list[Future]()
+        futures = list[HeldOutForecast]()
         for (before, later), rows in zip(parts, motion.parts, strict=True):
             if not later.steps:
                 continue
             reached = replace(before, qpos=result.found.qpos[rows])
             drawn = forecast.forecast(plant, draws[:_FORECAST_SAMPLES], reached, later)
-            futures.append(Future.of_motion(plant.model, later.qpos, drawn))
+            futures.append(HeldOutForecast.of_motion(plant.model, later.qpos, drawn))
         if futures:
-            summary['held_out_error'] = pictures.error(futures)
+            summary['held_out_error'] = figures.forecast_error(futures)
         return Identification(
             summary,
             draws,
-            particles.excited(result.knowledge),
+            prior_output.excited(result.knowledge),
             {
                 'state_weight': settings.state_weight,
                 'step_s': float(plant.model.opt.timestep),
@@ -86,6 +86,6 @@ class StatesMethod(Method):
                 'seed': run.seed,
                 'held_out': run.held_out,
             },
-            convergence=Way('mean cost', np.array(costs[-result.found.iterations :])),
+            convergence=Convergence('mean cost', np.array(costs[-result.found.iterations :])),
             forecasts=lambda: futures,
         )

@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify import particles
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimate import Estimate
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ def summarize(plant: Plant, result: Estimate) -> dict[str, Any]:
     return {
         'parameters': parameters,
         # in the parameters' scales
-        'unexcited_directions': particles.blind(known.directions, names),
+        'unexcited_directions': prior_output.describe_directions(known.directions, names),
         'iterations': found.iterations,
         'converged': found.converged,
         'mean_cost': found.mean_cost,
@@ -68,9 +68,9 @@ def draw(plant: Plant, result: Estimate, spread: float, seed: int) -> Array:
     Parameters that were not excited are alike in all. `spread` multiplies standard deviations,
     which the paper finds too small by several times (4.5).
     """
-    kept = particles.excited(result.knowledge)
-    draws = np.tile(result.theta, (particles.COUNT, 1))
-    draws[:, kept] = particles.draw(
+    kept = prior_output.excited(result.knowledge)
+    draws = np.tile(result.theta, (prior_output.PRIOR_SAMPLES, 1))
+    draws[:, kept] = prior_output.draw_within_bounds(
         result.theta[kept],
         spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
         plant.scales[kept],

@@ -12,8 +12,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.states.motion import Motion, difference, difference_jacobians
-from emppi_ros.identify.states.plant import Plant
+from emppi_ros.identify.common.motion import Motion, difference, difference_jacobians
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -186,7 +186,7 @@ def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Arr
     base = _forces(plant, _free(plant, theta), motion, theta, qpos)
     columns = np.empty((*base.shape, len(theta)))
     for index in range(len(theta)):
-        other, change = plant.moved(theta, index)
+        other, change = plant.perturbed(theta, index)
         forces = _forces(plant, _free(plant, other), motion, other, qpos)
         columns[:, :, index] = (forces - base) / change
     return columns

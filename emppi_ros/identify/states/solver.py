@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from emppi_ros.core.config import between, positive
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.motion import Motion, displace
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.elimination import assemble, step
-from emppi_ros.identify.states.motion import Motion, displace
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.residuals import Residuals, evaluate, linearize
 
 Array = npt.NDArray[np.float64]

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify import particles
+from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.elimination import States, assemble
-from emppi_ros.identify.states.motion import Motion
-from emppi_ros.identify.states.plant import Plant
 from emppi_ros.identify.states.residuals import Jacobian, explained, linearize
 from emppi_ros.identify.states.solver import Iterate
 
@@ -58,7 +58,7 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
         observation = observation / _rms(np.sqrt(motion.weights), seen, motion.parts)
     return Uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
-        particles.open_directions(scaled),
+        prior_output.unobservable_directions(scaled),
         observation,
         impulse / np.sqrt(weight),
         np.any(jacobian.unknowns != 0.0, axis=(0, 2)),

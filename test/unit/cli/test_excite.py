@@ -7,10 +7,11 @@ import pytest
 
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import dataset, excitation, generator
-from emppi_ros.identify.excitation import Limits
-from emppi_ros.identify.rigid_body import course
+from emppi_ros.identify.common.recordings import read_recording
+from emppi_ros.identify.common.synthetic_recording import write_recording
+from emppi_ros.identify.rigid_body import course, excitation
 from emppi_ros.identify.rigid_body.clearance import Surroundings
+from emppi_ros.identify.rigid_body.excitation import Limits
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
@@ -29,7 +30,7 @@ def written(tmp_path_factory):
 
 
 def _columns(path):
-    signals = dataset.read([path]).signals
+    signals = read_recording([path]).signals
     names = load_robot('fr3').commanded
     time = signals['position', names[0]].time
     return time, *(
@@ -107,7 +108,7 @@ def done(folder, motion, seed):
         robot.command(command)
         robot.step()
     data = folder / f'run{seed}.csv'
-    generator.write(data, loaded, trace, seed)
+    write_recording(data, loaded, trace, seed)
     return str(task), str(data)
 
 

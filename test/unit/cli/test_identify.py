@@ -9,7 +9,7 @@ import yaml
 
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
-from emppi_ros.identify.states import binding
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.tasks.task import load_task
 
 TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}
@@ -29,7 +29,7 @@ def drive(data):
 
 def swing(seed=0, start=(0.0, np.pi), mass=TRUTH['pole_mass']):
     """Return what a cart with a pole did in 6 s, as sensors show it."""
-    plant = binding.of_task(load_task('cartpole_swingup'))
+    plant = Plant.from_task(load_task('cartpole_swingup'))
     theta = np.array([mass, TRUTH['pole_inertia']])
     qpos, ctrl = states_simulation.simulate(plant, theta, list(start), 600, drive)
     noise = np.random.default_rng(seed).standard_normal(qpos.shape)
@@ -149,7 +149,7 @@ parameters:
   stop: {field: jnt_stiffness, of: hinge, unit: N m/rad, initial: 0.0, lower: 0.0, size: 0.01}
 """
     model.write_text(text)
-    plant = binding.load_model(model)
+    plant = Plant.from_file(model)
     theta = np.array([1.3, 0.2, 0.0])
     qpos, ctrl = states_simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
     other = table.copy()
@@ -237,7 +237,7 @@ def test_turns_of_an_encoder_are_taken_out(table, tmp_path, capsys):
     assert np.ptp(wrapped[:, 2]) > 6.0  # it does wrap
     assert identify(write(tmp_path, wrapped, name='wrapped.csv'), '--json') == 0
     found = json.loads(capsys.readouterr().out)
-    assert 'position/hinge [rad]: jumps by a turn were taken out' in found['notes']
+    assert 'position/hinge [rad]: removed jumps by a whole turn' in found['notes']
     for name, row in found['parameters'].items():
         assert row['value'] == pytest.approx(whole[name]['value'], rel=1e-6)  # rounding
 
@@ -245,7 +245,7 @@ def test_turns_of_an_encoder_are_taken_out(table, tmp_path, capsys):
 def test_a_recording_counts_once(table, tmp_path, capsys):
     first, again = (write(tmp_path, table, name=name) for name in ('run.csv', 'again.csv'))
     assert identify(first, '--data', again) == 2
-    assert 'again.csv is run.csv again, byte by byte: what it' in capsys.readouterr().err
+    assert 'again.csv is run.csv again, byte by byte, and would count' in capsys.readouterr().err
 
 
 def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):

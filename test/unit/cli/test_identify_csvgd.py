@@ -12,14 +12,16 @@ import yaml
 from emppi_ros.bench.identify import csvgd_systems, states_simulation
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import dataset, keeping, sysid
+from emppi_ros.identify import sysid
+from emppi_ros.identify.common import checkpoint
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
 from emppi_ros.identify.csvgd.recordings import WindowConfig
-from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
 XML = """
@@ -138,24 +140,24 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
     monkeypatch.setattr(csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
-    kept = keeping.beside(parts).read_bytes()
+    kept = checkpoint.path_beside(parts).read_bytes()
     assert not parts.exists()
     capsys.readouterr()
     assert identify(here, '--out', str(parts), '--window', '0.6') == 2
-    assert 'another window_s: 0.5, now 0.6: go on with what it had' in capsys.readouterr().err
+    assert 'another window_s: 0.5, now 0.6: resume with the same, or' in capsys.readouterr().err
     assert identify(here, '--out', str(parts), '--seed', '1') == 2
     assert 'another seed: 0, now 1' in capsys.readouterr().err
     swing(here, 'other.csv', 1.1)
     assert identify(here, '--out', str(parts), data=['other.csv']) == 2
     assert 'another data' in capsys.readouterr().err
-    assert keeping.beside(parts).read_bytes() == kept
+    assert checkpoint.path_beside(parts).read_bytes() == kept
     assert identify(here, '--out', str(parts)) == 0
     assert parts.read_text() == whole.read_text()
-    assert not keeping.beside(parts).exists()
-    keeping.beside(parts).write_bytes(b'no archive')
+    assert not checkpoint.path_beside(parts).exists()
+    checkpoint.path_beside(parts).write_bytes(b'no archive')
     parts.unlink()
     assert identify(here, '--out', str(parts)) == 2
-    assert 'begin anew by --overwrite' in capsys.readouterr().err
+    assert 'start again with --overwrite' in capsys.readouterr().err
     assert identify(here, '--out', str(parts), '--overwrite') == 0
     assert parts.read_text() == whole.read_text()
 
@@ -212,8 +214,8 @@ def test_what_does_not_fit_is_named(name, here, capsys):
 
 
 def learned_in(here, window):
-    plant = binding.load_model(here / 'pendulum.yaml')
-    recording = dataset.read([here / 'run.csv'])
+    plant = Plant.from_file(here / 'pendulum.yaml')
+    recording = read_recording([here / 'run.csv'])
     return plant, csvgd_recordings.prepare(
         plant, [recording], WindowConfig(window), {'position/pivot': NOISE}
     )
@@ -264,7 +266,7 @@ def test_the_reference_writes_a_prior_as_wide_as_it_says(here, capsys):
 
 
 def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
-    plant = binding.of_task(load_task('cartpole_swingup'))
+    plant = Plant.from_task(load_task('cartpole_swingup'))
 
     def drive(data):
         return [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
@@ -343,8 +345,8 @@ def test_nothing_needs_to_be_held_out(method, here, capsys):
 def two(here):
     """Return two recordings of one system, and what particles say of them."""
     swing(here, 'second.csv', -0.5)
-    plant = binding.load_model(here / 'pendulum.yaml')
-    recordings = [dataset.read([here / name]) for name in ('run.csv', 'second.csv')]
+    plant = Plant.from_file(here / 'pendulum.yaml')
+    recordings = [read_recording([here / name]) for name in ('run.csv', 'second.csv')]
     learned = csvgd_recordings.prepare(plant, recordings, WindowConfig(0.5), {})
     settings = CsvgdConfig(12, 30, learned.windows, 'product', stiffness=STIFFNESS)
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
@@ -397,13 +399,13 @@ def test_an_empty_file_of_an_interrupted_run_is_named(here, capsys):
     (here / 'prior.state.npz').write_bytes(b'')
     out = ['--out', str(here / 'prior.yaml')]
     assert identify(here, *out) == 2
-    assert 'no interrupted inference can be read' in capsys.readouterr().err
+    assert 'not a readable checkpoint' in capsys.readouterr().err
     assert identify(here, *out, '--overwrite') == 0
 
 
 def test_rounding_costs_no_window(here):
-    plant = binding.load_model(here / 'pendulum.yaml')
+    plant = Plant.from_file(here / 'pendulum.yaml')
     swing(here, 'long.csv', 1.0, steps=1001)
-    recordings = [dataset.read([here / 'long.csv'])]
+    recordings = [read_recording([here / 'long.csv'])]
     # (1 - 0.8) of 1000 steps are 199.99999999999997
     assert csvgd_recordings.prepare(plant, recordings, WindowConfig(2.0, 0.8), {}).windows == 1

@@ -8,10 +8,10 @@ import yaml
 
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
-from emppi_ros.identify import keeping
+from emppi_ros.identify.common import checkpoint
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd import report as csvgd_report
-from emppi_ros.identify.states import binding
 from emppi_ros.tasks.task import load_task
 
 MASSES = 0.31, 0.25
@@ -21,7 +21,7 @@ FILES = 'run.csv', 'other/run.csv'
 @pytest.fixture
 def here(tmp_path):
     """Return a folder with recordings of two carts, whose poles have the masses above."""
-    plant = binding.of_task(load_task('cartpole_swingup'))
+    plant = Plant.from_task(load_task('cartpole_swingup'))
 
     def drive(data):
         push = 6.0 * np.sin(3.1 * data.time) + 5.0 * np.sin(5.3 * data.time)
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys,
     monkeypatch.setattr(csvgd, 'infer', second)
     assert identify(here, '--out', str(parts)) == 130
     monkeypatch.undo()
-    assert keeping.beside(parts).exists() and not parts.exists()
+    assert checkpoint.path_beside(parts).exists() and not parts.exists()
     capsys.readouterr()
     assert identify(here, '--out', str(parts), files=FILES[::-1]) == 2
     assert 'another data' in capsys.readouterr().err

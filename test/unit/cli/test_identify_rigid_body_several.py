@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify import dataset
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.rigid_body import arm, fitting, forecast, recorded, report
-from emppi_ros.identify.states import binding
 
 ARM = """
 <mujoco>
@@ -195,7 +195,7 @@ def test_recordings_of_other_joints_are_named(here, capsys):
     second = save(here / 'b.csv', tables[1][:, [0, 1, 2, 4, 5]], joints=JOINTS[:2])
     assert command(here, first, second) == 2
     error = capsys.readouterr().err
-    assert 'b.csv: not of the same joints as a.csv: in one of them alone: roll' in error
+    assert 'b.csv: other joints than in a.csv: in one of them only: roll' in error
 
 
 def test_torques_with_gravity_and_without_it_are_named(here, capsys):
@@ -242,17 +242,17 @@ def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
 
 
 def test_noisy_forecasts_cover_what_was_measured(here):
-    plant = binding.load_model(here / 'arm.yaml')
-    recording = dataset.read([Path(save(here / 'a.csv', run(here, 3)))])
+    plant = Plant.from_file(here / 'arm.yaml')
+    recording = read_recording([Path(save(here / 'a.csv', run(here, 3)))])
     seen = recorded.read(plant, recording, held_out=0.5)
     learned = fitting.find(plant, seen, links=True)
     drawn = forecast.forecast(seen, learned, report.draw(learned, 1.0, 500, 0))
     (future,) = forecast.futures(seen, drawn, 0)
     low, high = np.quantile(future.forecast, [0.05, 0.95], axis=0)
-    inside = np.mean((low < future.seen) & (future.seen < high))
+    inside = np.mean((low < future.measured) & (future.measured < high))
     # of some 300 numbers, with a standard error of 2 %, and 500 draws of each: five of these
     assert inside == pytest.approx(0.9, abs=0.1)
-    assert future.what[1] == ('elbow', 'N m')
+    assert future.quantities[1] == ('elbow', 'N m')
     assert 3.0 - 1e-6 < future.time[-1] + seen.motions[0].later.window_s / 2 + STEP * 14 < 3.1
 
 

@@ -8,11 +8,14 @@ import pytest
 import yaml
 
 from emppi_ros.cli import main
-from emppi_ros.identify import dataset, keeping
+from emppi_ros.identify.common import checkpoint
+from emppi_ros.identify.common.motion import resample
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.rigid_body import arm as arms
 from emppi_ros.identify.rigid_body import recorded as rigid
-from emppi_ros.identify.states import binding, recorded, residuals
+from emppi_ros.identify.states import residuals
 from emppi_ros.tasks.task import load_task, task_text
 
 TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}
@@ -35,7 +38,7 @@ def test_what_was_simulated_is_found(task, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['recorded'] == str(path)
     beside = json.loads((tmp_path / 'run.truth.json').read_text())
     assert beside['truth'] == TRUTH and beside['noise_sd']['joint_position'] == 1e-4
-    signals = dataset.read([path]).signals
+    signals = read_recording([path]).signals
     rates = {key: round(1.0 / signal.period) for key, signal in signals.items()}
     assert rates['position', 'hinge'] == 1000 and rates['command', 'slider'] == 250
     assert signals['velocity', 'slider'].unit == 'm/s'
@@ -70,13 +73,13 @@ def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
     words = ['run', str(task), '--controller', 'mppi-true', '--duration', '2.5']
     assert main([*words, '--record', str(path), '--json']) == 0
     capsys.readouterr()
-    recording = dataset.read([path])
+    recording = read_recording([path])
     signals = recording.signals
     assert signals['command', 'panda_joint7'].unit == 'rad/s'
     assert signals['pose', 'block'].time[0] == 0.0  # when it was seen, not when that arrived
-    plant = binding.of_task(load_task(str(task)))
+    plant = Plant.from_task(load_task(str(task)))
     plant.model.opt.timestep = 0.001
-    motion = recorded.resample(recording, plant.model, plant.bodies)
+    motion = resample(recording, plant.model, plant.bodies)
     truth = json.loads((tmp_path / 'run.truth.json').read_text())['truth']
 
     def lacking(theta):
@@ -91,11 +94,11 @@ def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     path = tmp_path / 'run.csv'
     assert main(['run', 'fr3_follow', '--record', str(path), '--json']) == 0
     capsys.readouterr()
-    recording = dataset.read([path])
+    recording = read_recording([path])
     beside = json.loads((tmp_path / 'run.truth.json').read_text())
     assert beside['noise_sd']['joint_effort'] == 0.05
-    assert len(recording.named('effort')) == 7
-    arm = rigid.read(binding.of_task(load_task('fr3_follow')), recording)
+    assert len(recording.names('effort')) == 7
+    arm = rigid.read(Plant.from_task(load_task('fr3_follow')), recording)
     links = arm.motions[0].known.recording
     needed = arms.torques(arm.model, links.states)
     # joint 2 holds the arm's weight; the payload's is wrong by 0.5 kg at most, 0.9 m away at most
@@ -138,26 +141,26 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
     assert main(words) == 0
     whole = out.read_text()
     out.unlink()
-    write = keeping.write
+    write = checkpoint.write
 
     def interrupted(*now):
         write(*now)
         if len(now[2]['powers']) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(keeping, 'write', interrupted)
+    monkeypatch.setattr(checkpoint, 'write', interrupted)
     assert main(words) == 130
     monkeypatch.undo()
     capsys.readouterr()
-    assert not out.exists() and keeping.beside(out).exists()
+    assert not out.exists() and checkpoint.path_beside(out).exists()
     assert main([*words, '--seed', '1']) == 2
-    assert 'another seed: 0, now 1: go on with what it had' in capsys.readouterr().err
+    assert 'another seed: 0, now 1: resume with the same, or' in capsys.readouterr().err
     assert main(words) == 0
-    assert out.read_text() == whole and not keeping.beside(out).exists()
+    assert out.read_text() == whole and not checkpoint.path_beside(out).exists()
     monkeypatch.setattr(estimate, '_EXCESSIVE', 0.0)  # nothing that is measured is that exact
     assert main([*words, '--overwrite']) == 2
     assert 'the model does not match' in capsys.readouterr().err
-    assert out.read_text() == whole and not keeping.beside(out).exists()
+    assert out.read_text() == whole and not checkpoint.path_beside(out).exists()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import generator
-from emppi_ros.identify.dataset import Recording
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.synthetic_recording import sensor_signals
 from emppi_ros.identify.filter import estimate, posterior, recorded
 from emppi_ros.identify.filter.evidence import Evidence
 from emppi_ros.identify.filter.posterior import Settings
@@ -30,7 +30,7 @@ def calm(name):
 
 
 def record(task, trace):
-    signals = {(one.kind, one.of): one for one in generator.signals(task, trace)}
+    signals = {(one.kind, one.of): one for one in sensor_signals(task, trace)}
     return Recording(signals, ())
 
 

@@ -5,9 +5,8 @@ import pytest
 
 from emppi_ros.bench.identify import tracking
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import consistency, excitation, regressor
-from emppi_ros.identify.noise import deviation
-from emppi_ros.identify.rigid_body import arm, recording
+from emppi_ros.identify.common.noise import difference_noise
+from emppi_ros.identify.rigid_body import arm, consistency, excitation, recording, regressor
 
 
 def _bodies(rng, count):
@@ -63,12 +62,12 @@ def test_noise_is_seen_through_a_motion(panda, rng):
     np.testing.assert_allclose(found.states, noise.states, rtol=0.12)
     np.testing.assert_allclose(found.torque, noise.torque, rtol=0.12)
     # without noise next to nothing is taken for it, against the tenth that is asked for
-    assert np.all(deviation(states) < 1e-4 * noise.states)
+    assert np.all(difference_noise(states) < 1e-4 * noise.states)
 
 
 def test_few_samples_say_nothing():
-    with pytest.raises(IdentificationError, match='5 samples say nothing'):
-        deviation(np.zeros((3, 5, 2)))
+    with pytest.raises(IdentificationError, match='5 samples do not determine their noise'):
+        difference_noise(np.zeros((3, 5, 2)))
 
 
 def test_the_true_bodies_track_and_others_stray(panda, rng):

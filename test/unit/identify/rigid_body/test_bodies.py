@@ -5,8 +5,7 @@ import pytest
 
 from emppi_ros.bench.identify import rigid_body_methods
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import consistency
-from emppi_ros.identify.rigid_body import bodies
+from emppi_ros.identify.rigid_body import bodies, consistency
 from emppi_ros.identify.rigid_body.bodies import Everyday
 
 WEAK = Everyday(weight=1e-9)

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import deviation, deviation_at
+from emppi_ros.identify.common.noise import difference_noise, uneven_difference_noise
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal, hold
 from emppi_ros.identify.rigid_body import derivatives
 from emppi_ros.identify.rigid_body.drives import Drive
-from emppi_ros.identify.signals import Signal, hold
 
 STEP = 0.001
 
@@ -56,12 +56,12 @@ def test_what_is_less_noisy_gets_a_shorter_window(rng):
     halves = []
     for sd in (0.0, 1e-6, 1e-4, 1e-2):
         seen = clean + sd * noise
-        halves.append(derivatives.choose(seen, deviation(seen), STEP))
+        halves.append(derivatives.choose(seen, difference_noise(seen), STEP))
     assert halves == sorted(halves) and halves[0] < halves[-1]
 
 
 def test_too_few_samples_are_an_error():
-    with pytest.raises(IdentificationError, match='8 samples say nothing'):
+    with pytest.raises(IdentificationError, match='8 samples do not determine their noise'):
         derivatives.derive(np.zeros((8, 1)), np.zeros((8, 1)), STEP)
 
 
@@ -69,11 +69,13 @@ def test_noise_at_uneven_times_is_that_at_even_ones():
     rng, time = np.random.default_rng(4), STEP * np.arange(4000)
     uneven = time + 0.1 * STEP * rng.standard_normal(len(time))
     noise = 0.3 * rng.standard_normal(len(time))
-    even = deviation_at(time, np.sin(2.0 * time) + noise)
+    even = uneven_difference_noise(time, np.sin(2.0 * time) + noise)
     # the same sums
-    assert even == pytest.approx(deviation((np.sin(2.0 * time) + noise)[:, None])[0])
+    assert even == pytest.approx(difference_noise((np.sin(2.0 * time) + noise)[:, None])[0])
     # 4000 samples know it to 1.1 %, and fifth differences of them to 2: five of these
-    assert deviation_at(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(0.3, rel=0.1)
+    assert uneven_difference_noise(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(
+        0.3, rel=0.1
+    )
 
 
 def test_a_command_counts_while_it_is_in_force():

@@ -8,11 +8,10 @@ import pytest
 from emppi_ros.bench.identify import rigid_body_methods, rigid_body_study
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import consistency, excitation
-from emppi_ros.identify.regressor import parameters, regressor
-from emppi_ros.identify.rigid_body import arm, bodies, estimate
+from emppi_ros.identify.rigid_body import arm, bodies, consistency, estimate, excitation
 from emppi_ros.identify.rigid_body.derivatives import Derived
 from emppi_ros.identify.rigid_body.recording import Noise, Recording, add_noise
+from emppi_ros.identify.rigid_body.regressor import parameters, regressor
 from emppi_ros.identify.rigid_body.samples import join
 
 WEAK = bodies.Everyday(weight=1e-6)

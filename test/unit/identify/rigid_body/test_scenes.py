@@ -6,8 +6,8 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
-from emppi_ros.identify.regressor import regressor
 from emppi_ros.identify.rigid_body import arm, named, scene_file, welded
+from emppi_ros.identify.rigid_body.regressor import regressor
 
 SCENE = """<mujoco {compiler}>{before}<worldbody>{other}
   <body name="upper"><joint name="shoulder"/>{second}<geom size="0.1 0.1 0.2" type="box" mass="2"/>

@@ -3,9 +3,8 @@
 import numpy as np
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import consistency
-from emppi_ros.identify.regressor import parameters
-from emppi_ros.identify.rigid_body import arm, welded
+from emppi_ros.identify.rigid_body import arm, consistency, welded
+from emppi_ros.identify.rigid_body.regressor import parameters
 
 
 def test_pseudo_inertias_of_parts_add_up_to_those_of_wholes():

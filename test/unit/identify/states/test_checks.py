@@ -6,13 +6,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import smoothed_out
-from emppi_ros.identify.signals import Signal
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.states import checks
-from emppi_ros.identify.states.estimate import CUTOFF_HZ
-from emppi_ros.identify.states.motion import Motion
-from emppi_ros.identify.states.plant import Plant
 
 HINGE = """<mujoco><worldbody><body><joint name="hinge"/><geom size="0.1"/></body></worldbody>
 </mujoco>"""
@@ -24,7 +23,9 @@ def told(times, samples, steps):
     time = 3.0 / samples * np.arange(samples)
     values = np.sin(time) + 1e-4 * np.random.default_rng(0).standard_normal(samples)
     signal = Signal('position', 'hinge', 'rad', time, values, 'position/hinge')
-    known = SimpleNamespace(observation_sd=np.array([[times * smoothed_out(signal, CUTOFF_HZ)]]))
+    known = SimpleNamespace(
+        observation_sd=np.array([[times * smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)]])
+    )
     rows = np.zeros((steps, 1))
     return checks.strays(
         plant,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench.identify import states_simulation
-from emppi_ros.identify.states import binding
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.motion import Motion
 from emppi_ros.identify.states.residuals import explained
 from emppi_ros.identify.states.solver import Settings
 from emppi_ros.tasks.task import load_task
@@ -19,7 +19,7 @@ NOISE = 1e-4
 @pytest.fixture(scope='module')
 def bounced():
     """Return a cart-pole whose cart was pushed to and fro between stops harder than known."""
-    plant = binding.of_task(load_task('cartpole_swingup'))
+    plant = Plant.from_task(load_task('cartpole_swingup'))
     plant.model.opt.timestep = 0.002
     known = plant.model.jnt_solref[:, 0].copy()
     plant.model.jnt_solref[:, 0] = 0.01

@@ -7,15 +7,16 @@ import pytest
 
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.states import binding, forecast
-from emppi_ros.identify.states.motion import Motion
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.states import forecast
 from emppi_ros.tasks.task import load_task
 
 
 @pytest.fixture(scope='module')
 def swing():
     """Return a cart-pole, parameters, and its motion over 150 steps, driven in two ways."""
-    plant, theta = binding.of_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
+    plant, theta = Plant.from_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
     qpos, ctrl = states_simulation.simulate(
         plant, theta, [0.0, np.pi], 150, lambda data: [5.0 * np.sin(4.0 * data.time)]
     )

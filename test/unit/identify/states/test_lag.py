@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench.identify import states_simulation
-from emppi_ros.identify.states import binding, lag
+from emppi_ros.identify.common.motion import Motion, join
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.states import lag
 from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.motion import Motion, join
 from emppi_ros.identify.states.solver import Settings
 from emppi_ros.tasks.task import load_task
 
@@ -15,7 +16,7 @@ NOISE = 3e-4
 
 @pytest.fixture(scope='module')
 def plant():
-    return binding.of_task(load_task('cartpole_swingup'))
+    return Plant.from_task(load_task('cartpole_swingup'))
 
 
 @pytest.fixture(scope='module')

@@ -6,9 +6,9 @@ import pytest
 
 from emppi_ros.bench.identify import furuta, pendulum, states_simulation
 from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identify.common.motion import Motion, difference, displace
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.states import residuals
-from emppi_ros.identify.states.motion import Motion, difference, displace
-from emppi_ros.identify.states.plant import Plant, Unknown
 
 BALL = """<mujoco><option timestep="0.01" integrator="{integrator}"/><worldbody>
   <body name="free"><freejoint/>
@@ -24,7 +24,9 @@ def ball() -> Plant:
     def write(model, theta):
         model.body_inertia[2] = theta
 
-    unknowns = tuple(Unknown(f'moment_{axis}', 'kg m^2', 0.001, 1e-5, 1.0) for axis in 'xyz')
+    unknowns = tuple(
+        UnknownParameter(f'moment_{axis}', 'kg m^2', 0.001, 1e-5, 1.0) for axis in 'xyz'
+    )
     return Plant(mujoco.MjModel.from_xml_string(BALL.format(integrator='Euler')), unknowns, write)
 
 
@@ -170,12 +172,12 @@ def test_what_has_no_inverse_is_named():
 
     with pytest.raises(IdentificationError, match="RK4.*use 'implicitfast' or 'Euler'"):
         build(BALL.format(integrator='RK4'))
-    with pytest.raises(IdentificationError, match='state of their own'):
+    with pytest.raises(IdentificationError, match='some have internal state'):
         build(
             '<mujoco><worldbody><body><joint name="j"/><geom size="0.1"/></body></worldbody>'
             '<actuator><general joint="j" dyntype="filter" dynprm="0.1"/></actuator></mujoco>'
         )
     with pytest.raises(ConfigError, match=r'mass: initial: found 2, expected .* 0 to 1 kg'):
-        Unknown('mass', 'kg', 2.0, 0.0, 1.0)
-    with pytest.raises(ConfigError, match='tilt: size: 0 is no scale'):
-        Unknown('tilt', 'rad', 0.0, -1.0, 1.0)
+        UnknownParameter('mass', 'kg', 2.0, 0.0, 1.0)
+    with pytest.raises(ConfigError, match='tilt: size: found 0, expected a number'):
+        UnknownParameter('tilt', 'rad', 0.0, -1.0, 1.0)

@@ -11,10 +11,10 @@ import scipy.optimize
 
 from emppi_ros.bench.identify import pendulum, states_simulation
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.motion import Motion, displace, join
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.states import elimination, residuals, solver, uncertainty
 from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.motion import Motion, displace, join
-from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.identify.states.solver import Settings
 
 CART = """<mujoco><option timestep="0.02" integrator="Euler" gravity="0 0 0"/><worldbody>
@@ -28,7 +28,7 @@ def cart(lower=0.0, upper=10.0):
     def write(model, theta):
         model.actuator_gainprm[0, 0] = theta[0]
 
-    unknown = Unknown('gain', 'N', 1.0, lower, upper)
+    unknown = UnknownParameter('gain', 'N', 1.0, lower, upper)
     return Plant(mujoco.MjModel.from_xml_string(CART), (unknown,), write)
 
 
@@ -159,7 +159,7 @@ def test_orientations_are_estimated_on_their_manifold():
     def write(model, theta):
         model.body_inertia[1] = theta
 
-    unknowns = tuple(Unknown(axis, 'kg m^2', 0.0035, 1e-5, 1.0) for axis in 'xyz')
+    unknowns = tuple(UnknownParameter(axis, 'kg m^2', 0.0035, 1e-5, 1.0) for axis in 'xyz')
     plant = Plant(mujoco.MjModel.from_xml_string(xml), unknowns, write)
     model, rng = plant.at(truth), np.random.default_rng(6)
     data = mujoco.MjData(model)

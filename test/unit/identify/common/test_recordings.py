@@ -3,7 +3,7 @@
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.several import naming
+from emppi_ros.identify.common.recordings import named_errors
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from emppi_ros.identify.several import naming
     ],
 )
 def test_errors_are_named_once(text, expected):
-    with pytest.raises(IdentificationError) as caught, naming('a.csv'):
+    with pytest.raises(IdentificationError) as caught, named_errors('a.csv'):
         raise IdentificationError(text)
     assert str(caught.value) == expected
 
 
 def test_what_has_no_name_is_not_named():
-    with pytest.raises(IdentificationError, match=r'^too short$'), naming(''):
+    with pytest.raises(IdentificationError, match=r'^too short$'), named_errors(''):
         raise IdentificationError('too short')

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.regressor import regressor
+from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 HARMONICS = 5

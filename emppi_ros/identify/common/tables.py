@@ -1,7 +1,8 @@
 """
-Tables of columns with a header, as CSV or Parquet: to signals, and back.
+Signals from tables (CSV, Parquet) and to them.
 
-An empty cell (a null) is no sample, so that every column has the clock of the rows it fills.
+A table has a header and a column of times. An empty cell (a null) is no sample, so the clock of a
+signal is that of the rows with a value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.signals import UNITS, Signal
+from emppi_ros.identify.common.signals import UNITS, Signal
 
 Array = npt.NDArray[np.float64]
 SUFFIXES = ('.csv', '.parquet')
@@ -30,21 +31,21 @@ def read(path: Path) -> list[Signal]:
     columns = _parquet(path) if _is_parquet(path) else _csv(path)
     time = columns.pop(_CLOCK)
     if not columns:
-        raise IdentificationError(f'{path}: no column but {_CLOCK}')
-    found, poses = [], dict[str, dict[str, Array]]()
+        raise IdentificationError(f'{path}: no column except {_CLOCK}')
+    signals, poses = [], dict[str, dict[str, Array]]()
     for name, values in columns.items():
-        kind, of, unit = _meaning(path, name)
+        kind, of, unit = _parse_column(path, name)
         if kind == 'pose':
             body, part = of.rsplit('.', 1)
             poses.setdefault(body, {})[part] = values
             continue
         here = ~np.isnan(values)
-        found.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
-    return found + [_pose(path, body, time, parts) for body, parts in poses.items()]
+        signals.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
+    return signals + [_pose(path, body, time, parts) for body, parts in poses.items()]
 
 
-def check(option: str, path: Path) -> None:
-    """Raise before any work is done if a table could not be written where an option says."""
+def check_writable(option: str, path: Path) -> None:
+    """Raise IdentificationError if a table cannot be written to the path of an option."""
     if path.suffix.lower() not in SUFFIXES:
         raise IdentificationError(
             f'{option}: found {path}, expected a name that ends in {" or ".join(SUFFIXES)}'
@@ -88,8 +89,8 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == '.parquet'
 
 
-def _meaning(path: Path, name: str) -> tuple[str, str, str]:
-    """Return kind, of what, and unit of a column."""
+def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
+    """Return kind, name and unit of a column."""
     match = _COLUMN.fullmatch(name)
     if match is None or match['kind'] not in UNITS:
         raise IdentificationError(
@@ -109,7 +110,7 @@ def _meaning(path: Path, name: str) -> tuple[str, str, str]:
     if allowed and unit not in allowed:
         raise IdentificationError(
             f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
-            'nothing is converted'
+            'units are not converted'
         )
     return kind, of, unit
 
@@ -144,7 +145,7 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
 
 
 def _csv(path: Path) -> dict[str, Array]:
-    """Return the columns of a CSV file; what is empty is NaN, and nothing else is."""
+    """Return the columns of a CSV file, with NaN for empty cells only."""
     try:
         with path.open(newline='', encoding='utf-8-sig') as file:
             rows = list(csv.reader(file))
@@ -181,7 +182,7 @@ def _number(path: Path, line: int, name: str, cell: str) -> float:
 
 
 def _parquet(path: Path) -> dict[str, Array]:
-    """Return the columns of a Parquet file; what is null is NaN, and nothing else is."""
+    """Return the columns of a Parquet file, with NaN for nulls only."""
     parquet = _arrow(path, 'pyarrow.parquet')
     try:
         _check_header(path, parquet.read_schema(path).names)

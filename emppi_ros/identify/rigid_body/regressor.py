@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.consistency import COUNT, pseudo_inertia
+from emppi_ros.identify.rigid_body.consistency import COUNT, pseudo_inertia
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]

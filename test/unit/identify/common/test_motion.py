@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import dataset, tables
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import checks, recorded, report
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.motion import resample
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
+from emppi_ros.identify.common.recordings import read_recording
+from emppi_ros.identify.common.signals import Signal
+from emppi_ros.identify.states import checks, report
 from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.plant import Plant, Unknown
 from emppi_ros.identify.states.solver import Settings
 
 BRICK = """<mujoco><option timestep="{step}"/><worldbody><body name="brick">
@@ -28,7 +30,7 @@ def record(folder, poses, period, name='brick'):
     time = period * np.arange(len(poses))
     path = folder / 'run.csv'
     tables.write(path, [Signal('pose', name, 'm, 1', time, poses, '')])
-    return dataset.read([path])
+    return read_recording([path])
 
 
 def brick(step=0.01):
@@ -39,7 +41,7 @@ def test_poses_between_samples_are_on_the_straight_line_and_the_shortest_arc(tmp
     period, step = 0.02, 0.005
     poses = tumbling(period * np.arange(200))
     poses[np.random.default_rng(0).random(200) < 0.3, 3:] *= -1.0  # the same rotations
-    motion = recorded.resample(record(tmp_path, poses, period), brick(step))
+    motion = resample(record(tmp_path, poses, period), brick(step))
     expected = tumbling(step * np.arange(motion.steps))
     assert motion.steps == 199 * 4 + 1
     expected[:, 3:] *= np.sign(expected[0, 3:] @ motion.qpos[0, 3:])
@@ -52,7 +54,7 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
     def write(model, theta):
         model.dof_damping[:3] = theta[0]
 
-    plant = Plant(brick(), (Unknown('drag', 'N s/m', 0.3, 0.0, 10.0),), write)
+    plant = Plant(brick(), (UnknownParameter('drag', 'N s/m', 0.3, 0.0, 10.0),), write)
     model = plant.at(np.array([1.0]))
     data = mujoco.MjData(model)
     data.qvel[:] = 1.0, 0.5, 8.0, 2.0, 3.0, -1.0
@@ -67,7 +69,7 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
         turn = np.empty(4)
         mujoco.mju_euler2Quat(turn, 0.01 * rng.standard_normal(3), 'xyz')
         mujoco.mju_mulQuat(row[3:], row[3:].copy(), turn)
-    motion = recorded.resample(record(tmp_path, seen, 0.02), plant.model)
+    motion = resample(record(tmp_path, seen, 0.02), plant.model)
     result = estimate(plant, motion, Settings())
     checks.moves(plant, motion, result)
     sd = result.uncertainty.sd[0]
@@ -92,7 +94,7 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
 def test_poses_that_do_not_fit_are_named(tmp_path, name, change, words):
     poses = change(tumbling(0.02 * np.arange(200)))
     with pytest.raises(IdentificationError, match=words):
-        recorded.resample(record(tmp_path, poses, 0.02, name), brick())
+        resample(record(tmp_path, poses, 0.02, name), brick())
 
 
 def test_columns_of_poses_are_whole(tmp_path):
@@ -101,27 +103,27 @@ def test_columns_of_poses_are_whole(tmp_path):
     text = path.read_text()
     for old, new, words in (
         ('brick.qw [1]', 'brick.w [1]', r"column 'pose/brick.w \[1\]': expected a name such as"),
-        ('brick.x [m]', 'brick.x [mm]', r"unit: found 'mm', expected m: nothing is converted"),
+        ('brick.x [m]', 'brick.x [mm]', r"unit: found 'mm', expected m: units are not converted"),
         (',pose/brick.qz [1]', ',pose/other.qz [1]', r'pose/brick: no column for qz: a pose has'),
     ):
         path.write_text(text.replace(old, new))
         with pytest.raises(IdentificationError, match=words):
-            dataset.read([path])
+            read_recording([path])
     header, first, *rest = text.splitlines()
     path.write_text('\n'.join([header, first.rpartition(',')[0] + ',', *rest]))
     with pytest.raises(IdentificationError, match=r'at 0 s some columns have a number and some'):
-        dataset.read([path])
+        read_recording([path])
 
 
 def test_a_free_body_must_be_tracked(tmp_path):
     path = tmp_path / 'run.csv'
     time = 0.01 * np.arange(200)
     tables.write(path, [Signal('command', 'motor', 'N', time, time, '')])
-    recording = dataset.read([path])
+    recording = read_recording([path])
     xml = BRICK.format(step=0.01).replace(
         '</mujoco>', '<actuator><motor name="motor" joint="flying"/></actuator></mujoco>'
     )
     model = mujoco.MjModel.from_xml_string(xml)
     words = "a free body 'brick', whose pose was not recorded .* in a bag the topic tracking/brick"
     with pytest.raises(IdentificationError, match=words):
-        recorded.resample(recording, model)
+        resample(recording, model)

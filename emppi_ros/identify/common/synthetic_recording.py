@@ -1,55 +1,55 @@
-"""Synthetic recordings: what the sensors of a simulated run said, as a table, beside its truth."""
+"""Synthetic recordings: the sensor readings of a simulated run as a table, with their truth."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 
-from emppi_ros.identify import tables
-from emppi_ros.identify.signals import UNITS, Signal
-from emppi_ros.identify.states import matching
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.matching import joint_units
+from emppi_ros.identify.common.signals import UNITS, Signal
 from emppi_ros.model import scene
 from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task
 
 
-def signals(task: Task, trace: Trace) -> list[Signal]:
+def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
     """
-    Return positions, velocities and efforts, commands, and tracked poses, as they were measured.
+    Return the measured positions, velocities and efforts, commands, and tracked poses of a run.
 
-    It ends where an object was lost and put back, which no motion explains.
+    They end where an object was lost and put back, which no dynamics explain.
     """
     end = min((one.ended for one in trace.attempts if one.lost), default=np.inf)
     readings = [one for one in trace.readings if one.stamp < end]
     commands = [(stamp, values) for stamp, values in trace.commands if stamp < end]
-    found = []
+    signals = []
     time = np.array([one.stamp for one in readings])
     for i, name in enumerate(task.robot.joints):
-        units = matching.units(task.model, scene.find_scalar(task.model, name))
+        units = joint_units(task.model, scene.find_scalar(task.model, name))
         for kind in ('position', 'velocity'):
             values = np.array([getattr(one, kind)[i] for one in readings])
-            found.append(Signal(kind, name, units[kind], time, values, 'run'))
+            signals.append(Signal(kind, name, units[kind], time, values, 'run'))
         if name in task.robot.commanded:
             values = np.array([one.effort[i] for one in readings])
-            found.append(Signal('effort', name, units['force'], time, values, 'run'))
+            signals.append(Signal('effort', name, units['force'], time, values, 'run'))
     time = np.array([stamp for stamp, _ in commands])
     kind = {'effort': 'force'}.get(task.robot.command, task.robot.command)
     for i, name in enumerate(task.robot.commanded):
-        unit = matching.units(task.model, scene.find_scalar(task.model, name))[kind]
+        unit = joint_units(task.model, scene.find_scalar(task.model, name))[kind]
         values = np.array([row[i] for _, row in commands])
-        found.append(Signal('command', name, unit, time, values, 'run'))
+        signals.append(Signal('command', name, unit, time, values, 'run'))
     for name in task.tracked:
         poses = [one for one in trace.poses if one.name == name and one.stamp < end]
         if poses:
             time = np.array([one.stamp for one in poses])
             values = np.array([np.concatenate(one.pose) for one in poses])
-            found.append(Signal('pose', name, UNITS['pose'][0], time, values, 'run'))
-    return found
+            signals.append(Signal('pose', name, UNITS['pose'][0], time, values, 'run'))
+    return signals
 
 
-def write(path: Path, task: Task, trace: Trace, seed: int) -> Path:
-    """Write the recording, and its truth as JSON beside it, whose path is returned."""
-    tables.write(path, signals(task, trace))
+def write_recording(path: Path, task: Task, trace: Trace, seed: int) -> Path:
+    """Write the recording, and its truth as JSON beside it; return the path of the latter."""
+    tables.write(path, sensor_signals(task, trace))
     settings = task.simulation
     truth = {
         'task': task.name,

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import consistency
-from emppi_ros.identify.consistency import COUNT, from_virtual, project
+from emppi_ros.identify.rigid_body import consistency
+from emppi_ros.identify.rigid_body.consistency import COUNT, from_virtual, project
 
 
 def _possible(rng):

@@ -10,13 +10,14 @@ import pytest
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.identify import dataset, tables
-from emppi_ros.identify.states import binding
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
 
 def read(path):
-    return dataset.read([path])
+    return read_recording([path])
 
 
 def test_a_bag_says_the_same_as_its_table(messages, tmp_path):
@@ -36,7 +37,7 @@ def test_a_bag_says_the_same_as_its_table(messages, tmp_path):
         if name.endswith('parquet'):
             pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
         tables.write(tmp_path / name, list(bag.signals.values()))
-        with pytest.raises(EmppiError, match=r"unit: found 'SI', expected rad or m: nothing is"):
+        with pytest.raises(EmppiError, match=r"unit: found 'SI', expected rad or m: units"):
             read(tmp_path / name)
         units = {'position': 'm', 'velocity': 'm/s', 'command': 'N', 'pose': 'm, 1'}
         told = [one._replace(unit=units[one.kind]) for one in bag.signals.values()]
@@ -66,7 +67,7 @@ def test_bags_of_one_clock_need_positions_once(messages, tmp_path):
     for name, is_state in (('states.mcap', True), ('tracking.mcap', False)):
         messages.rows = [row for row in rows if (row[0] == 'joint_states') is is_state]
         paths.append(messages.write(tmp_path / name))
-    found = dataset.read(paths)
+    found = read_recording(paths)
     assert ('position', 'hinge') in found.signals and ('pose', 'block') in found.signals
     assert [source.name for source in found.sources] == ['states.mcap', 'tracking.mcap']
 
@@ -128,8 +129,11 @@ def two_arms(messages):
 @pytest.mark.parametrize(
     ('change', 'words'),
     [
-        (nothing, r'run.mcap: no positions on a topic joint_states .*it holds: emppi/applied'),
-        (lost, r'tracking/block: gap of 0.5 s after 1 s.*: the tracker lost it: give one part'),
+        (
+            nothing,
+            r'run.mcap: no positions on a topic joint_states .*contains: emppi/applied',
+        ),
+        (lost, r'tracking/block: gap of 0.5 s after 1 s.*: the tracker lost it: use one part'),
         (broken, r'joint_states: position of hinge: at stamp 1700000001.005.* s: found nan'),
         (uneven, r'joint_states: 2 values of position for 1 names'),
         (commanded_twice, r'emppi/applied: filled are velocity, effort of .* expected one'),
@@ -145,7 +149,7 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
 
 
 def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys):
-    plant = binding.of_task(load_task('cartpole_swingup'))
+    plant = Plant.from_task(load_task('cartpole_swingup'))
     qpos, ctrl = states_simulation.simulate(
         plant,
         np.array([0.31, 0.022]),
@@ -173,7 +177,7 @@ def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys
 def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
     path = messages.write(tmp_path / 'run.mcap')
     with pytest.raises(EmppiError, match=r'run.mcap is a bag, and .*run.csv is none: they do not'):
-        dataset.read([path, tmp_path / 'run.csv'])
+        read_recording([path, tmp_path / 'run.csv'])
     with pytest.raises(EmppiError, match=r'nowhere.mcap: there is no such file'):
         read(tmp_path / 'nowhere.mcap')
 

@@ -1,4 +1,4 @@
-"""Whether a recording is one of a model: names, units, rates, and velocities like positions."""
+"""Matching of recordings to models: names, units, rates, and consistency of velocities."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.noise import deviation_at, smooth
-from emppi_ros.identify.signals import FEWEST, SI, Signal
+from emppi_ros.identify.common.noise import smooth, uneven_difference_noise
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import MIN_SAMPLES, SI, Signal
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -18,11 +18,12 @@ _SCALAR = {
     mujoco.mjtJoint.mjJNT_HINGE.value: {'position': 'rad', 'velocity': 'rad/s', 'force': 'N m'},
     mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
 }
-_STILL = 1e-4  # rad or m: not even a sensor's noise
-_SURELY = 5.0  # standard deviations of what noise leaves
-_LAG, _LAG_S = 3, 0.01  # samples, and s: both, for below 10 Hz less is not told from noise
-_SLOW_HZ = 10.0  # up to which positions and velocities are compared
-_LIKE = 1.25  # factor by which measured velocities and those of positions may differ
+_MIN_MOTION = 1e-4  # rad or m: less than the noise of any sensor
+_MIN_SIGNAL = 5.0  # standard deviations of the noise that smoothing leaves
+# both must be exceeded: below 10 Hz a shorter lag is not separated from noise
+_MAX_LAG_SAMPLES, _MAX_LAG_S = 3, 0.01
+_CUTOFF_HZ = 10.0  # below which positions and velocities are compared
+_MAX_RATIO = 1.25  # between measured velocities and those of positions
 _CONFUSIONS = {
     180.0 / np.pi: 'degrees',
     np.pi / 180.0: 'radians for degrees',
@@ -30,29 +31,31 @@ _CONFUSIONS = {
 }
 
 
-def units(model: mujoco.MjModel, joint: int) -> Mapping[str, str]:
-    """Return the units of a hinge's or slide's position, velocity and force."""
+def joint_units(model: mujoco.MjModel, joint: int) -> Mapping[str, str]:
+    """Return the units of position, velocity and force of a hinge or slide."""
     return _SCALAR[int(model.jnt_type[joint])]
 
 
-def driving(model: mujoco.MjModel, joint: int) -> list[int]:
+def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
     """Return the actuators that drive a joint."""
     by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
     return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
 
 
 def find_actuator(model: mujoco.MjModel, command: Signal) -> int:
-    """Return the actuator that a command names, or else the one that drives the joint it names."""
+    """Return the actuator that a command names, or the only one of the joint that it names."""
     actuators = scene.names(model, 'actuator')
     if command.of in actuators:
         return actuators.index(command.of)
     joints = scene.names(model, 'joint')
-    if command.of in joints and len(found := driving(model, joints.index(command.of))) == 1:
-        return found[0]
+    if command.of in joints:
+        driving = actuators_of(model, joints.index(command.of))
+        if len(driving) == 1:
+            return driving[0]
     raise IdentificationError(f'{command.where}: {unknown("actuator", command.of, actuators)}')
 
 
-def find_free(model: mujoco.MjModel, pose: Signal, bodies: Mapping[str, str]) -> int:
+def find_free_joint(model: mujoco.MjModel, pose: Signal, bodies: Mapping[str, str]) -> int:
     """Return the free joint of a tracked body."""
     name = bodies.get(pose.of, pose.of)
     named = scene.names(model, 'body')
@@ -68,18 +71,18 @@ def find_free(model: mujoco.MjModel, pose: Signal, bodies: Mapping[str, str]) ->
 
 
 def check_names(recording: Recording, model: mujoco.MjModel, bodies: Mapping[str, str]) -> None:
-    """Raise unless every joint is observed, every actuator's command is known, and no other."""
+    """Raise unless the recording has every joint and command of the model, and no others."""
     observed, driven = set[int](), set[int]()
     for (kind, of), signal in recording.signals.items():
         if kind == 'command':
             driven.add(find_actuator(model, signal))
         elif kind == 'pose':
-            observed.add(find_free(model, signal, bodies))
+            observed.add(find_free_joint(model, signal, bodies))
         else:
             check_unit(signal, model)
             if kind == 'position':
                 observed.add(scene.find(model, 'joint', of))
-    _check_all(recording, model, observed)
+    _check_all_observed(recording, model, observed)
     for actuator, name in enumerate(scene.names(model, 'actuator')):
         if actuator not in driven:
             raise IdentificationError(
@@ -101,14 +104,14 @@ def check_unit(signal: Signal, model: mujoco.MjModel) -> None:
             f'{signal.where}: joint {signal.of!r} is neither hinge nor slide'
         )
     kind = 'force' if signal.kind in ('torque', 'effort') else signal.kind
-    if signal.unit not in (SI, expected := units(model, joint)[kind]):
+    if signal.unit not in (SI, expected := joint_units(model, joint)[kind]):
         raise IdentificationError(
             f'{signal.where}: unit: found {signal.unit!r}, expected {expected!r} for this '
-            "joint of the model: does the model match the robot's?"
+            'joint of the model: does the model match the robot?'
         )
 
 
-def _check_all(recording: Recording, model: mujoco.MjModel, observed: set[int]) -> None:
+def _check_all_observed(recording: Recording, model: mujoco.MjModel, observed: set[int]) -> None:
     """Raise unless every joint of the model is observed."""
     for joint, name in enumerate(scene.names(model, 'joint')):
         if joint in observed:
@@ -118,16 +121,16 @@ def _check_all(recording: Recording, model: mujoco.MjModel, observed: set[int]) 
             raise IdentificationError(
                 f'the model has a free body {body!r}, whose pose was not recorded (columns '
                 f'pose/{body}.x and so on; in a bag the topic tracking/{body}); recorded poses: '
-                + (', '.join(recording.named('pose')) or 'none')
+                + (', '.join(recording.names('pose')) or 'none')
             )
         raise IdentificationError(
             f'the model has a joint {name!r}, whose position was not recorded; recorded: '
-            + (', '.join(recording.named('position')) or 'none')
+            + (', '.join(recording.names('position')) or 'none')
         )
 
 
 def check_rate(signal: Signal, step: float) -> None:
-    """Raise if the model steps more often than was sampled."""
+    """Raise if the model steps more often than the signal was sampled."""
     if signal.period > 1.5 * step:
         raise IdentificationError(
             f'{signal.where}: a sample every {signal.period:.3g} s, and the model steps every '
@@ -136,9 +139,9 @@ def check_rate(signal: Signal, step: float) -> None:
 
 
 def check_motion(recording: Recording, position: Signal) -> None:
-    """Raise if a joint does not move, or moves otherwise than its measured velocity says."""
+    """Raise if a joint does not move, or its measured velocity does not match its positions."""
     places = position.values.reshape(len(position.time), -1)
-    if np.all(np.ptp(places, axis=0) < _STILL):
+    if np.all(np.ptp(places, axis=0) < _MIN_MOTION):
         raise IdentificationError(
             f'{position.where}: unexciting: it never moves: record a run in which every joint does'
         )
@@ -146,43 +149,45 @@ def check_motion(recording: Recording, position: Signal) -> None:
     if velocity is None or position.kind == 'pose':
         return
     both = (position.time >= velocity.time[0]) & (position.time <= velocity.time[-1])
-    if np.count_nonzero(both) < FEWEST:
+    if np.count_nonzero(both) < MIN_SAMPLES:
         return
-    rate = 1.0 / position.period  # encoders' noise makes differences of positions useless above
+    rate = 1.0 / position.period  # noise of encoders makes differences of positions useless above
     time = position.time[both]
-    moving = np.gradient(smooth(position.values[both], rate, _SLOW_HZ), time)
-    measured = smooth(np.interp(time, velocity.time, velocity.values), rate, _SLOW_HZ)
+    moving = np.gradient(smooth(position.values[both], rate, _CUTOFF_HZ), time)
+    measured = smooth(np.interp(time, velocity.time, velocity.values), rate, _CUTOFF_HZ)
     size, other = np.std(moving), np.std(measured)
-    if size < _SURELY * _left(position, rate, True) or other < _SURELY * _left(velocity, rate):
-        return  # so slow that it is noise that would be compared
+    noise, other_noise = _noise_left(position, rate, True), _noise_left(velocity, rate)
+    if size < _MIN_SIGNAL * noise or other < _MIN_SIGNAL * other_noise:
+        return  # so slow that only noise would be compared
     ratio = other / size
-    for factor, word in _CONFUSIONS.items():
-        if 1.0 / _LIKE < ratio / factor < _LIKE:
+    for factor, unit in _CONFUSIONS.items():
+        if 1.0 / _MAX_RATIO < ratio / factor < _MAX_RATIO:
             raise IdentificationError(
                 f'{velocity.where}: {ratio:.3g} times the velocity that positions show: units are '
-                f'confused ({word}?)'
+                f'confused ({unit}?)'
             )
-    if not 1.0 / _LIKE < ratio < _LIKE:
+    if not 1.0 / _MAX_RATIO < ratio < _MAX_RATIO:
         raise IdentificationError(
             f'{velocity.where}: {ratio:.3g} times the velocity that positions show: check the '
             'units, or leave the column out'
         )
     lag = _lag(moving - moving.mean(), measured - measured.mean())
-    if abs(lag) > max(_LAG, _LAG_S / position.period):
+    if abs(lag) > max(_MAX_LAG_SAMPLES, _MAX_LAG_S / position.period):
         raise IdentificationError(
             f'{velocity.where}: unsynchronised: {lag * position.period:.3g} s behind the '
             'positions: record both on one clock'
         )
 
 
-def _left(signal: Signal, rate: float, slope: bool = False) -> float:
+def _noise_left(signal: Signal, rate: float, slope: bool = False) -> float:
     """Return the standard deviation of noise in a smoothed signal, or in its slope."""
-    blip = np.zeros(2 * FEWEST + 1)
-    blip[FEWEST] = 1.0
-    weights = smooth(blip, rate, _SLOW_HZ)
+    blip = np.zeros(2 * MIN_SAMPLES + 1)
+    blip[MIN_SAMPLES] = 1.0
+    weights = smooth(blip, rate, _CUTOFF_HZ)
     if slope:
         weights = np.gradient(weights, 1.0 / rate)
-    return deviation_at(signal.time, signal.values) * float(np.sqrt(np.sum(weights**2)))
+    noise = uneven_difference_noise(signal.time, signal.values)
+    return noise * float(np.sqrt(np.sum(weights**2)))
 
 
 def _lag(first: Array, second: Array) -> int:

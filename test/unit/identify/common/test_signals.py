@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.identify.signals import Signal, hold, weigh
+from emppi_ros.identify.common.signals import Signal, hold, triangle_average
 
 
 @pytest.fixture
@@ -28,14 +28,18 @@ def test_a_mass_is_accelerated_by_what_was_weighed(command):
     away = [positions(command, time + i * step) for i in (-1, 0, 1)]
     accelerations = (away[0] - 2.0 * away[1] + away[2]) / step**2
     # positions of up to 1 m, rounded, over the square of a step
-    np.testing.assert_allclose(weigh(command, time, step), accelerations, atol=1e-11)
+    np.testing.assert_allclose(triangle_average(command, time, step), accelerations, atol=1e-11)
 
 
 def test_short_steps_see_what_is_in_force(command):
     time = 0.5 * (command.time[:-1] + command.time[1:])
-    np.testing.assert_allclose(weigh(command, time, 1e-3), hold(command, time), atol=1e-8)
+    np.testing.assert_allclose(
+        triangle_average(command, time, 1e-3), hold(command, time), atol=1e-8
+    )
 
 
 def test_a_command_holds_after_its_last_sample(command):
     late = command.time[-1:] + 0.02
-    np.testing.assert_allclose(weigh(command, late, 0.01), command.values[-1:], atol=1e-9)
+    np.testing.assert_allclose(
+        triangle_average(command, late, 0.01), command.values[-1:], atol=1e-9
+    )

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify import dataset, tables
-from emppi_ros.identify.noise import smooth
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.noise import smooth
+from emppi_ros.identify.common.recordings import read_recording
 
 HEADER = 'time_s,position/hinge [rad],command/motor [N m]'
 
@@ -25,7 +26,7 @@ def test_each_column_has_the_clock_of_its_samples(tmp_path):
     lines = rows()
     for line in lines[1::2]:
         line[2] = ''
-    found = dataset.read([write(tmp_path, lines)])
+    found = read_recording([write(tmp_path, lines)])
     position, command = found.signals['position', 'hinge'], found.signals['command', 'motor']
     assert len(position.time) == 200 and len(command.time) == 100
     assert command.period == pytest.approx(2.0 * position.period)
@@ -47,34 +48,34 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     parquet.write_table(arrow.table(columns), path)
     for k, line in enumerate(lines):
         line[2] = line[2] if k % 2 else ''
-    expected = dataset.read([write(tmp_path, lines)]).signals
-    for key, signal in dataset.read([path]).signals.items():
+    expected = read_recording([write(tmp_path, lines)]).signals
+    for key, signal in read_recording([path]).signals.items():
         np.testing.assert_array_equal(signal.time, expected[key].time)
         np.testing.assert_array_equal(signal.values, expected[key].values)
     columns[names[1]][3] = float('inf')
     parquet.write_table(arrow.table(columns), path)
     with pytest.raises(IdentificationError, match=r'row 3: position/hinge \[rad\]: found inf'):
-        dataset.read([path])
+        read_recording([path])
     twice = [names[0], names[1], names[1]]
     path = tmp_path / 'run.PARQUET'
     arrays = [arrow.array([0.01 * k for k in range(200)])] * 3
     parquet.write_table(arrow.Table.from_arrays(arrays, names=twice), path)
     with pytest.raises(IdentificationError, match=r'run.PARQUET: column .* is there twice'):
-        dataset.read([path])
+        read_recording([path])
     path = tmp_path / 'run.parquet'
     path.write_bytes(b'PAR1')
     with pytest.raises(IdentificationError, match=r'run.parquet: cannot be read'):
-        dataset.read([path])
+        read_recording([path])
 
 
 @pytest.mark.parametrize('name', ['again.CSV', 'again.Parquet'])
 def test_capitals_of_a_suffix_say_nothing(tmp_path, name):
     pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
-    path, signals = tmp_path / name, dataset.read([write(tmp_path, rows())]).signals
-    tables.check('--out', path)
+    path, signals = tmp_path / name, read_recording([write(tmp_path, rows())]).signals
+    tables.check_writable('--out', path)
     tables.write(path, list(signals.values()))
     assert (path.read_bytes()[:4] == b'PAR1') == name.endswith('Parquet')
-    for key, signal in dataset.read([path]).signals.items():
+    for key, signal in read_recording([path]).signals.items():
         np.testing.assert_array_equal(signal.values, signals[key].values)
 
 
@@ -99,7 +100,7 @@ def changed(line, column, text):
 )
 def test_wrong_rows_are_named(tmp_path, lines, words):
     with pytest.raises(IdentificationError, match=words):
-        dataset.read([write(tmp_path, lines)])
+        read_recording([write(tmp_path, lines)])
 
 
 @pytest.mark.parametrize(
@@ -115,15 +116,15 @@ def test_wrong_rows_are_named(tmp_path, lines, words):
 )
 def test_wrong_columns_are_named(tmp_path, header, words):
     with pytest.raises(IdentificationError, match=words):
-        dataset.read([write(tmp_path, rows(), header)])
+        read_recording([write(tmp_path, rows(), header)])
 
 
 def test_files_are_told_apart(tmp_path):
     first = write(tmp_path, rows())
     with pytest.raises(IdentificationError, match=r'two.csv: position/hinge .*: is in .*run.csv'):
-        dataset.read([first, write(tmp_path, rows(), name='two.csv')])
+        read_recording([first, write(tmp_path, rows(), name='two.csv')])
     with pytest.raises(IdentificationError, match=r'missing.csv: cannot be read'):
-        dataset.read([tmp_path / 'missing.csv'])
+        read_recording([tmp_path / 'missing.csv'])
 
 
 def test_the_filter_has_no_lag_and_halves_the_power_twice_at_its_cutoff():

@@ -7,7 +7,7 @@ import pytest
 from emppi_ros.bench.identify import regression_inputs
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import consistency, regressor
+from emppi_ros.identify.rigid_body import consistency, regressor
 from emppi_ros.model import scene
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.dataset import Recording
-from emppi_ros.identify.signals import Signal
-from emppi_ros.identify.states import matching
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal
 
 TIME = 1e-3 * np.arange(10_000)
 

@@ -1,4 +1,4 @@
-"""What an interrupted inference leaves beside its prior, to go on from, bit for bit."""
+"""Checkpoints of an interrupted inference, beside its prior file, to resume from bit for bit."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,29 +18,29 @@ Arrays = dict[str, npt.NDArray[Any]]
 _KEY = 'key'
 
 
-def beside(out: Path, system: int = 0) -> Path:
-    """Return the file that belongs to a prior's, for the first or for another of its systems."""
+def path_beside(out: Path, system: int = 0) -> Path:
+    """Return the checkpoint beside a prior file, for the first or another of its systems."""
     return out.with_suffix(f'.{system}.state.npz' if system else '.state.npz')
 
 
-def forget(out: Path, systems: int) -> None:
-    """Remove the files of an inference that has ended."""
+def remove(out: Path, systems: int) -> None:
+    """Remove the checkpoints of a finished inference."""
     for system in range(systems):
-        beside(out, system).unlink(missing_ok=True)
+        path_beside(out, system).unlink(missing_ok=True)
 
 
 @contextmanager
-def ending(out: Path | None, systems: int = 1) -> Iterator[None]:
-    """Forget an inference that ends in an error of its data or settings: it would again."""
+def removed_on_error(out: Path | None, systems: int = 1) -> Iterator[None]:
+    """Remove the checkpoints if the data or settings are wrong: resuming would fail again."""
     try:
         yield
     except IdentificationError:
         if out is not None:
-            forget(out, systems)
+            remove(out, systems)
         raise
 
 
-def digest(model: mujoco.MjModel) -> str:
+def model_digest(model: mujoco.MjModel) -> str:
     """Return the hash of a compiled model."""
     buffer = np.empty(mujoco.mj_sizeModel(model), dtype=np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
@@ -48,7 +48,7 @@ def digest(model: mujoco.MjModel) -> str:
 
 
 def write(path: Path, key: Mapping[str, Any], state: Mapping[str, npt.ArrayLike]) -> None:
-    """Write where an inference is, whole or not at all; ConfigError if that cannot be."""
+    """Write a checkpoint atomically; ConfigError if that fails."""
     part = path.with_suffix('.part.npz')
     try:
         np.savez(part, **{_KEY: json.dumps(key, sort_keys=True)}, **state)
@@ -57,11 +57,11 @@ def write(path: Path, key: Mapping[str, Any], state: Mapping[str, npt.ArrayLike]
         raise ConfigError(f'{path}: cannot be written: {error}') from None
 
 
-def read(path: Path, key: Mapping[str, Any], anew: bool) -> Arrays | None:
+def read(path: Path, key: Mapping[str, Any], overwrite: bool) -> Arrays | None:
     """
-    Return where an interrupted inference was; None if there is none.
+    Return the state in a checkpoint, or None if there is none.
 
-    ConfigError if it had other settings or data, unless it may begin anew.
+    ConfigError if its settings or data differ from `key`, unless it may be overwritten.
     """
     if not path.exists():
         return None
@@ -70,22 +70,22 @@ def read(path: Path, key: Mapping[str, Any], anew: bool) -> Arrays | None:
             state = dict(data)
             known = json.loads(str(state.pop(_KEY)))
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        if anew:
+        if overwrite:
             return None
         raise ConfigError(
-            f'{path}: no interrupted inference can be read: {error}: remove it, or begin anew by '
+            f'{path}: not a readable checkpoint: {error}: remove it, or start again with '
             '--overwrite'
         ) from None
     now = json.loads(json.dumps(key))  # lists, as they were written
     other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
     if not other:
         return state
-    if anew:
+    if overwrite:
         return None
     name = other[0]
     raise ConfigError(
-        f'{path}: an interrupted inference has another {name}: {_short(known.get(name))}, now '
-        f'{_short(key.get(name))}: go on with what it had, or begin anew by --overwrite'
+        f'{path}: the checkpoint has another {name}: {_short(known.get(name))}, now '
+        f'{_short(key.get(name))}: resume with the same, or start again with --overwrite'
     )
 
 

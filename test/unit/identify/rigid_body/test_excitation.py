@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify import excitation
-from emppi_ros.identify.excitation import HARMONICS, Limits
-from emppi_ros.identify.rigid_body import arm
+from emppi_ros.identify.rigid_body import arm, excitation
+from emppi_ros.identify.rigid_body.excitation import HARMONICS, Limits
 
 JOINTS = 4
 

@@ -1,0 +1,194 @@
+"""An observed motion on the time steps of a model, and differences of configurations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+import itertools
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation, Slerp
+
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.recordings import Recording
+from emppi_ros.identify.common.signals import Signal, common_clock, hold, triangle_average
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+_FINER = 0.75  # of the model's step: samples at shorter periods are those of another clock
+
+
+@dataclass(frozen=True)
+class Motion:
+    """
+    Observed configurations of a model, one for each of N time steps, and its inputs.
+
+    Where `weights` is 0 nothing was observed, and `qpos` is only where the search starts. Several
+    recordings may follow one another: no dynamics connect them.
+    """
+
+    qpos: Array  # (N, nq), filtered or not
+    weights: Array  # (N, nv) of squared errors, 1 for an observed degree of freedom
+    ctrl: Array  # (N, nu), each applied until the next
+    applied: Array  # (N, nv) external generalised forces, N or N m
+    begins: tuple[int, ...] = (0,)  # first step of each recording
+
+    @property
+    def steps(self) -> int:
+        """The number of configurations, N."""
+        return len(self.qpos)
+
+    @property
+    def parts(self) -> list[slice]:
+        """The steps of each recording."""
+        return [slice(*ends) for ends in itertools.pairwise([*self.begins, self.steps])]
+
+
+def join(motions: Sequence[Motion]) -> Motion:
+    """Return the motions of single recordings one after the other."""
+    begins = np.cumsum([0, *(motion.steps for motion in motions)])[:-1]
+    fields = ('qpos', 'weights', 'ctrl', 'applied')
+    rows = [np.concatenate([getattr(motion, field) for motion in motions]) for field in fields]
+    return Motion(*rows, tuple(begins.tolist()))
+
+
+def resample(
+    recording: Recording, model: mujoco.MjModel, bodies: Mapping[str, str] | None = None
+) -> Motion:
+    """
+    Return the recording on the time steps of a model, where all signals overlap.
+
+    Positions are interpolated, rotations along the shortest arc; a command holds until the next.
+    Poses may be sampled less often than the model steps: they count as observed at the steps next
+    to their samples.
+
+    Parameters
+    ----------
+    recording : Recording
+        The signals.
+    model : MjModel
+        The model, with its time step.
+    bodies : mapping, optional
+        Body of each tracked object whose name is not that of its body.
+
+    Raises
+    ------
+    IdentificationError
+        If names or units are not those of the model, clocks do not overlap, or joints were
+        sampled less often than the model steps.
+
+    """
+    bodies = bodies or {}
+    matching.check_names(recording, model, bodies)
+    time = step_times(recording, model)
+    steps = len(time)
+    qpos, applied = np.tile(model.qpos0, (steps, 1)), np.zeros((steps, model.nv))
+    ctrl, weights = np.zeros((steps, model.nu)), np.ones((steps, model.nv))
+    coarse = _steps_are_coarse(recording, model)
+
+    def force(signal: Signal) -> Array:
+        if coarse:
+            return triangle_average(signal, time, model.opt.timestep)
+        return hold(signal, time)
+
+    for signal in _required(recording, model):
+        if signal.kind == 'command':
+            ctrl[:, matching.find_actuator(model, signal)] = force(signal)
+        elif signal.kind == 'pose':
+            joint = matching.find_free_joint(model, signal, bodies)
+            matching.check_motion(recording, signal)
+            q, v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
+            qpos[:, q : q + 7] = _interpolate_poses(signal, time)
+            weights[:, v : v + 6] = _near_samples(signal, time, model.opt.timestep)[:, None]
+        elif signal.kind == 'position':
+            matching.check_rate(signal, model.opt.timestep)
+            matching.check_motion(recording, signal)
+            joint = scene.find_scalar(model, signal.of)
+            qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
+        else:
+            joint = scene.find_scalar(model, signal.of)
+            applied[:, model.jnt_dofadr[joint]] += force(signal)
+    return Motion(qpos, weights, ctrl, applied)
+
+
+def step_times(recording: Recording, model: mujoco.MjModel) -> Array:
+    """
+    Return the times (N,) of the model's steps that all signals but velocities cover.
+
+    Raises IdentificationError if they hardly overlap.
+    """
+    return common_clock(_required(recording, model), model.opt.timestep, 'steps')
+
+
+def _steps_are_coarse(recording: Recording, model: mujoco.MjModel) -> bool:
+    """Return whether positions were sampled more often than the model steps."""
+    periods = [recording.signals['position', of].period for of in recording.names('position')]
+    return bool(periods) and max(periods) < _FINER * model.opt.timestep
+
+
+def _required(recording: Recording, model: mujoco.MjModel) -> list[Signal]:
+    """Return the signals of the motion: no velocities, nor efforts of joints with an actuator."""
+
+    def is_required(signal: Signal) -> bool:
+        if signal.kind == 'effort':
+            joint = scene.find(model, 'joint', signal.of)
+            return not matching.actuators_of(model, joint)
+        return signal.kind != 'velocity'
+
+    return list(filter(is_required, recording.signals.values()))
+
+
+def _interpolate_poses(pose: Signal, time: Array) -> Array:
+    """Return poses (n, 7) between samples; quaternions w first, without changes of sign."""
+    inside = np.clip(time, pose.time[0], pose.time[-1])  # rounding may put the last one outside
+    place = [np.interp(inside, pose.time, column) for column in pose.values.T[:3]]
+    turns = Slerp(pose.time, Rotation.from_quat(pose.values[:, 3:], scalar_first=True))
+    quaternions = turns(inside).as_quat(scalar_first=True)
+    before = pose.values[np.searchsorted(pose.time, inside, side='right') - 1, 3:]
+    quaternions *= np.where(np.sum(quaternions * before, axis=1) < 0.0, -1.0, 1.0)[:, None]
+    return np.column_stack([*place, quaternions])
+
+
+def _near_samples(pose: Signal, time: Array, h: float) -> Array:
+    """Return 1 at steps that are next to a sample, 0 elsewhere (n,)."""
+    after = np.clip(np.searchsorted(pose.time, time), 1, len(pose.time) - 1)
+    away = np.minimum(np.abs(pose.time[after] - time), np.abs(time - pose.time[after - 1]))
+    return (away <= 0.5 * h * (1.0 + 1e-6)).astype(np.float64)
+
+
+def difference(model: mujoco.MjModel, start: Array, end: Array) -> Array:
+    """Return the tangents (n, nv) from configurations (n, nq) to others (n, nq)."""
+    if model.nq == model.nv:  # no quaternion
+        return end - start
+    result = np.empty((len(start), model.nv))
+    for row, a, b in zip(result, start, end, strict=True):
+        mujoco.mj_differentiatePos(model, row, 1.0, a, b)
+    return result
+
+
+def displace(model: mujoco.MjModel, qpos: Array, tangents: Array) -> Array:
+    """Return configurations (n, nq) displaced along tangents (n, nv)."""
+    if model.nq == model.nv:
+        return qpos + tangents
+    result = qpos.copy()
+    for row, tangent in zip(result, tangents, strict=True):
+        mujoco.mj_integratePos(model, row, tangent, 1.0)
+    return result
+
+
+def difference_jacobians(model: mujoco.MjModel, start: Array, end: Array) -> tuple[Array, Array]:
+    """Return the derivatives (n, nv, nv) of a difference by displacements of start and end."""
+    eye = np.tile(np.eye(model.nv), (len(start), 1, 1))
+    by_start, by_end = -eye, eye
+    for joint in range(model.njnt):
+        kind = mujoco.mjtJoint(model.jnt_type[joint])
+        if kind not in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE):
+            continue
+        skip = 3 if kind == mujoco.mjtJoint.mjJNT_FREE else 0  # position of a free joint
+        q, v = model.jnt_qposadr[joint] + skip, model.jnt_dofadr[joint] + skip
+        a, b = np.empty((3, 3)), np.empty((3, 3))
+        for k in range(len(start)):
+            mujoco.mjd_subQuat(end[k, q : q + 4], start[k, q : q + 4], a, b)
+            by_end[k, v : v + 3, v : v + 3] = a
+            by_start[k, v : v + 3, v : v + 3] = b
+    return by_start, by_end

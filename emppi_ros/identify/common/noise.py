@@ -1,0 +1,82 @@
+"""Measurement noise of a recorded motion, from smoothing or from high-order differences."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.signals import Signal
+
+Array = npt.NDArray[np.float64]
+SMOOTHING_CUTOFF_HZ = 10.0
+_FILTER_ORDER = 2
+_SETTLING_PERIODS = 2.0  # of the cutoff, at either end
+_MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to measure it
+_MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
+_ORDER = 5  # of differences
+MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+
+
+def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
+    """
+    Return values (n, ...) through a low-pass filter without lag.
+
+    It is a second-order Butterworth filter, applied forward and then backward. A cutoff of half
+    the rate or more leaves the values unchanged.
+    """
+    if cutoff_hz >= 0.5 * rate_hz:
+        return values.copy()
+    b, a = scipy.signal.butter(_FILTER_ORDER, cutoff_hz, fs=rate_hz)
+    return scipy.signal.filtfilt(b, a, values, axis=0)
+
+
+def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
+    """
+    Return the standard deviation of white noise of which smoothing removes what it did here.
+
+    The ends are left out of long signals, for the filter has to extrapolate there. None if the
+    sampling rate is too low to separate noise from motion.
+    """
+    rate = 1.0 / signal.period
+    blip = np.zeros(len(signal.values))
+    blip[len(blip) // 2] = 1.0
+    share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
+    if share < _MIN_REMOVED:
+        return None
+    left = signal.values - smooth(signal.values, rate, cutoff_hz)
+    end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
+    taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
+    return max(float(taken), _MIN_NOISE * float(np.std(signal.values)))
+
+
+def difference_noise(series: Array) -> Array:
+    """
+    Return the standard deviation (..., nv) of the noise in evenly sampled series (..., n, nv).
+
+    Fifth differences remove a motion that is sampled 20 or more times per cycle, and scale white
+    noise by a known factor. Raises IdentificationError for too few samples.
+    """
+    if series.shape[-2] < MIN_NOISE_SAMPLES:
+        raise IdentificationError(
+            f'{series.shape[-2]} samples do not determine their noise: expected '
+            f'{MIN_NOISE_SAMPLES}'
+        )
+    rest = np.diff(series, _ORDER, axis=-2)
+    return np.sqrt(np.mean(rest**2, axis=-2) / math.comb(2 * _ORDER, _ORDER))
+
+
+def uneven_difference_noise(time: Array, values: Array) -> float:
+    """
+    Return the standard deviation of the noise in values (n,) at times (n,), which may be uneven.
+
+    Divided differences remove the motion as differences do at even times. The caller checks that
+    there are enough samples.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
+    places = (windows - windows[:, :1]) / np.median(np.diff(time))
+    apart = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
+    weights = 1.0 / np.prod(apart, axis=2)
+    rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
+    return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))

@@ -1,0 +1,132 @@
+"""Output of every method: samples of the posterior as a prior, and how well they are known."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile, max_particles
+from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
+
+Array = npt.NDArray[np.float64]
+MIN_PARTICLES = 5  # that determine a spread
+PRIOR_SAMPLES = 500  # in a prior of a linearised posterior
+_UNEXCITED = 0.7  # of the standard deviation before: the data hardly reduced it
+_VAGUE = 0.1
+_SMALL = 0.1  # components of a direction that are not shown
+_UNOBSERVABLE = 0.5  # of the variance before
+_MAX_DRAWS = 100  # per sample, until enough are within bounds
+_MARGIN = 1e-6  # of the range: a prior file has no particle on a bound
+
+
+def knowledge_level(share: float) -> str:
+    """
+    Return the word for a standard deviation relative to that before the recording.
+
+    It is 'found', 'vague', or 'unexcited' for parameters that the recording does not show.
+    """
+    if share > _UNEXCITED:
+        return 'unexcited'
+    return 'vague' if share > _VAGUE else 'found'
+
+
+def excited(words: Sequence[str]) -> list[int]:
+    """Return the indices of excited parameters; IdentificationError if there are none."""
+    kept = [index for index, word in enumerate(words) if word != 'unexcited']
+    if not kept:
+        raise IdentificationError(
+            'unexciting: no parameter shows in this motion: record one with larger accelerations '
+            'and, for friction, speeds of both signs'
+        )
+    return kept
+
+
+def check_particles(count: int, systems: int, plant: Plant, to_file: bool) -> None:
+    """Raise ConfigError if so many particles are too few, or too many for a prior file."""
+    fewest = MIN_PARTICLES * systems
+    if count < fewest:
+        raise ConfigError(
+            f'--particles: found {count}, expected {fewest} or more: fewer do not determine the '
+            f'spread{" of each system" if systems > 1 else ""}'
+        )
+    parameters = len(plant.unknowns)
+    most = max_particles(parameters)
+    if to_file and count > most:
+        raise ConfigError(
+            f'--particles: found {count}, expected at most {most}, which is what a prior file of '
+            f'{parameters} parameters can hold: use fewer, or leave out --out'
+        )
+
+
+def describe_directions(directions: Array, names: Sequence[str]) -> list[str]:
+    """Return directions (d, P) as text, such as '+0.71 mass -0.71 friction'."""
+    return [
+        ' '.join(f'{x:+.2f} {n}' for x, n in zip(row, names, strict=True) if abs(x) > _SMALL)
+        for row in directions
+    ]
+
+
+def unobservable_directions(covariance: Array) -> Array:
+    """Return unit vectors (d, P) along which a covariance (P, P) is still that of a unit prior."""
+    sizes, vectors = np.linalg.eigh(covariance)
+    return vectors.T[sizes > _UNOBSERVABLE]
+
+
+def to_prior(
+    method: str,
+    unknowns: Sequence[UnknownParameter],
+    theta: Array,
+    sources: tuple[DataSource, ...],
+    settings: Mapping[str, Any],
+    diagnostics: Mapping[str, Any],
+) -> PriorFile:
+    """Return a prior of equally weighted samples theta (n, P) of these unknowns."""
+    columns = {}
+    for unknown, column in zip(unknowns, theta.T, strict=True):
+        low, high = unknown.lower, unknown.upper
+        if np.isfinite(low) and np.isfinite(high):
+            margin = _MARGIN * (high - low)
+            column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
+        columns[unknown.name] = ParameterPrior(unknown.unit, tuple(column.tolist()))
+    return PriorFile(
+        method=method,
+        sources=sources,
+        parameters=columns,
+        weights=(1.0,) * len(theta),
+        settings=settings,
+        diagnostics=diagnostics,
+    )
+
+
+def draw_within_bounds(
+    mean: Array, covariance: Array, scales: Array, bounds: tuple[Array, Array],
+    rng: np.random.Generator,
+) -> Array:  # fmt: skip
+    """
+    Return PRIOR_SAMPLES samples (n, P) of a normal distribution within bounds (P,), (P,).
+
+    Raises IdentificationError if next to nothing of it is within bounds.
+    """
+    # units differ by many orders
+    root = np.linalg.cholesky(covariance / np.outer(scales, scales) + 1e-24 * np.eye(len(mean)))
+    inside = np.empty((0, len(mean)))
+    for _ in range(_MAX_DRAWS):
+        normal = rng.standard_normal((PRIOR_SAMPLES, len(mean)))
+        draws = mean + (normal @ root.T) * scales
+        fits = np.all((draws > bounds[0]) & (draws < bounds[1]), axis=1)
+        inside = np.concatenate([inside, draws[fits]])
+        if len(inside) >= PRIOR_SAMPLES:
+            break
+    return first_samples(inside)
+
+
+def first_samples(inside: Array) -> Array:
+    """Return the first PRIOR_SAMPLES rows; IdentificationError if there are fewer."""
+    if len(inside) < PRIOR_SAMPLES:
+        raise IdentificationError(
+            'hardly any sample of the posterior is within the bounds of the parameters: check '
+            'units of the recording, and bounds'
+        )
+    return inside[:PRIOR_SAMPLES]
