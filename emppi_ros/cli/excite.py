@@ -11,8 +11,8 @@ from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.common import matching, tables
 from emppi_ros.identify.common.signals import Signal
-from emppi_ros.identify.rigid_body import course, exciting
-from emppi_ros.identify.rigid_body.exciting import Excited, Wanted
+from emppi_ros.identify.rigid_body import excitation, excitation_trajectory
+from emppi_ros.identify.rigid_body.excitation import ExcitationConfig, ExcitationResult
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task, load_task
 
@@ -71,19 +71,19 @@ def run(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
     task = load_task(options.task)
-    wanted = Wanted(
+    wanted = ExcitationConfig(
         options.period, options.periods, options.range, options.clearance, options.trials,
         options.seed,
     )  # fmt: skip
-    found = exciting.excite(task, wanted)
+    found = excitation.excite(task, wanted)
     tables.write(options.out, signals(task, found, options.rate))
     output.show({'task': task.name, **found.summary, 'out': str(options.out)}, options.json)
 
 
-def signals(task: Task, found: Excited, rate_hz: float) -> list[Signal]:
+def signals(task: Task, found: ExcitationResult, rate_hz: float) -> list[Signal]:
     """Return positions and velocities along a course, at least to where it rests."""
     time = np.arange(math.ceil(found.course.duration_s * rate_hz) + 1) / rate_hz
-    states = course.along(found.course, time)
+    states = excitation_trajectory.sample_trajectory(found.course, time)
     listed = []
     for j, name in enumerate(found.joints):
         units = matching.joint_units(task.model, scene.find_scalar(task.model, name))

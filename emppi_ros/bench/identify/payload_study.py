@@ -18,7 +18,8 @@ from emppi_ros.identify.common import prior_output
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal
-from emppi_ros.identify.rigid_body import arm, excitation, fitting, recorded, report
+from emppi_ros.identify.rigid_body import arm, excitation_trajectory, inference, report
+from emppi_ros.identify.rigid_body import recordings as arm_recordings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -67,9 +68,13 @@ def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any
         motion = (
             chosen(arm.load(ASSETS / 'fr3_follow.xml', joints=names), limits, seed)
             if setup.excitation == 'chosen'
-            else excitation.draw(limits, PERIOD_S, np.random.default_rng([seed, 1]))
+            else excitation_trajectory.random_motion(
+                limits, PERIOD_S, np.random.default_rng([seed, 1])
+            )
         )
-        wanted = excitation.along(motion, np.arange(0.0, PERIOD_S, _PHYSICS_S))
+        wanted = excitation_trajectory.evaluate_motion(
+            motion, np.arange(0.0, PERIOD_S, _PHYSICS_S)
+        )
         done = {dry: simulate(true_arm(dry), wanted) for dry in {v.dry for v in VARIANTS.values()}}
         for name, variant in VARIANTS.items():
             for level in LEVELS:
@@ -82,7 +87,7 @@ def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any
 
 def true_arm(dry: float) -> mujoco.MjModel:
     """Return the FR3 with what it holds, without rotors; torques are those at the links."""
-    spec = arm.scene_of(ASSETS / 'fr3_follow.xml', joints=['fr3_joint1'])
+    spec = arm.load_spec(ASSETS / 'fr3_follow.xml', joints=['fr3_joint1'])
     for body in spec.bodies:
         body.gravcomp = 0.0
     held = spec.body('payload')
@@ -136,8 +141,8 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
     """Return what `emppi identify` finds, how far off it is in sds, and what it costs."""
     began = time.process_time()
     try:
-        found_arm = recorded.read(plant, recording)
-        found = fitting.find(plant, found_arm, links)
+        found_arm = arm_recordings.read(plant, recording)
+        found = inference.identify_bodies(plant, found_arm, links)
         theta = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, seed).values(found)
     except IdentificationError as error:
         return {'error': str(error)}

@@ -11,8 +11,8 @@ from emppi_ros.bench.identify import (
     errors_in_variables,
     regression_study,
 )
-from emppi_ros.identify.rigid_body import consistency, estimate
-from emppi_ros.identify.rigid_body.recording import Noise, Recording, noise_of
+from emppi_ros.identify.rigid_body import physical_consistency, torque_fit
+from emppi_ros.identify.rigid_body.motion_samples import MotionNoise, MotionSamples, estimate_noise
 from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
@@ -42,21 +42,23 @@ def without_offset(method: Regression) -> Regression:
     return regress
 
 
-def weighted(model: mujoco.MjModel, recording: Recording, noise: Noise) -> tuple[Array, Array]:
+def weighted(
+    model: mujoco.MjModel, recording: MotionSamples, noise: MotionNoise
+) -> tuple[Array, Array]:
     """Return a regressor (n nv, 11 B) and torques (n nv,), each joint's in units of its noise."""
     weight = 1.0 / np.tile(noise.torque, len(recording.torque))
     rows = regressor(model, *recording.states)
     return rows * weight[:, None], recording.torque.ravel() * weight
 
 
-def identify(model: mujoco.MjModel, recording: Recording) -> dict[str, Array]:
+def identify(model: mujoco.MjModel, recording: MotionSamples) -> dict[str, Array]:
     """
     Return each method's parameters (11 B,) from the same noisy recording.
 
     All are given torques in units of their noise, as the recording shows it; ours is also given
     the noise of the motion, likewise.
     """
-    noise = noise_of(recording)
+    noise = estimate_noise(recording)
     x, y = weighted(model, recording, noise)
     metric = x.T @ x
     found = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
@@ -66,14 +68,14 @@ def identify(model: mujoco.MjModel, recording: Recording) -> dict[str, Array]:
     for name, method in others.items():
         found[name] = without_offset(method)(x, y)
     for name in PROJECTED:
-        found[f'{name}, projected'] = consistency.project(found[name], metric)
-    found[OURS] = estimate.fit(model, recording, noise).parameters
+        found[f'{name}, projected'] = physical_consistency.project(found[name], metric)
+    found[OURS] = torque_fit.fit_torques(model, recording, noise).parameters
     return found
 
 
 def possible(parameters: Array) -> Array:
     """Return which bodies (B,) can be, up to rounding."""
-    rows = parameters.reshape(-1, consistency.COUNT)
-    least = [np.linalg.eigvalsh(consistency.pseudo_inertia(row))[0] for row in rows]
+    rows = parameters.reshape(-1, physical_consistency.BODY_PARAMETERS)
+    least = [np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] for row in rows]
     size = np.abs(rows[:, :10]).max(axis=1)
     return (np.array(least) > -1e-9 * size) & (rows[:, 0] > 0.0) & (rows[:, 10] >= 0.0)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import rigid_body_methods, tracking
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, excitation
-from emppi_ros.identify.rigid_body.bodies import Everyday
-from emppi_ros.identify.rigid_body.excitation import Fourier, Limits
-from emppi_ros.identify.rigid_body.exciting import TORQUE_SD
-from emppi_ros.identify.rigid_body.recording import Recording, add_noise
-from emppi_ros.identify.rigid_body.regressor import parameters, regressor
+from emppi_ros.identify.rigid_body import arm, excitation_trajectory
+from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
+from emppi_ros.identify.rigid_body.excitation import TORQUE_SD
+from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
+from emppi_ros.identify.rigid_body.motion_samples import MotionSamples, add_noise
+from emppi_ros.identify.rigid_body.regressor import model_parameters, regressor
 from emppi_ros.robots.robot import load_robot
 
 Array = npt.NDArray[np.float64]
@@ -33,11 +33,11 @@ class Setup(NamedTuple):
     seed: int
 
 
-def limits_of(robot: str) -> Limits:
+def limits_of(robot: str) -> MotionLimits:
     """Return a robot's limits; of velocity and acceleration the share that the planner uses."""
     found = load_robot(robot)
     share, limits = found.dynamics_factor, found.limits
-    return Limits(
+    return MotionLimits(
         np.array(limits.position.lower),
         np.array(limits.position.upper),
         share * np.array(limits.velocity),
@@ -45,19 +45,23 @@ def limits_of(robot: str) -> Limits:
     )
 
 
-def chosen(model: mujoco.MjModel, limits: Limits, seed: int, trials: int = 150) -> Fourier:
+def chosen(
+    model: mujoco.MjModel, limits: MotionLimits, seed: int, trials: int = 150
+) -> FourierMotion:
     """Return a motion that was chosen for its information."""
-    prior = np.full(model.nv, TORQUE_SD), np.tile(Everyday().spread(), model.nbody - 1)
+    prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
     rng = np.random.default_rng([seed, 1])
-    return excitation.choose(model, limits, PERIOD_S, prior, rng, trials)
+    return excitation_trajectory.optimize_motion(model, limits, PERIOD_S, prior, rng, trials)
 
 
 def record(
-    model: mujoco.MjModel, motion: Fourier, noise: float, rng: np.random.Generator
-) -> Recording:
+    model: mujoco.MjModel, motion: FourierMotion, noise: float, rng: np.random.Generator
+) -> MotionSamples:
     """Return what sensors see of a motion."""
-    states = excitation.along(motion, PERIOD_S * PERIODS * np.arange(ROWS) / ROWS)
-    clean = Recording(states, arm.torques(model, states))
+    states = excitation_trajectory.evaluate_motion(
+        motion, PERIOD_S * PERIODS * np.arange(ROWS) / ROWS
+    )
+    clean = MotionSamples(states, arm.motion_torques(model, states))
     return add_noise(clean, noise, TORQUE_NOISE, rng)[0]
 
 
@@ -70,25 +74,28 @@ def measure(setup: Setup, advance: Callable[[], None]) -> list[dict[str, Any]]:
         trials = []
         for trial in range(setup.trials):
             rng = np.random.default_rng([setup.seed, trial, round(1000 * noise)])
-            held_out = excitation.draw(limits, PERIOD_S, rng)
-            motion = best or excitation.draw(limits, PERIOD_S, rng)
+            held_out = excitation_trajectory.random_motion(limits, PERIOD_S, rng)
+            motion = best or excitation_trajectory.random_motion(limits, PERIOD_S, rng)
             found = rigid_body_methods.identify(model, record(model, motion, noise, rng))
-            found[rigid_body_methods.TRUTH] = parameters(model)
+            found[rigid_body_methods.TRUTH] = model_parameters(model)
             trials.append({name: judge(model, held_out, b) for name, b in found.items()})
             advance()
         rows.append({'noise': noise, 'methods': _summarize(trials)})
     return rows
 
 
-def judge(model: mujoco.MjModel, held_out: Fourier, found: Array) -> dict[str, float]:
+def judge(model: mujoco.MjModel, held_out: FourierMotion, found: Array) -> dict[str, float]:
     """
     Return what parameters are worth on another motion.
 
     `torque_error` is the squared error of torques over each joint's variance, the mean of all
     joints; `possible` the share of bodies that can be; `tracking_rad` the rms off the motion.
     """
-    rows = regressor(model, *excitation.along(held_out, PERIOD_S * np.arange(_TEST) / _TEST))
-    true = (rows @ parameters(model)).reshape(-1, model.nv)
+    rows = regressor(
+        model,
+        *excitation_trajectory.evaluate_motion(held_out, PERIOD_S * np.arange(_TEST) / _TEST),
+    )
+    true = (rows @ model_parameters(model)).reshape(-1, model.nv)
     off = (rows @ found).reshape(-1, model.nv) - true
     return {
         'torque_error': float(np.mean(np.mean(off**2, axis=0) / true.var(axis=0))),

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body.consistency import COUNT
+from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
 from emppi_ros.model import mjcf_security
 
 Array = npt.NDArray[np.float64]
-_NO_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
-_STEP = 1e-6  # of finite differences
+_MIN_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
+_DIFFERENCE_STEP = 1e-6  # of finite differences
 
 
-def scene_of(path: Path, root: Path | None = None, joints: Collection[str] = ()) -> mujoco.MjSpec:
+def load_spec(path: Path, root: Path | None = None, joints: Collection[str] = ()) -> mujoco.MjSpec:
     """Return the scene of `load`: an arm and what stands about it, and nothing else."""
     mjcf_security.check(path, root)
     spec = mujoco.MjSpec.from_file(str(path))
@@ -48,7 +48,7 @@ def load(
     out, and where `joints` are named, whatever hangs on none of these. Files lie in the folder of
     `path`, or in `root`. With `fuse` off, welded bodies are there one by one.
     """
-    spec = scene_of(path, root, joints)
+    spec = load_spec(path, root, joints)
     for body in spec.bodies:
         body.gravcomp = 0.0  # bodies of unlike ones are not fused
     spec.compiler.fusestatic = fuse
@@ -82,8 +82,8 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
     For `torques` they may be impossible, for `slopes` not.
     """
     changed = copy.deepcopy(model)
-    for body, row in enumerate(parameters.reshape(-1, COUNT), 1):
-        mass = row[0] if abs(row[0]) > _NO_MASS else _NO_MASS
+    for body, row in enumerate(parameters.reshape(-1, BODY_PARAMETERS), 1):
+        mass = row[0] if abs(row[0]) > _MIN_MASS else _MIN_MASS
         centre = row[1:4] / mass
         inertia = np.zeros((3, 3))
         inertia[np.triu_indices(3)] = row[4:10]
@@ -101,13 +101,13 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
     return changed
 
 
-def torques(model: mujoco.MjModel, states: Array) -> Array:
+def motion_torques(model: mujoco.MjModel, states: Array) -> Array:
     """Return what a motion (3, n, nv) needs, (n, nv), friction included."""
     data = mujoco.MjData(model)
-    return np.stack([torque(model, data, *state) for state in np.swapaxes(states, 0, 1)])
+    return np.stack([inverse_dynamics(model, data, *state) for state in np.swapaxes(states, 0, 1)])
 
 
-def torque(
+def inverse_dynamics(
     model: mujoco.MjModel, data: mujoco.MjData, position: Array, velocity: Array, wanted: Array
 ) -> Array:
     """Return what the acceleration `wanted` (nv,) needs, (nv,); data are for scratch."""
@@ -121,12 +121,12 @@ def torque(
     return found - data.qfrc_passive
 
 
-def slopes(model: mujoco.MjModel, states: Array) -> Array:
+def torque_jacobian(model: mujoco.MjModel, states: Array) -> Array:
     """Return the derivative (n, nv, 3 nv) of torques by positions, velocities, accelerations."""
     data, nv = mujoco.MjData(model), model.nv
     found = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable first
     for row, state in zip(found, np.swapaxes(states, 0, 1), strict=True):
         data.qpos[:], data.qvel[:], data.qacc[:] = state
         mujoco.mj_inverse(model, data)
-        mujoco.mjd_inverseFD(model, data, _STEP, 0, *row, None, None, None, None)
+        mujoco.mjd_inverseFD(model, data, _DIFFERENCE_STEP, 0, *row, None, None, None, None)
     return np.moveaxis(found, 3, 1).reshape(-1, nv, 3 * nv)

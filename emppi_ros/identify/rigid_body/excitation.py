@@ -1,158 +1,210 @@
-"""
-Motions that show an arm's parameters: Fourier series within limits (Swevers et al. 1997).
+"""Whether an arm comes too near to itself, or to what stands about it, by MuJoCo's geometry."""
 
-Of a motion the Gauss-Newton information of the parameters is X'X over the variance of torques.
-Chosen is the one of largest log det, with a prior that makes it finite where no motion shows a
-parameter, and that says which differences matter (Bayesian D-optimality).
-"""
-
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.rigid_body import arm, excitation_trajectory
+from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
+from emppi_ros.identify.rigid_body.excitation_trajectory import (
+    ExcitationTrajectory,
+    FourierMotion,
+    MotionLimits,
+)
 from emppi_ros.identify.rigid_body.regressor import regressor
+from emppi_ros.model import scene
+from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-HARMONICS = 5
-_GRID = 100  # samples of a period, on which peaks are sought
-# by how much a series may pass its largest sample (Ehlich and Zeller 1964)
-_BETWEEN = np.cos(np.pi * HARMONICS / _GRID)
-_SAMPLES = 40  # of a period, in its information
-_DRAWS = 30  # to begin with
-_FIRST_STEP, _GROW, _SHRINK = 0.3, 1.5, 0.93  # as the 1/5 rule: even where one in six succeeds
+BodyPair = tuple[str, str]  # of bodies
+TORQUE_SD = 0.5  # N m, of all joints, for the choice of a motion
+_CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a course, and of a period
+_RANK = 1e-8  # of the largest singular value: what no motion shows
 
 
-class Limits(NamedTuple):
-    """What a motion must not pass; (nv,) each, in rad (m), rad/s and rad/s^2."""
+class ClearanceChecker:
+    """
+    An arm all of whose geoms count, and all of what stands about it, whatever collides there.
 
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
+    Links that are welded or follow one another count not, nor does what is near at home.
+    """
+
+    def __init__(
+        self, path: Path, root: Path | None, joints: Sequence[str], home: Array, least_m: float
+    ) -> None:
+        """Load the scene; `home` (nv,) is of the arm's joints, in the order of all positions."""
+        spec = arm.load_spec(path, root)  # with drawers and doors, as they stand in the scene
+        for geom in spec.geoms:
+            geom.contype = geom.conaffinity = 1
+            geom.margin = least_m
+        self._model, self._least = spec.compile(), least_m
+        self._model.opt.disableflags = 0
+        self._data = mujoco.MjData(self._model)
+        self._names = scene.names(self._model, 'body')
+        places = [scene.find(self._model, 'joint', name) for name in joints]
+        self._where = self._model.jnt_qposadr[places]
+        self.near_at_home = frozenset(self._near(home))
+
+    def meeting(self, positions: Array) -> BodyPair | None:
+        """Return two bodies that come too near along positions (n, nv), if any do."""
+        for position in positions:
+            if found := self._near(position) - self.near_at_home:
+                return min(found)
+        return None
+
+    def _near(self, position: Array) -> set[BodyPair]:
+        self._data.qpos[self._where] = position
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_collision(self._model, self._data)
+        contact = self._data.contact
+        near = contact.geom[contact.dist < self._least]
+        pairs = np.sort(self._model.geom_bodyid[near], axis=1)
+        return {(self._names[a], self._names[b]) for a, b in pairs.tolist()}
 
 
-class Fourier(NamedTuple):
-    """A periodic motion of all joints."""
+class ExcitationConfig(NamedTuple):
+    """What motion is wanted."""
 
-    centre: Array  # (nv,)
-    sine: Array  # (HARMONICS, nv)
-    cosine: Array
-    period: float  # s
+    period_s: float
+    periods: int
+    share: float  # of the way from home to the joints' limits
+    clearance_m: float
+    trials: int
+    seed: int
 
 
-def along(motion: Fourier, time: Array) -> Array:
-    """Return positions, velocities and accelerations (3, n, nv) at times (n,)."""
-    rates = 2.0 * np.pi / motion.period * np.arange(1, HARMONICS + 1)
-    sine, cosine = np.sin(np.outer(time, rates)), np.cos(np.outer(time, rates))
-    a, b = motion.sine, motion.cosine
-    first, second = rates[:, None], rates[:, None] ** 2
-    return np.stack(
-        [
-            motion.centre + sine @ a + cosine @ b,
-            cosine @ (first * a) - sine @ (first * b),
-            -sine @ (second * a) - cosine @ (second * b),
-        ]
+class ExcitationResult(NamedTuple):
+    """A course, and what is said of it."""
+
+    joints: tuple[str, ...]
+    course: ExcitationTrajectory
+    summary: dict[str, Any]
+
+
+def excite(task: Task, wanted: ExcitationConfig) -> ExcitationResult:
+    """Return a course; IdentificationError if there is none."""
+    robot, file = task.robot, task.scene_file
+    model = arm.load(file.path, file.root, robot.commanded)
+    joints = tuple(scene.names(model, 'joint'))
+    if set(joints) != set(robot.commanded):
+        raise IdentificationError(
+            f'{task.where}: the arm of {robot.name!r} in its scene has the joints '
+            f'{", ".join(joints)}, of which {", ".join(robot.commanded)} are commanded: expected '
+            'an arm on a fixed base, all of whose hinges and slides are'
+        )
+    home = np.array([robot.home[robot.joints.index(name)] for name in joints])
+    limits = _limits(task, joints, home, wanted.share)
+    around = ClearanceChecker(file.path, file.root, joints, home, wanted.clearance_m)
+    inner = excitation_trajectory.motion_limits(limits)
+    ramp_s = excitation_trajectory.ramp_duration(limits)
+    if ramp_s >= wanted.periods * wanted.period_s:
+        raise IdentificationError(
+            f'--period: found {wanted.period_s:g} s, but this arm needs {ramp_s:.2g} s to '
+            'gather speed: give a longer one'
+        )
+    met: list[tuple[str, str]] = []
+
+    def clear(motion: FourierMotion) -> bool:
+        one = excitation_trajectory.plan_trajectory(home, motion, 1, limits)
+        time = np.arange(0.0, one.duration_s, _CHECK_STEP_S)
+        found = around.meeting(excitation_trajectory.sample_trajectory(one, time)[0])
+        met.extend([found] if found else [])
+        return found is None
+
+    prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
+    rng = np.random.default_rng(wanted.seed)
+    try:
+        motion = excitation_trajectory.optimize_motion(
+            model, inner, wanted.period_s, prior, rng, wanted.trials, clear
+        )
+    except IdentificationError:
+        if not met:  # it is about something else
+            raise
+        first, second = max(met, key=met.count)
+        raise IdentificationError(
+            f'--range {wanted.share:g}: no motion is clear of everything: most come within '
+            f'{wanted.clearance_m:g} m of {first!r} and {second!r}: give a smaller --range or '
+            '--clearance, or take away what stands there'
+        ) from None
+    found = excitation_trajectory.plan_trajectory(home, motion, wanted.periods, limits)
+    drawn = excitation_trajectory.random_motion(
+        inner, wanted.period_s, np.random.default_rng(wanted.seed)
+    )
+    summary = {
+        'duration_s': found.duration_s,
+        'at_random': _information_summary(model, drawn, prior),
+        'chosen': _information_summary(model, motion, prior),
+        **_peak_demands(model, joints, found),
+        'near_at_home': ', '.join(' - '.join(p) for p in sorted(around.near_at_home)) or 'none',
+    }
+    _check_efforts(task, summary['torque'])
+    return ExcitationResult(joints, found, summary)
+
+
+def _limits(task: Task, joints: tuple[str, ...], home: Array, share: float) -> MotionLimits:
+    robot, limits = task.robot, task.robot.limits
+    order = [robot.commanded.index(name) for name in joints]
+    lower, upper, velocity, acceleration = (
+        np.array(row)[order]
+        for row in (
+            limits.position.lower,
+            limits.position.upper,
+            limits.velocity,
+            limits.acceleration,
+        )
+    )
+    used = robot.dynamics_factor
+    return MotionLimits(
+        home + share * (lower - home),
+        home + share * (upper - home),
+        used * velocity,
+        used * acceleration,
     )
 
 
-def scaled(free: Array, limits: Limits, period: float) -> Fourier:
-    """
-    Return the largest motion within limits that has a given shape.
-
-    Parameters
-    ----------
-    free : (2 HARMONICS + 1, nv) array
-        Any numbers: weights of sines and cosines, and where in the range the motion lies, if
-        it does not fill it: the share below is 1 / (1 + exp(-free)).
-    limits : Limits
-        Kept at every instant, not only at samples.
-    period : float
-        In s.
-
-    """
-    shape = Fourier(np.zeros(free.shape[1]), free[:HARMONICS], free[HARMONICS:-1], period)
-    wave, speed, rise = along(shape, period * np.arange(_GRID) / _GRID)
-    high, low = wave.max(axis=0), wave.min(axis=0)
-    width = (high - low) / _BETWEEN
-    size = np.minimum(
-        (limits.upper - limits.lower) / width,
-        _BETWEEN
-        * np.minimum(
-            limits.velocity / np.abs(speed).max(axis=0),
-            limits.acceleration / np.abs(rise).max(axis=0),
-        ),
+def _information_summary(
+    model: mujoco.MjModel, motion: FourierMotion, prior: tuple[Array, Array]
+) -> dict[str, float | int]:
+    """Return what a period tells: nats, and of what shows how many numbers, how unevenly."""
+    torque_sd, prior_sd = prior
+    states = excitation_trajectory.evaluate_motion(
+        motion, motion.period * np.arange(_SAMPLES) / _SAMPLES
     )
-    left = limits.upper - limits.lower - size * width
-    middle = limits.lower + 0.5 * size * width + left / (1.0 + np.exp(-free[-1]))
-    return Fourier(
-        middle - 0.5 * size * (high + low), size * shape.sine, size * shape.cosine, period
-    )
-
-
-def _draw(joints: int, rng: np.random.Generator) -> Array:
-    harmonic = np.r_[np.tile(np.arange(1, HARMONICS + 1), 2), 1]
-    return rng.standard_normal((2 * HARMONICS + 1, joints)) / harmonic[:, None]
-
-
-def draw(limits: Limits, period: float, rng: np.random.Generator) -> Fourier:
-    """Return a random motion within limits; the k-th harmonic has a weight of 1 / k."""
-    return scaled(_draw(len(limits.lower), rng), limits, period)
-
-
-def information(
-    model: mujoco.MjModel, motion: Fourier, torque_sd: Array, prior_sd: Array
-) -> float:
-    """
-    Return what a motion is to tell about parameters, in nats: the fall of their entropy.
-
-    Parameters
-    ----------
-    model : MjModel
-        A fixed-base arm, as for `regressor`.
-    motion : Fourier
-        One period of it counts.
-    torque_sd : (nv,) array
-        Noise of a torque, in N m.
-    prior_sd : (p,) array
-        Of parameters before.
-
-    """
-    states = along(motion, motion.period * np.arange(_SAMPLES) / _SAMPLES)
     rows = regressor(model, *states) * prior_sd / np.tile(torque_sd, _SAMPLES)[:, None]
-    return 0.5 * float(np.linalg.slogdet(np.eye(len(prior_sd)) + rows.T @ rows)[1])
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    shown = sizes[sizes > _RANK * sizes[0]]
+    return {
+        'information_nats': excitation_trajectory.information(model, motion, *prior),
+        'parameters_shown': len(shown),
+        'condition_number': float(shown[0] / shown[-1]),
+    }
 
 
-def choose(
-    model: mujoco.MjModel,
-    limits: Limits,
-    period: float,
-    prior: tuple[Array, Array],
-    rng: np.random.Generator,
-    trials: int = 400,
-    allowed: Callable[[Fourier], bool] = lambda _: True,
-) -> Fourier:
-    """
-    Return a motion of large information: steps at random, kept if better and `allowed`.
+def _peak_demands(
+    model: mujoco.MjModel, joints: tuple[str, ...], found: ExcitationTrajectory
+) -> dict[str, dict[str, float]]:
+    states = excitation_trajectory.sample_trajectory(
+        found, np.arange(0.0, found.duration_s, _CHECK_STEP_S)
+    )
+    torque = arm.motion_torques(model, states)
+    most = {'velocity': states[1], 'acceleration': states[2], 'torque': torque}
+    return {
+        key: dict(zip(joints, np.abs(values).max(axis=0).tolist(), strict=True))
+        for key, values in most.items()
+    }
 
-    `prior` is `torque_sd` and `prior_sd` of `information`. IdentificationError if none of the
-    first draws is allowed.
-    """
-    draws = (_draw(len(limits.lower), rng) for _ in range(_DRAWS))
-    best = next((free for free in draws if allowed(scaled(free, limits, period))), None)
-    if best is None:
-        raise IdentificationError(f'none of {_DRAWS} motions within these limits is allowed')
-    most = information(model, scaled(best, limits, period), *prior)
-    size = _FIRST_STEP
-    for _ in range(trials):
-        other = best + size * _draw(len(limits.lower), rng)
-        motion = scaled(other, limits, period)
-        value = information(model, motion, *prior)
-        better = value > most and allowed(motion)
-        size *= _GROW if better else _SHRINK
-        if better:
-            best, most = other, value
-    return scaled(best, limits, period)
+
+def _check_efforts(task: Task, torque: dict[str, float]) -> None:
+    """Raise if the scene's arm needs more than its joints have, where that is known."""
+    for name, limit in zip(task.robot.commanded, task.robot.limits.effort, strict=False):
+        if torque[name] > limit:
+            raise IdentificationError(
+                f'joint {name!r}: this motion needs {torque[name]:.3g} N m (or N), and has '
+                f'{limit:g}: give a smaller --range, or a smaller dynamics_factor of the robot'
+            )

@@ -10,8 +10,9 @@ from emppi_ros.identify.common import prior_output
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.rigid_body import fitting, forecast, recorded, report, scene_file
-from emppi_ros.identify.rigid_body.scene_file import Body
+from emppi_ros.identify.rigid_body import inference, mjcf_export, report
+from emppi_ros.identify.rigid_body import recordings as arm_recordings
+from emppi_ros.identify.rigid_body.mjcf_export import BodyInertial
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
 _STAGES = 3  # of the progress bar
@@ -39,24 +40,24 @@ class RigidBodyMethod(Method):
     ) -> Identification:  # fmt: skip
         """Fit each recording alone, then all together."""
         with run.progress('rigid-body', _STAGES, 'stages') as advance:
-            arm = recorded.read(plant, *recordings, held_out=run.held_out)
+            arm = arm_recordings.read(plant, *recordings, held_out=run.held_out)
             advance(1)
-            found = fitting.find(plant, arm, options.links == 'known')
+            found = inference.identify_bodies(plant, arm, options.links == 'known')
             advance(2)
             drawn = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, run.seed)
-            forecasts = forecast.forecast(arm, found, drawn)
+            forecasts = report.forecast(arm, found, drawn)
             advance(_STAGES)
         theta = drawn.values(found)
         summary = report.summarize(plant, arm, found, theta)
         report.check(plant, summary, theta)
-        summary |= forecast.summarize(arm, forecasts)
+        summary |= report.summarize_forecasts(arm, forecasts)
         kept = prior_output.excited([row['knowledge'] for row in summary['parameters'].values()])
 
         def prior_samples() -> report.Array:
             wide = report.draw(
                 found, options.spread, _OVERSAMPLING * prior_output.PRIOR_SAMPLES, run.seed
             )
-            return report.within(plant, kept, wide.values(found))
+            return report.within_bounds(plant, kept, wide.values(found))
 
         return Identification(
             summary,
@@ -71,14 +72,14 @@ class RigidBodyMethod(Method):
                 'held_out': run.held_out,
             },
             prior_samples,
-            forecasts=lambda: forecast.futures(arm, forecasts, run.seed),
+            forecasts=lambda: report.futures(arm, forecasts, run.seed),
             to_mjcf=lambda: to_mjcf(plant, summary),
         )
 
 
 def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
     """Return the scene with the estimated bodies and friction."""
-    bodies = {name: Body(*row.values()) for name, row in summary['bodies'].items()}
+    bodies = {name: BodyInertial(*row.values()) for name, row in summary['bodies'].items()}
     step = float(plant.model.opt.timestep)
     rows = summary['parameters']
     dry = {
@@ -86,4 +87,6 @@ def to_mjcf(plant: Plant, summary: dict[str, Any]) -> str:
         for p in plant.parameters
         if p.field == 'dof_frictionloss' and rows[p.name]['knowledge'] != 'unexcited'
     }
-    return scene_file.to_text(recorded.file_of(plant), bodies, (summary['friction'], dry), step)
+    return mjcf_export.to_mjcf(
+        arm_recordings.scene_file_of(plant), bodies, (summary['friction'], dry), step
+    )

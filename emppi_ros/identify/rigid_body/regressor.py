@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body.consistency import COUNT, pseudo_inertia
+from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS, pseudo_inertia
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-_TURNS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
+_CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
                    [[0, 0, 1], [0, 0, 0], [-1, 0, 0]],
                    [[0, -1, 0], [1, 0, 0], [0, 0, 0]]], dtype=np.float64)  # fmt: skip
-_INERTIAS = np.stack(  # of each of the six numbers, xx, xy, xz, yy, yz, zz
+_INERTIA_BASIS = np.stack(  # of each of the six numbers, xx, xy, xz, yy, yz, zz
     [np.trace(s) * np.eye(3) - s for s in (pseudo_inertia(e)[:3, :3] for e in np.eye(10)[4:])]
 )
 
@@ -56,7 +56,7 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
             f'expected (n, {model.nv}) each'
         )
     data = mujoco.MjData(model)
-    rows = np.zeros((len(qpos), model.nv, model.nbody - 1, COUNT))
+    rows = np.zeros((len(qpos), model.nv, model.nbody - 1, BODY_PARAMETERS))
     for row, position, velocity, acceleration in zip(rows, qpos, qvel, qacc, strict=True):
         data.qpos[:], data.qvel[:] = position, velocity
         mujoco.mj_fwdPosition(model, data)
@@ -64,16 +64,16 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
         data.qacc[:] = acceleration
         mujoco.mj_rnePostConstraint(model, data)
         for body in range(1, model.nbody):
-            row[:, body - 1, :10] = _of_body(model, data, body)
+            row[:, body - 1, :10] = _body_regressor(model, data, body)
             if model.body_jntnum[body]:
                 dof = model.body_dofadr[body]
                 row[dof, body - 1, 10] = velocity[dof]
     return rows.reshape(len(qpos) * model.nv, -1)
 
 
-def parameters(model: mujoco.MjModel) -> Array:
+def model_parameters(model: mujoco.MjModel) -> Array:
     """Return the parameters (11 B,) that a model has itself, in the regressor's order."""
-    found = np.zeros((model.nbody - 1, COUNT))
+    found = np.zeros((model.nbody - 1, BODY_PARAMETERS))
     for body in range(1, model.nbody):
         turn = np.empty(9)
         mujoco.mju_quat2Mat(turn, model.body_iquat[body])
@@ -88,26 +88,26 @@ def parameters(model: mujoco.MjModel) -> Array:
     return found.ravel()
 
 
-def names(model: mujoco.MjModel) -> list[str]:
+def parameter_names(model: mujoco.MjModel) -> list[str]:
     """Return the names of the parameters, such as `link3 mass`."""
     quantities = ('mass', 'hx', 'hy', 'hz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'friction')
     bodies = scene.names(model, 'body')[1:]
     return [f'{body} {quantity}' for body in bodies for quantity in quantities]
 
 
-def _of_body(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:
+def _body_regressor(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:
     """Return what each of a body's ten inertial parameters adds to the torques, (nv, 10)."""
     kind = mujoco.mjtObj.mjOBJ_XBODY
     velocity, acceleration = np.empty(6), np.empty(6)
     mujoco.mj_objectVelocity(model, data, kind, body, velocity, 1)
     mujoco.mj_objectAcceleration(model, data, kind, body, acceleration, 1)
     spin, turning, moving = velocity[:3], acceleration[:3], acceleration[3:]
-    cross = np.tensordot(spin, _TURNS, 1)
+    cross = np.tensordot(spin, _CROSS, 1)
     force, moment = np.zeros((3, 10)), np.zeros((3, 10))
     force[:, 0] = moving
-    force[:, 1:4] = np.tensordot(turning, _TURNS, 1) + cross @ cross
-    moment[:, 1:4] = -np.tensordot(moving, _TURNS, 1)
-    moment[:, 4:] = (_INERTIAS @ turning + (_INERTIAS @ spin) @ cross.T).T
+    force[:, 1:4] = np.tensordot(turning, _CROSS, 1) + cross @ cross
+    moment[:, 1:4] = -np.tensordot(moving, _CROSS, 1)
+    moment[:, 4:] = (_INERTIA_BASIS @ turning + (_INERTIA_BASIS @ spin) @ cross.T).T
     linear, angular = np.empty((3, model.nv)), np.empty((3, model.nv))
     mujoco.mj_jacBody(model, data, linear, angular, body)
     turn = data.xmat[body].reshape(3, 3)

@@ -9,9 +9,9 @@ from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.common.synthetic_recording import write_recording
-from emppi_ros.identify.rigid_body import course, excitation
-from emppi_ros.identify.rigid_body.clearance import Surroundings
-from emppi_ros.identify.rigid_body.excitation import Limits
+from emppi_ros.identify.rigid_body import excitation_trajectory
+from emppi_ros.identify.rigid_body.excitation import ClearanceChecker
+from emppi_ros.identify.rigid_body.excitation_trajectory import MotionLimits
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
@@ -57,7 +57,7 @@ def test_a_motion_begins_and_ends_at_rest_and_keeps_limits(written):
 def test_nothing_comes_near_and_a_fist_through_the_floor_is_seen(written):
     task = load_task('fr3_follow')
     home = np.array(task.robot.home)
-    around = Surroundings(
+    around = ClearanceChecker(
         task.scene_file.path, task.scene_file.root, task.robot.commanded, home, 0.02
     )
     _, position, _ = _columns(written[0])
@@ -70,7 +70,7 @@ def test_nothing_comes_near_and_a_fist_through_the_floor_is_seen(written):
 def test_furniture_that_opens_is_in_the_way(rng):
     task = load_task('panda_drawer')
     robot = task.robot
-    around = Surroundings(
+    around = ClearanceChecker(
         task.scene_file.path, task.scene_file.root, robot.commanded, np.array(robot.home), 0.02
     )
     limits = robot.limits.position
@@ -80,11 +80,13 @@ def test_furniture_that_opens_is_in_the_way(rng):
 
 
 def test_a_course_is_its_own_derivative(rng):
-    limits = Limits(*np.outer([-1.0, 1.0, 1.3, 4.0], np.ones(3)))
-    motion = excitation.draw(course.of_motion(limits), 5.0, rng)
-    one = course.plan(rng.uniform(-1.0, 1.0, 3), motion, 2, limits)
+    limits = MotionLimits(*np.outer([-1.0, 1.0, 1.3, 4.0], np.ones(3)))
+    motion = excitation_trajectory.random_motion(
+        excitation_trajectory.motion_limits(limits), 5.0, rng
+    )
+    one = excitation_trajectory.plan_trajectory(rng.uniform(-1.0, 1.0, 3), motion, 2, limits)
     time = np.linspace(0.0, one.duration_s, 20_001)
-    states = course.along(one, time)
+    states = excitation_trajectory.sample_trajectory(one, time)
     assert np.all(np.abs(states[0]) <= 1.0) and np.all(np.abs(states[1]) <= 1.3)
     assert np.all(np.abs(states[2]) <= 4.0)
     h = time[1]
@@ -155,7 +157,7 @@ def test_an_error_of_another_kind_is_not_said_to_be_of_clearance(monkeypatch, ca
     def broken(*_):
         raise IdentificationError('expected a fixed base')
 
-    monkeypatch.setattr(excitation, 'choose', broken)
+    monkeypatch.setattr(excitation_trajectory, 'optimize_motion', broken)
     assert main(['excite', 'fr3_follow', '--out', str(tmp_path / 'm.csv')]) == 2
     error = capsys.readouterr().err
     assert 'expected a fixed base' in error and 'clear' not in error

@@ -10,7 +10,7 @@ import yaml
 from emppi_ros.bench.identify import payload_study
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, scene_file
+from emppi_ros.identify.rigid_body import arm, mjcf_export
 
 ARM = """
 <mujoco><option timestep="0.01"/>
@@ -144,7 +144,7 @@ def test_what_an_arm_holds_is_found(seed, here, capsys):
 
 def _check_possible(bodies):
     for row in bodies.values():
-        body = scene_file.Body(*row.values())
+        body = mjcf_export.BodyInertial(*row.values())
         xx, yy, zz, xy, xz, yz = body.inertia
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         assert body.mass > 0.0 < moments[0] and moments[2] < moments[0] + moments[1]
@@ -204,7 +204,7 @@ def test_an_arm_of_unknown_links_moves_as_it_did(here, table, capsys):
     (here / 'true.xml').write_text(spec.to_xml())
     states = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 50, 3))
     arms = [arm.load(here / name, joints=JOINTS) for name in ('found.xml', 'true.xml')]
-    ours, theirs = (arm.torques(model, states) for model in arms)
+    ours, theirs = (arm.motion_torques(model, states) for model in arms)
     # noise of 0.1 N m in 3000 samples, and 27 numbers that show: 0.01 N m; of that, four
     assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.04
 
@@ -223,7 +223,7 @@ def test_a_prior_is_written_and_run(tmp_path, capsys):
         -0.5 * rates**2 * np.sin(turn),
     ]
     rng = np.random.default_rng(5)
-    torque = arm.torques(model, np.array(states)) + 0.2 * rng.standard_normal((1000, 7))
+    torque = arm.motion_torques(model, np.array(states)) + 0.2 * rng.standard_normal((1000, 7))
     names = [f'fr3_joint{i}' for i in range(1, 8)]
     columns = [f'position/{n} [rad]' for n in names] + [f'effort/{n} [N m]' for n in names]
     seen = states[0] + 1e-4 * rng.standard_normal((1000, 7))

@@ -11,7 +11,8 @@ import yaml
 from emppi_ros.cli import main
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
-from emppi_ros.identify.rigid_body import arm, fitting, forecast, recorded, report
+from emppi_ros.identify.rigid_body import arm, inference, report
+from emppi_ros.identify.rigid_body import recordings as arm_recordings
 
 ARM = """
 <mujoco>
@@ -77,7 +78,7 @@ def run(here, seed, mass=TRUTH['mass'], noise=0.2, gravity=True):
     turn = np.outer(time, rates) + phase
     states = np.array([np.sin(turn), rates * np.cos(turn), -(rates**2) * np.sin(turn)])
     seen = states[0] + 1e-4 * rng.standard_normal(turn.shape)
-    torque = arm.torques(model, states) + noise * rng.standard_normal(turn.shape)
+    torque = arm.motion_torques(model, states) + noise * rng.standard_normal(turn.shape)
     return np.column_stack([time, seen, torque])
 
 
@@ -244,10 +245,10 @@ def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
 def test_noisy_forecasts_cover_what_was_measured(here):
     plant = Plant.from_file(here / 'arm.yaml')
     recording = read_recording([Path(save(here / 'a.csv', run(here, 3)))])
-    seen = recorded.read(plant, recording, held_out=0.5)
-    learned = fitting.find(plant, seen, links=True)
-    drawn = forecast.forecast(seen, learned, report.draw(learned, 1.0, 500, 0))
-    (future,) = forecast.futures(seen, drawn, 0)
+    seen = arm_recordings.read(plant, recording, held_out=0.5)
+    learned = inference.identify_bodies(plant, seen, links=True)
+    drawn = report.forecast(seen, learned, report.draw(learned, 1.0, 500, 0))
+    (future,) = report.futures(seen, drawn, 0)
     low, high = np.quantile(future.forecast, [0.05, 0.95], axis=0)
     inside = np.mean((low < future.measured) & (future.measured < high))
     # of some 300 numbers, with a standard error of 2 %, and 500 draws of each: five of these

@@ -14,7 +14,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.filter import estimate
 from emppi_ros.identify.rigid_body import arm as arms
-from emppi_ros.identify.rigid_body import recorded as rigid
+from emppi_ros.identify.rigid_body import recordings as arm_recordings
 from emppi_ros.identify.states import residuals
 from emppi_ros.tasks.task import load_task, task_text
 
@@ -98,9 +98,9 @@ def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     beside = json.loads((tmp_path / 'run.truth.json').read_text())
     assert beside['noise_sd']['joint_effort'] == 0.05
     assert len(recording.names('effort')) == 7
-    arm = rigid.read(Plant.from_task(load_task('fr3_follow')), recording)
+    arm = arm_recordings.read(Plant.from_task(load_task('fr3_follow')), recording)
     links = arm.motions[0].known.recording
-    needed = arms.torques(arm.model, links.states)
+    needed = arms.motion_torques(arm.model, links.states)
     # joint 2 holds the arm's weight; the payload's is wrong by 0.5 kg at most, 0.9 m away at most
     assert np.mean(links.torque[:, 1]) == pytest.approx(np.mean(needed[:, 1]), abs=5.0)
     assert abs(np.mean(needed[:, 1])) > 2.0

@@ -6,20 +6,28 @@ import pytest
 from emppi_ros.bench.identify import tracking
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.noise import difference_noise
-from emppi_ros.identify.rigid_body import arm, consistency, excitation, recording, regressor
+from emppi_ros.identify.rigid_body import (
+    arm,
+    excitation_trajectory,
+    motion_samples,
+    physical_consistency,
+    regressor,
+)
 
 
 def _bodies(rng, count):
     """Return bodies (11 count,) that can be: roots of pseudo-inertias, and friction."""
     found = []
     for root in rng.normal(0.0, 0.5, (count, 4, 4)):
-        found.append(np.append(consistency.from_pseudo_inertia(root @ root.T), rng.random()))
+        found.append(
+            np.append(physical_consistency.from_pseudo_inertia(root @ root.T), rng.random())
+        )
     return np.concatenate(found)
 
 
 def test_every_joint_has_one_body(panda):
     assert panda.nbody - 1 == panda.nv == 7
-    assert len(regressor.parameters(panda)) == 7 * 11
+    assert len(regressor.model_parameters(panda)) == 7 * 11
 
 
 def test_torques_are_the_regressor_times_whatever_bodies(panda, rng):
@@ -28,10 +36,12 @@ def test_torques_are_the_regressor_times_whatever_bodies(panda, rng):
         bodies = _bodies(rng, panda.nv)
         changed = arm.with_parameters(panda, bodies)
         expected = (regressor.regressor(panda, *states) @ bodies).reshape(30, panda.nv)
-        found = arm.torques(changed, states)
+        found = arm.motion_torques(changed, states)
         np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
         # ... and the model gives them back: rounding, of moments about another point
-        np.testing.assert_allclose(regressor.parameters(changed), bodies, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            regressor.model_parameters(changed), bodies, rtol=1e-7, atol=1e-9
+        )
 
 
 def test_torques_of_impossible_bodies_are_linear_too(panda, rng):
@@ -39,25 +49,31 @@ def test_torques_of_impossible_bodies_are_linear_too(panda, rng):
     bodies = rng.standard_normal(11 * panda.nv)
     bodies[::33] = 0.0  # no mass, yet a first moment: far out, at some loss of digits
     expected = (regressor.regressor(panda, *states) @ bodies).reshape(30, panda.nv)
-    found = arm.torques(arm.with_parameters(panda, bodies), states)
+    found = arm.motion_torques(arm.with_parameters(panda, bodies), states)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
 def test_slopes_are_what_torques_differ_by(panda, rng):
     states, h = rng.uniform(-1.0, 1.0, (3, 10, panda.nv)), 1e-5
     step = h * rng.standard_normal(states.shape)
-    found = arm.slopes(panda, states) @ np.concatenate(step, axis=1)[:, :, None]
-    differ = 0.5 * (arm.torques(panda, states + step) - arm.torques(panda, states - step))
+    found = arm.torque_jacobian(panda, states) @ np.concatenate(step, axis=1)[:, :, None]
+    differ = 0.5 * (
+        arm.motion_torques(panda, states + step) - arm.motion_torques(panda, states - step)
+    )
     # MuJoCo's forward differences of 1e-6: second derivatives of some tens of N m times that
     np.testing.assert_allclose(found[:, :, 0] / h, differ / h, atol=1e-3)
 
 
 def test_noise_is_seen_through_a_motion(panda, rng):
-    motion = excitation.draw(excitation.Limits(*_limits(panda)), 10.0, rng)
-    states = excitation.along(motion, np.linspace(0.0, 20.0, 2000, endpoint=False))
-    clean = recording.Recording(states, arm.torques(panda, states))
-    seen, noise = recording.add_noise(clean, 0.1, 0.05, rng)
-    found = recording.noise_of(seen)
+    motion = excitation_trajectory.random_motion(
+        excitation_trajectory.MotionLimits(*_limits(panda)), 10.0, rng
+    )
+    states = excitation_trajectory.evaluate_motion(
+        motion, np.linspace(0.0, 20.0, 2000, endpoint=False)
+    )
+    clean = motion_samples.MotionSamples(states, arm.motion_torques(panda, states))
+    seen, noise = motion_samples.add_noise(clean, 0.1, 0.05, rng)
+    found = motion_samples.estimate_noise(seen)
     # fifth differences of 2000 samples hang together: a standard error of some 3 %, four times
     np.testing.assert_allclose(found.states, noise.states, rtol=0.12)
     np.testing.assert_allclose(found.torque, noise.torque, rtol=0.12)
@@ -71,8 +87,10 @@ def test_few_samples_say_nothing():
 
 
 def test_the_true_bodies_track_and_others_stray(panda, rng):
-    motion = excitation.draw(excitation.Limits(*_limits(panda)), 4.0, rng)
-    true = regressor.parameters(panda)
+    motion = excitation_trajectory.random_motion(
+        excitation_trajectory.MotionLimits(*_limits(panda)), 4.0, rng
+    )
+    true = regressor.model_parameters(panda)
     exact = tracking.deviation(panda, motion, true)
     # what is left comes of torques that hold for 4 ms
     assert exact < 0.01

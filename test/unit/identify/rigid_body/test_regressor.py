@@ -7,7 +7,7 @@ import pytest
 from emppi_ros.bench.identify import regression_inputs
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import consistency, regressor
+from emppi_ros.identify.rigid_body import physical_consistency, regressor
 from emppi_ros.model import scene
 
 
@@ -40,7 +40,7 @@ def _inverse(model, states):
 def test_it_gives_the_torques_of_inverse_dynamics(name, request, rng):
     model = request.getfixturevalue(name)
     states = _states(model, rng, 20)
-    found = regressor.regressor(model, *states) @ regressor.parameters(model)
+    found = regressor.regressor(model, *states) @ regressor.model_parameters(model)
     expected = _inverse(model, states)
     # two ways to sums of products of a chain of seven bodies: rounding, of the largest torque
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
@@ -80,7 +80,7 @@ def _recording(model, rng, count):
 
 def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
     noise = 0.3  # where it matters; `emppi bench identify --method rigid-body` has others
-    true, errors = regressor.parameters(panda), []
+    true, errors = regressor.model_parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
         states, others = _recording(panda, rng, 100), _recording(panda, rng, 50)
@@ -89,11 +89,11 @@ def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
         torque += 0.05 * torque.std() * rng.standard_normal(len(torque))
         rows = regressor.regressor(panda, *(states + sd * rng.standard_normal(states.shape)))
         least = np.linalg.lstsq(rows, torque, rcond=1e-8)[0]
-        possible = consistency.project(least, rows.T @ rows)
+        possible = physical_consistency.project(least, rows.T @ rows)
         clean = regressor.regressor(panda, *others)
         errors.append([np.mean((clean @ (b - true)) ** 2) for b in (least, possible)])
         for body in possible.reshape(-1, 11):
-            moments = np.linalg.eigvalsh(consistency.pseudo_inertia(body))
+            moments = np.linalg.eigvalsh(physical_consistency.pseudo_inertia(body))
             assert body[0] > 0.0 and body[10] >= 0.0 and moments[0] > -1e-9  # rounding
     before, after = np.mean(errors, axis=0)
     # a bound: measured are a third and less
@@ -101,7 +101,9 @@ def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
 
 
 def test_names_go_with_columns(panda):
-    found = dict(zip(regressor.names(panda), regressor.parameters(panda), strict=True))
+    found = dict(
+        zip(regressor.parameter_names(panda), regressor.model_parameters(panda), strict=True)
+    )
     hand = panda.body('panda_hand').id
     assert found['panda_hand mass'] == panda.body_mass[hand]
     assert found['panda_hand friction'] == 0.0  # it has no joint

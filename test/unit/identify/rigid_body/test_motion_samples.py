@@ -8,8 +8,8 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.noise import difference_noise, uneven_difference_noise
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal, hold
-from emppi_ros.identify.rigid_body import derivatives
-from emppi_ros.identify.rigid_body.drives import Drive
+from emppi_ros.identify.rigid_body import motion_samples
+from emppi_ros.identify.rigid_body.recordings import JointDrive
 
 STEP = 0.001
 
@@ -17,14 +17,14 @@ STEP = 0.001
 def kept(found, time):
     """Return which samples were kept."""
     half = round((found.window_s / STEP - 1.0) / 2.0)
-    return np.arange(half, len(time) - half, derivatives.stride(half, len(time)))
+    return np.arange(half, len(time) - half, motion_samples.sample_stride(half, len(time)))
 
 
 def test_polynomials_are_differentiated_exactly(rng):
     time = STEP * np.arange(2000)
     position = 0.3 - time + 0.5 * time**2 - 0.7 * time**3
     torque = 2.0 * time + 1e-3 * rng.standard_normal(2000)
-    found = derivatives.derive(position[:, None], torque[:, None], STEP)
+    found = motion_samples.differentiate(position[:, None], torque[:, None], STEP)
     at = kept(found, time)
     wanted = [position[at], -1.0 + time[at] - 2.1 * time[at] ** 2, 1.0 - 4.2 * time[at]]
     # rounding of 1e-16, over a step squared, in the shortest window
@@ -38,7 +38,7 @@ def test_noise_is_what_it_is_said_to_be(rng):
     clean = np.sin(rate * time)
     for sd in (1e-3, 1e-5):
         seen = (clean + sd * rng.standard_normal(time.shape))[:, None]
-        found = derivatives.derive(seen, 0.1 * rng.standard_normal(seen.shape), STEP)
+        found = motion_samples.differentiate(seen, 0.1 * rng.standard_normal(seen.shape), STEP)
         at = time[kept(found, time)]
         wanted = [np.sin(rate * at), rate * np.cos(rate * at), -(rate**2) * np.sin(rate * at)]
         off = found.recording.states[:, :, 0] - wanted
@@ -56,13 +56,13 @@ def test_what_is_less_noisy_gets_a_shorter_window(rng):
     halves = []
     for sd in (0.0, 1e-6, 1e-4, 1e-2):
         seen = clean + sd * noise
-        halves.append(derivatives.choose(seen, difference_noise(seen), STEP))
+        halves.append(motion_samples.choose_window(seen, difference_noise(seen), STEP))
     assert halves == sorted(halves) and halves[0] < halves[-1]
 
 
 def test_too_few_samples_are_an_error():
     with pytest.raises(IdentificationError, match='8 samples do not determine their noise'):
-        derivatives.derive(np.zeros((8, 1)), np.zeros((8, 1)), STEP)
+        motion_samples.differentiate(np.zeros((8, 1)), np.zeros((8, 1)), STEP)
 
 
 def test_noise_at_uneven_times_is_that_at_even_ones():
@@ -81,7 +81,7 @@ def test_noise_at_uneven_times_is_that_at_even_ones():
 def test_a_command_counts_while_it_is_in_force():
     rng = np.random.default_rng(5)
     held = Signal('command', 'motor', 'N m', 0.01 * np.arange(50), rng.standard_normal(50), '')
-    drive = Drive(((held, 2.0),), (), 0.0)
+    drive = JointDrive(((held, 2.0),), (), 0.0)
     time, step = np.linspace(0.02, 0.45, 30), 0.013
     found = drive.torque(time, step)
     fine = time[:, None] + step * (np.linspace(-0.5, 0.5, 2001)[:-1] + 0.25e-3)
@@ -100,6 +100,6 @@ def test_a_command_beyond_its_range_counts_as_its_range():
     told = Signal('command', 'motor', 'N m', time, np.linspace(-4.0, 4.0, 50), '')
     seen = Signal('position', 'pivot', 'rad', time, np.zeros(50), '')
     signals = {(signal.kind, signal.of): signal for signal in (told, seen)}
-    drive = Drive.of(model, Recording(signals, ()), 'pivot')
+    drive = JointDrive.of(model, Recording(signals, ()), 'pivot')
     short = drive.torque(time[:-1] + 0.005, 1e-3)
     np.testing.assert_allclose(short, 3.0 * np.clip(told.values[:-1], -1.0, 2.0), atol=1e-9)

@@ -5,8 +5,12 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body import consistency
-from emppi_ros.identify.rigid_body.consistency import COUNT, from_virtual, project
+from emppi_ros.identify.rigid_body import physical_consistency
+from emppi_ros.identify.rigid_body.physical_consistency import (
+    BODY_PARAMETERS,
+    from_virtual,
+    project,
+)
 
 
 def _possible(rng):
@@ -19,8 +23,10 @@ def _possible(rng):
 
 def _impossible(rng):
     """Return what is no body's, with a negative moment of inertia and friction, and a metric."""
-    root = rng.standard_normal((COUNT, COUNT))
-    return _possible(rng) - 2.0 * np.eye(COUNT)[4] - 1.5 * np.eye(COUNT)[10], root @ root.T
+    root = rng.standard_normal((BODY_PARAMETERS, BODY_PARAMETERS))
+    return _possible(rng) - 2.0 * np.eye(BODY_PARAMETERS)[4] - 1.5 * np.eye(BODY_PARAMETERS)[
+        10
+    ], root @ root.T
 
 
 def _moments(actual):
@@ -54,13 +60,13 @@ def test_virtual_parameters_may_give_what_no_body_has():
     actual = from_virtual(np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.1, 0.5]))
     low, middle, high = _moments(actual)
     assert low > 0.0 and high > low + middle
-    assert np.linalg.eigvalsh(consistency.pseudo_inertia(actual))[0] < 0.0
+    assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(actual))[0] < 0.0
 
 
 def test_a_pseudo_inertia_comes_back(rng):
     for actual in (_possible(rng), _impossible(rng)[0]):
-        full = consistency.pseudo_inertia(actual)
-        again = consistency.from_pseudo_inertia(full)
+        full = physical_consistency.pseudo_inertia(actual)
+        again = physical_consistency.from_pseudo_inertia(full)
         np.testing.assert_allclose(again, actual[:10], rtol=1e-12, atol=1e-14)  # rounding
 
 
@@ -70,7 +76,7 @@ def test_the_pseudo_inertia_is_positive_definite_just_for_triangles(rng):
         actual = _possible(rng)
         actual[4:10] += rng.normal(0.0, 1.0, 6)
         low, middle, high = _moments(actual)
-        positive = np.linalg.eigvalsh(consistency.pseudo_inertia(actual))[0] > 0.0
+        positive = np.linalg.eigvalsh(physical_consistency.pseudo_inertia(actual))[0] > 0.0
         assert positive == (high < low + middle and low > 0.0)
         signs.add(positive)
     assert signs == {True, False}
@@ -91,7 +97,9 @@ def test_a_body_of_mujoco_is_its_own_projection():
     actual = np.array([mass, *(mass * centre), *inertia[np.triu_indices(3)], 0.1])
     np.testing.assert_allclose(_moments(actual)[::-1], model.body_inertia[1], rtol=1e-10)
     # it starts there and has nowhere to go: rounding of eigenvectors
-    np.testing.assert_allclose(project(actual, np.eye(COUNT)), actual, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        project(actual, np.eye(BODY_PARAMETERS)), actual, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_a_projection_is_possible_and_no_body_is_closer(rng):
@@ -126,7 +134,7 @@ def test_what_moves_nothing_stays_where_it_was(rng):
 
 
 def test_it_does_not_matter_how_far_off_is_what_moves_nothing(rng):
-    actual, root = _possible(rng), rng.standard_normal((5, COUNT))
+    actual, root = _possible(rng), rng.standard_normal((5, BODY_PARAMETERS))
     metric = root.T @ root
     nothing = np.linalg.svd(root)[2][-1]
     near = project(actual + 1e6 * nothing, metric)

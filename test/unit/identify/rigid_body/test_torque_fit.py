@@ -8,26 +8,38 @@ import pytest
 from emppi_ros.bench.identify import rigid_body_methods, rigid_body_study
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body import arm, bodies, consistency, estimate, excitation
-from emppi_ros.identify.rigid_body.derivatives import Derived
-from emppi_ros.identify.rigid_body.recording import Noise, Recording, add_noise
-from emppi_ros.identify.rigid_body.regressor import parameters, regressor
-from emppi_ros.identify.rigid_body.samples import join
+from emppi_ros.identify.rigid_body import (
+    arm,
+    body_posterior,
+    excitation_trajectory,
+    physical_consistency,
+    torque_fit,
+)
+from emppi_ros.identify.rigid_body.motion_samples import (
+    DifferentiatedMotion,
+    MotionNoise,
+    MotionSamples,
+    add_noise,
+    concatenate,
+)
+from emppi_ros.identify.rigid_body.regressor import model_parameters, regressor
 
-WEAK = bodies.Everyday(weight=1e-6)
+WEAK = body_posterior.InertialPrior(weight=1e-6)
 
 
 def _recording(panda, rng, rows=150):
     limits = rigid_body_study.limits_of('panda')
-    states = excitation.along(excitation.draw(limits, 10.0, rng), 20.0 * np.arange(rows) / rows)
-    return Recording(states, arm.torques(panda, states))
+    states = excitation_trajectory.evaluate_motion(
+        excitation_trajectory.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
+    )
+    return MotionSamples(states, arm.motion_torques(panda, states))
 
 
 def test_without_noise_the_torques_of_the_truth_are_found(panda, rng):
     recording, other = _recording(panda, rng), _recording(panda, rng)
-    none = Noise(np.zeros((3, 7)), np.full(7, 1e-6))
-    found = estimate.fit(panda, recording, none, WEAK)
-    torque = arm.torques(arm.with_parameters(panda, found.parameters), other.states)
+    none = MotionNoise(np.zeros((3, 7)), np.full(7, 1e-6))
+    found = torque_fit.fit_torques(panda, recording, none, WEAK)
+    torque = arm.motion_torques(arm.with_parameters(panda, found.parameters), other.states)
     # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has some 1e-4 of that
     assert np.abs(torque - other.torque).max() < 1e-5 * np.abs(other.torque).max()
     np.testing.assert_array_equal(found.states, recording.states)
@@ -36,24 +48,26 @@ def test_without_noise_the_torques_of_the_truth_are_found(panda, rng):
 def test_it_is_the_most_likely_motion_with_the_most_likely_bodies(panda, rng):
     """No gradient of the joint log-likelihood is left, of motion and of bodies."""
     seen, noise = add_noise(_recording(panda, rng), 0.1, 0.05, rng)
-    found = estimate.fit(panda, seen, noise)
+    found = torque_fit.fit_torques(panda, seen, noise)
     changed = arm.with_parameters(panda, found.parameters)
 
     def pulls(states, torque):
         """Return what measured motion and torques pull at the motion, in 1 / sd."""
         left = (seen.torque - torque) / noise.torque**2
-        by_torque = (np.swapaxes(arm.slopes(changed, states), 1, 2) @ left[:, :, None])[:, :, 0]
+        by_torque = (np.swapaxes(arm.torque_jacobian(changed, states), 1, 2) @ left[:, :, None])[
+            :, :, 0
+        ]
         by_motion = (seen.states - states) / noise.states[:, None] ** 2
         sd = noise.states.ravel()
         return sd * by_torque, sd * np.concatenate(by_motion, axis=1)
 
-    torque = arm.torques(changed, found.states)
+    torque = arm.motion_torques(changed, found.states)
     one, other = pulls(found.states, torque)
     # turns end at changes of a hundredth of a standard deviation: some such are left
     assert np.sqrt(np.mean((one + other) ** 2)) < 0.1 * np.sqrt(np.mean(one**2))
     weight = 1.0 / np.tile(noise.torque, len(torque))
     x = regressor(panda, *found.states) * weight[:, None]
-    again = bodies.fit(x.T @ x, x.T @ (seen.torque.ravel() * weight))
+    again = body_posterior.fit_bodies(x.T @ x, x.T @ (seen.torque.ravel() * weight))
     off = x @ (again - found.parameters)
     assert np.sqrt(np.mean(off**2)) < 0.1  # standard deviations of torques, likewise
 
@@ -64,14 +78,16 @@ def test_it_predicts_better_than_projected_least_squares_where_motion_is_noisy(p
         rng = np.random.default_rng([5, seed])
         seen, noise = add_noise(_recording(panda, rng), 0.3, 0.05, rng)
         x, y = rigid_body_methods.weighted(panda, seen, noise)
-        least = consistency.project(np.linalg.lstsq(x, y, rcond=1e-8)[0], x.T @ x)
-        ours = estimate.fit(panda, seen).parameters
+        least = physical_consistency.project(np.linalg.lstsq(x, y, rcond=1e-8)[0], x.T @ x)
+        ours = torque_fit.fit_torques(panda, seen).parameters
         assert rigid_body_methods.possible(ours).all() and rigid_body_methods.possible(least).all()
         clean = (
             regressor(panda, *_recording(panda, rng).states)
             * np.tile(1 / noise.torque, 150)[:, None]
         )
-        errors.append([np.mean((clean @ (b - parameters(panda))) ** 2) for b in (ours, least)])
+        errors.append(
+            [np.mean((clean @ (b - model_parameters(panda))) ** 2) for b in (ours, least)]
+        )
     ours, least = np.mean(errors, axis=0)
     assert ours < 0.7 * least  # a bound: measured is less than half
 
@@ -89,13 +105,13 @@ def test_a_regression_without_offset_is_the_one_through_the_origin(rng):
 def test_data_that_do_not_match_are_errors(panda):
     states = np.zeros((3, 20, 7))
     with pytest.raises(IdentificationError, match='do not match'):
-        estimate.fit(panda, Recording(states, np.zeros((19, 7))))
+        torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((19, 7))))
     with pytest.raises(IdentificationError, match='torques without noise'):
-        estimate.fit(panda, Recording(states, np.zeros((20, 7))))
+        torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((20, 7))))
 
 
 def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
-    true = parameters(arm.load(rigid_body_study.ASSETS / 'panda.xml'))
+    true = model_parameters(arm.load(rigid_body_study.ASSETS / 'panda.xml'))
     found = {'ridge': 0.9 * true, rigid_body_methods.OURS: 0.99 * true, 'nothing': 0.0 * true}
     monkeypatch.setattr(rigid_body_methods, 'identify', lambda model, recording: dict(found))
     command = ['bench', 'identify', '--method', 'rigid-body', '--excitation', 'drawn']
@@ -118,7 +134,7 @@ def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
     extra = rng.standard_normal((60, 7, 2))
     covariance = root @ np.swapaxes(root, 1, 2)
     target = recording.torque + np.sum(extra * rng.standard_normal((7, 2)), axis=2)
-    normal = estimate.normal_equations(panda, recording.states, target, covariance, extra)
+    normal = torque_fit.normal_equations(panda, recording.states, target, covariance, extra)
     white = np.linalg.inv(np.linalg.cholesky(covariance))
     columns = np.zeros((60, 7, 7, 2))
     for joint in range(7):
@@ -137,22 +153,24 @@ def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
 def test_recordings_together_have_the_sum_of_their_normal_equations(panda, rng):
     """Each with the noise of its own; about the motion and the bodies that were found."""
     parts = [add_noise(_recording(panda, rng, 80), share, share, rng) for share in (0.05, 0.2)]
-    derived = [Derived(seen, noise, 0.0 * seen.torque, 0.1, 0.1) for seen, noise in parts]
-    seen, noise, _ = join(derived)
-    found = estimate.fit(panda, seen, noise)
+    derived = [
+        DifferentiatedMotion(seen, noise, 0.0 * seen.torque, 0.1, 0.1) for seen, noise in parts
+    ]
+    seen, noise, _ = concatenate(derived)
+    found = torque_fit.fit_torques(panda, seen, noise)
     information, score = np.zeros((77, 77)), np.zeros(77)
     changed = arm.with_parameters(panda, found.parameters)
     for (own, of), states in zip(parts, np.split(found.states, 2, axis=1), strict=True):
-        slopes = arm.slopes(changed, states)
+        slopes = arm.torque_jacobian(changed, states)
         covariance = slopes * of.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
         covariance += np.diag(of.torque**2)
         away = np.concatenate(own.states - states, axis=1)
         target = own.torque - (slopes @ away[:, :, None])[:, :, 0]
-        normal = estimate.normal_equations(panda, states, target, covariance, None)
+        normal = torque_fit.normal_equations(panda, states, target, covariance, None)
         information, score = information + normal.information, score + normal.score
-    off = bodies.fit(information, score) - found.parameters
+    off = body_posterior.fit_bodies(information, score) - found.parameters
     # turns end at changes of a hundredth of a standard deviation: some such of all 1120 torques
     assert off @ information @ off < 1120 * 0.1**2
     # and far less than either recording would change it
-    alone = estimate.fit(panda, *parts[1]).parameters - found.parameters
+    alone = torque_fit.fit_torques(panda, *parts[1]).parameters - found.parameters
     assert off @ information @ off < 0.01 * (alone @ information @ alone)

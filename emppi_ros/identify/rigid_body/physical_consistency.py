@@ -18,11 +18,11 @@ from scipy.optimize import least_squares
 from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
-COUNT = 11  # parameters of a body
+BODY_PARAMETERS = 11  # parameters of a body
 _ROWS, _COLUMNS = np.triu_indices(3)  # of the inertia's six numbers
-_LEAST = 1e-9  # kg, kg m^2, N m s: where a start is not physical
-_STEPS = 200  # of the solver, at most
-_ANY = np.array([1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1])  # 1 kg, 10 cm
+_MIN_VALUE = 1e-9  # kg, kg m^2, N m s: where a start is not physical
+_MAX_STEPS = 200  # of the solver, at most
+_DEFAULT_BODY = np.array([1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1])  # 1 kg, 10 cm
 
 
 def from_virtual(virtual: Array) -> Array:
@@ -59,6 +59,8 @@ def from_pseudo_inertia(full: Array) -> Array:
 
 # what each of the 16 entries of a pseudo-inertia gives to the 10 parameters
 _LINEAR = np.stack([from_pseudo_inertia(e.reshape(4, 4)) for e in np.eye(16)], axis=1)
+
+
 _SYMMETRIC = _LINEAR.reshape(10, 4, 4) + np.swapaxes(_LINEAR.reshape(10, 4, 4), 1, 2)
 
 
@@ -81,7 +83,7 @@ def project(found: Array, metric: Array) -> Array:
 
     """
     size = len(found)
-    if size % COUNT or metric.shape != (size, size):
+    if size % BODY_PARAMETERS or metric.shape != (size, size):
         raise IdentificationError(
             f'{size} parameters and a metric {metric.shape}: expected 11 for each body, squared'
         )
@@ -93,32 +95,32 @@ def project(found: Array, metric: Array) -> Array:
     target = root @ found
 
     def residuals(free: Array) -> Array:
-        return root @ _bodies(free) - target
+        return root @ _from_roots(free) - target
 
     # what moves nothing may be anything, as far from any body as can be: then begin elsewhere
-    starts = [np.concatenate([_start(body) for body in found.reshape(-1, COUNT)])]
-    starts.append(np.tile(_start(_ANY), size // COUNT))
+    starts = [np.concatenate([_initial_root(body) for body in found.reshape(-1, BODY_PARAMETERS)])]
+    starts.append(np.tile(_initial_root(_DEFAULT_BODY), size // BODY_PARAMETERS))
     done = least_squares(
         residuals,
         min(starts, key=lambda free: np.sum(residuals(free) ** 2)),
-        jac=lambda free: root @ _slopes(free),
+        jac=lambda free: root @ _jacobian(free),
         xtol=1e-12,
         ftol=1e-12,
         gtol=1e-12,
-        max_nfev=_STEPS,
+        max_nfev=_MAX_STEPS,
     )
-    return _bodies(done.x)
+    return _from_roots(done.x)
 
 
-def _start(body: Array) -> Array:
+def _initial_root(body: Array) -> Array:
     """Return a root (16,) of a possible pseudo-inertia near by, and one of friction (1,)."""
     values, vectors = np.linalg.eigh(pseudo_inertia(body))
     # square, not a triangle: a square root has no valleys but those of the convex problem
-    square = vectors * np.sqrt(np.maximum(values, _LEAST)) @ vectors.T
-    return np.append(square.ravel(), np.sqrt(max(body[10], _LEAST)))
+    square = vectors * np.sqrt(np.maximum(values, _MIN_VALUE)) @ vectors.T
+    return np.append(square.ravel(), np.sqrt(max(body[10], _MIN_VALUE)))
 
 
-def _bodies(free: Array) -> Array:
+def _from_roots(free: Array) -> Array:
     """Return parameters (11 n,) from roots (17 n,)."""
     rows = free.reshape(-1, 17)
     square = rows[:, :16].reshape(-1, 4, 4)
@@ -126,11 +128,11 @@ def _bodies(free: Array) -> Array:
     return np.column_stack([full @ _LINEAR.T, rows[:, 16] ** 2]).ravel()
 
 
-def _slopes(free: Array) -> Array:
+def _jacobian(free: Array) -> Array:
     """Return the derivative (11 n, 17 n) of the parameters."""
     rows = free.reshape(-1, 17)
-    slopes = np.zeros((len(rows), COUNT, len(rows), 17))
+    slopes = np.zeros((len(rows), BODY_PARAMETERS, len(rows), 17))
     for i, row in enumerate(rows):
         slopes[i, :10, i, :16] = (_SYMMETRIC @ row[:16].reshape(4, 4)).reshape(10, 16)
         slopes[i, 10, i, 16] = 2.0 * row[16]
-    return slopes.reshape(COUNT * len(rows), 17 * len(rows))
+    return slopes.reshape(BODY_PARAMETERS * len(rows), 17 * len(rows))

@@ -10,10 +10,10 @@ from emppi_ros.core.errors import IdentificationError, SceneError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import mjcf_export, scene
 
-_WRITTEN = 1e-4  # of a body's size: MJCF has six digits
+_TOLERANCE = 1e-4  # of a body's size: MJCF has six digits
 
 
-class Body(NamedTuple):
+class BodyInertial(NamedTuple):
     """What MJCF says of a body."""
 
     mass: float  # kg
@@ -21,9 +21,9 @@ class Body(NamedTuple):
     inertia: list[float]  # kg m^2, about the centre: xx, yy, zz, xy, xz, yz
 
 
-def to_text(
+def to_mjcf(
     file: SceneFile,
-    bodies: Mapping[str, Body],
+    bodies: Mapping[str, BodyInertial],
     friction: tuple[Mapping[str, float], Mapping[str, float]],
     step_s: float,
 ) -> str:
@@ -37,7 +37,7 @@ def to_text(
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
         for name, body in bodies.items():
-            _write(spec.body(name), body)
+            _write_inertial(spec.body(name), body)
         viscous, dry = friction
         for name, value in dry.items():
             spec.joint(name).frictionloss = value
@@ -52,12 +52,12 @@ def to_text(
         raise SceneError(f'{file.path}: cannot be written with other bodies: {error}') from None
     for name, body in bodies.items():
         index = scene.find(back, 'body', name)
-        moments = np.linalg.eigvalsh(_tensor(body))
+        moments = np.linalg.eigvalsh(_inertia_matrix(body))
         fits = (
-            np.isclose(back.body_mass[index], body.mass, rtol=_WRITTEN)
-            and np.allclose(back.body_ipos[index], body.centre, rtol=_WRITTEN, atol=_WRITTEN)
+            np.isclose(back.body_mass[index], body.mass, rtol=_TOLERANCE)
+            and np.allclose(back.body_ipos[index], body.centre, rtol=_TOLERANCE, atol=_TOLERANCE)
             and np.allclose(
-                np.sort(back.body_inertia[index]), moments, rtol=0.0, atol=_WRITTEN * moments[-1]
+                np.sort(back.body_inertia[index]), moments, rtol=0.0, atol=_TOLERANCE * moments[-1]
             )
         )
         if not fits:
@@ -69,13 +69,13 @@ def to_text(
     return text
 
 
-def _tensor(body: Body) -> list[list[float]]:
+def _inertia_matrix(body: BodyInertial) -> list[list[float]]:
     xx, yy, zz, xy, xz, yz = body.inertia
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
-def _write(item: mujoco.MjsBody, body: Body) -> None:
-    moments, axes = np.linalg.eigh(_tensor(body))
+def _write_inertial(item: mujoco.MjsBody, body: BodyInertial) -> None:
+    moments, axes = np.linalg.eigh(_inertia_matrix(body))
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     item.explicitinertial = True
     item.mass, item.ipos, item.inertia = body.mass, body.centre, moments

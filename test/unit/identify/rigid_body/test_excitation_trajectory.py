@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, excitation
-from emppi_ros.identify.rigid_body.excitation import HARMONICS, Limits
+from emppi_ros.identify.rigid_body import arm, excitation_trajectory
+from emppi_ros.identify.rigid_body.excitation_trajectory import HARMONICS, MotionLimits
 
 JOINTS = 4
 
@@ -13,7 +13,7 @@ JOINTS = 4
 @pytest.fixture
 def limits(rng):
     lower = rng.uniform(-3.0, 0.0, JOINTS)
-    return Limits(
+    return MotionLimits(
         lower, lower + rng.uniform(0.1, 5.0, JOINTS), *rng.uniform(0.2, 5.0, (2, JOINTS))
     )
 
@@ -22,7 +22,9 @@ def test_limits_hold_at_every_instant_and_one_of_them_is_reached(limits, rng):
     time = np.linspace(0.0, 8.0, 20_001)  # 200 times as fine as what peaks are sought on
     for _ in range(20):
         free = rng.normal(0.0, 3.0, (2 * HARMONICS + 1, JOINTS))
-        q, v, a = excitation.along(excitation.scaled(free, limits, 8.0), time)
+        q, v, a = excitation_trajectory.evaluate_motion(
+            excitation_trajectory.scale_to_limits(free, limits, 8.0), time
+        )
         assert np.all(q >= limits.lower - 1e-12) and np.all(q <= limits.upper + 1e-12)
         assert np.all(np.abs(v) <= limits.velocity) and np.all(np.abs(a) <= limits.acceleration)
         used = [
@@ -35,28 +37,35 @@ def test_limits_hold_at_every_instant_and_one_of_them_is_reached(limits, rng):
 
 
 def test_velocities_and_accelerations_are_derivatives(limits, rng):
-    motion, h = excitation.draw(limits, 6.0, rng), 1e-5
+    motion, h = excitation_trajectory.random_motion(limits, 6.0, rng), 1e-5
     time = np.linspace(0.0, 6.0, 50)
-    before, now, after = (excitation.along(motion, time + d) for d in (-h, 0.0, h))
+    before, now, after = (
+        excitation_trajectory.evaluate_motion(motion, time + d) for d in (-h, 0.0, h)
+    )
     # errors of central differences: h^2 w^3 / 6 = 1e-10 rad/s, and rounding over h
     np.testing.assert_allclose((after[:2] - before[:2]) / (2.0 * h), now[1:], atol=1e-7)
 
 
 def test_a_motion_is_periodic(limits, rng):
-    motion, time = excitation.draw(limits, 6.0, rng), np.linspace(0.0, 6.0, 7)
-    first, second = excitation.along(motion, time), excitation.along(motion, time + 6.0)
+    motion, time = excitation_trajectory.random_motion(limits, 6.0, rng), np.linspace(0.0, 6.0, 7)
+    first, second = (
+        excitation_trajectory.evaluate_motion(motion, time),
+        excitation_trajectory.evaluate_motion(motion, time + 6.0),
+    )
     np.testing.assert_allclose(first, second, atol=1e-12)  # rounding
 
 
 def test_a_chosen_motion_tells_more_than_drawn_ones(rng):
     model = arm.load(ASSETS / 'panda.xml')
-    limits = Limits(*np.outer([-1.0, 1.0, 1.0, 5.0], np.ones(model.nv)))
+    limits = MotionLimits(*np.outer([-1.0, 1.0, 1.0, 5.0], np.ones(model.nv)))
     prior = np.full(model.nv, 0.5), np.ones(11 * (model.nbody - 1))
     drawn = [
-        excitation.information(model, excitation.draw(limits, 10.0, rng), *prior)
+        excitation_trajectory.information(
+            model, excitation_trajectory.random_motion(limits, 10.0, rng), *prior
+        )
         for _ in range(10)
     ]
-    chosen = excitation.choose(model, limits, 10.0, prior, rng, trials=60)
-    assert excitation.information(model, chosen, *prior) > max(drawn)
+    chosen = excitation_trajectory.optimize_motion(model, limits, 10.0, prior, rng, trials=60)
+    assert excitation_trajectory.information(model, chosen, *prior) > max(drawn)
     with_more = prior[0] * 0.5, prior[1]  # noise of half the size: no motion tells less
-    assert excitation.information(model, chosen, *with_more) > max(drawn)
+    assert excitation_trajectory.information(model, chosen, *with_more) > max(drawn)

@@ -1,0 +1,245 @@
+"""
+Motions that show an arm's parameters: Fourier series within limits (Swevers et al. 1997).
+
+Of a motion the Gauss-Newton information of the parameters is X'X over the variance of torques.
+Chosen is the one of largest log det, with a prior that makes it finite where no motion shows a
+parameter, and that says which differences matter (Bayesian D-optimality).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.rigid_body.regressor import regressor
+
+Array = npt.NDArray[np.float64]
+HARMONICS = 5
+_GRID = 100  # samples of a period, on which peaks are sought
+# by how much a series may pass its largest sample (Ehlich and Zeller 1964)
+_PEAK_FACTOR = np.cos(np.pi * HARMONICS / _GRID)
+_SAMPLES = 40  # of a period, in its information
+_DRAWS = 30  # to begin with
+_FIRST_STEP, _GROW, _SHRINK = 0.3, 1.5, 0.93  # as the 1/5 rule: even where one in six succeeds
+_PEAK_VELOCITY, _PEAK_ACCELERATION = 1.875, 10.0 / np.sqrt(3.0)  # derivatives of the step below
+_MIN_DURATION_S = 0.5
+
+
+class MotionLimits(NamedTuple):
+    """What a motion must not pass; (nv,) each, in rad (m), rad/s and rad/s^2."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+
+
+class FourierMotion(NamedTuple):
+    """A periodic motion of all joints."""
+
+    centre: Array  # (nv,)
+    sine: Array  # (HARMONICS, nv)
+    cosine: Array
+    period: float  # s
+
+
+def evaluate_motion(motion: FourierMotion, time: Array) -> Array:
+    """Return positions, velocities and accelerations (3, n, nv) at times (n,)."""
+    rates = 2.0 * np.pi / motion.period * np.arange(1, HARMONICS + 1)
+    sine, cosine = np.sin(np.outer(time, rates)), np.cos(np.outer(time, rates))
+    a, b = motion.sine, motion.cosine
+    first, second = rates[:, None], rates[:, None] ** 2
+    return np.stack(
+        [
+            motion.centre + sine @ a + cosine @ b,
+            cosine @ (first * a) - sine @ (first * b),
+            -sine @ (second * a) - cosine @ (second * b),
+        ]
+    )
+
+
+def scale_to_limits(free: Array, limits: MotionLimits, period: float) -> FourierMotion:
+    """
+    Return the largest motion within limits that has a given shape.
+
+    Parameters
+    ----------
+    free : (2 HARMONICS + 1, nv) array
+        Any numbers: weights of sines and cosines, and where in the range the motion lies, if
+        it does not fill it: the share below is 1 / (1 + exp(-free)).
+    limits : Limits
+        Kept at every instant, not only at samples.
+    period : float
+        In s.
+
+    """
+    shape = FourierMotion(np.zeros(free.shape[1]), free[:HARMONICS], free[HARMONICS:-1], period)
+    wave, speed, rise = evaluate_motion(shape, period * np.arange(_GRID) / _GRID)
+    high, low = wave.max(axis=0), wave.min(axis=0)
+    width = (high - low) / _PEAK_FACTOR
+    size = np.minimum(
+        (limits.upper - limits.lower) / width,
+        _PEAK_FACTOR
+        * np.minimum(
+            limits.velocity / np.abs(speed).max(axis=0),
+            limits.acceleration / np.abs(rise).max(axis=0),
+        ),
+    )
+    left = limits.upper - limits.lower - size * width
+    middle = limits.lower + 0.5 * size * width + left / (1.0 + np.exp(-free[-1]))
+    return FourierMotion(
+        middle - 0.5 * size * (high + low), size * shape.sine, size * shape.cosine, period
+    )
+
+
+def _random_shape(joints: int, rng: np.random.Generator) -> Array:
+    harmonic = np.r_[np.tile(np.arange(1, HARMONICS + 1), 2), 1]
+    return rng.standard_normal((2 * HARMONICS + 1, joints)) / harmonic[:, None]
+
+
+def random_motion(limits: MotionLimits, period: float, rng: np.random.Generator) -> FourierMotion:
+    """Return a random motion within limits; the k-th harmonic has a weight of 1 / k."""
+    return scale_to_limits(_random_shape(len(limits.lower), rng), limits, period)
+
+
+def information(
+    model: mujoco.MjModel, motion: FourierMotion, torque_sd: Array, prior_sd: Array
+) -> float:
+    """
+    Return what a motion is to tell about parameters, in nats: the fall of their entropy.
+
+    Parameters
+    ----------
+    model : MjModel
+        A fixed-base arm, as for `regressor`.
+    motion : Fourier
+        One period of it counts.
+    torque_sd : (nv,) array
+        Noise of a torque, in N m.
+    prior_sd : (p,) array
+        Of parameters before.
+
+    """
+    states = evaluate_motion(motion, motion.period * np.arange(_SAMPLES) / _SAMPLES)
+    rows = regressor(model, *states) * prior_sd / np.tile(torque_sd, _SAMPLES)[:, None]
+    return 0.5 * float(np.linalg.slogdet(np.eye(len(prior_sd)) + rows.T @ rows)[1])
+
+
+def optimize_motion(
+    model: mujoco.MjModel,
+    limits: MotionLimits,
+    period: float,
+    prior: tuple[Array, Array],
+    rng: np.random.Generator,
+    trials: int = 400,
+    allowed: Callable[[FourierMotion], bool] = lambda _: True,
+) -> FourierMotion:
+    """
+    Return a motion of large information: steps at random, kept if better and `allowed`.
+
+    `prior` is `torque_sd` and `prior_sd` of `information`. IdentificationError if none of the
+    first draws is allowed.
+    """
+    draws = (_random_shape(len(limits.lower), rng) for _ in range(_DRAWS))
+    best = next((free for free in draws if allowed(scale_to_limits(free, limits, period))), None)
+    if best is None:
+        raise IdentificationError(f'none of {_DRAWS} motions within these limits is allowed')
+    most = information(model, scale_to_limits(best, limits, period), *prior)
+    size = _FIRST_STEP
+    for _ in range(trials):
+        other = best + size * _random_shape(len(limits.lower), rng)
+        motion = scale_to_limits(other, limits, period)
+        value = information(model, motion, *prior)
+        better = value > most and allowed(motion)
+        size *= _GROW if better else _SHRINK
+        if better:
+            best, most = other, value
+    return scale_to_limits(best, limits, period)
+
+
+class ExcitationTrajectory(NamedTuple):
+    """A motion, how often, and how long it takes to get there and to gather speed."""
+
+    home: Array  # (nv,)
+    motion: FourierMotion
+    periods: int
+    ramp_s: float
+    approach_s: float
+
+    @property
+    def moving_s(self) -> float:
+        """How long it takes from rest to rest, at the place where the motion begins."""
+        return self.periods * self.motion.period + self.ramp_s
+
+    @property
+    def duration_s(self) -> float:
+        """How long all of it takes."""
+        return self.moving_s + 2.0 * self.approach_s
+
+
+def ramp_duration(limits: MotionLimits) -> float:
+    """Return in which time to gather speed, for half of each acceleration at most."""
+    most = 2.0 * _PEAK_VELOCITY * limits.velocity / limits.acceleration
+    return max(float(most.max()), _MIN_DURATION_S)
+
+
+def motion_limits(limits: MotionLimits) -> MotionLimits:
+    """Return the limits of a motion that leave what it takes to gather speed."""
+    taken = _PEAK_VELOCITY * limits.velocity / ramp_duration(limits)
+    return limits._replace(acceleration=limits.acceleration - taken)
+
+
+def plan_trajectory(
+    home: Array, motion: FourierMotion, periods: int, limits: MotionLimits
+) -> ExcitationTrajectory:
+    """Return the course of a motion within `of_motion(limits)`."""
+    away = np.abs(evaluate_motion(motion, np.zeros(1))[0, 0] - home)
+    steep, sharp = (
+        _PEAK_VELOCITY * away / limits.velocity,
+        _PEAK_ACCELERATION * away / limits.acceleration,
+    )
+    approach = max(float(steep.max()), float(np.sqrt(sharp.max())), _MIN_DURATION_S)
+    return ExcitationTrajectory(home, motion, periods, ramp_duration(limits), approach)
+
+
+def sample_trajectory(course: ExcitationTrajectory, time: Array) -> Array:
+    """Return positions, velocities and accelerations (3, n, nv) at times (n,); rest after it."""
+    moving, began = course.moving_s, time - course.approach_s
+    up, down = (
+        _minimum_jerk_ramp(began - late, course.ramp_s) for late in (0.0, moving - course.ramp_s)
+    )
+    phase, rate, push = (a - b for a, b in zip(up, down, strict=True))
+    states = evaluate_motion(course.motion, phase)
+    first = evaluate_motion(course.motion, np.zeros(1))[0, 0] - course.home
+    states[2] = states[2] * rate[:, None] ** 2 + states[1] * push[:, None]
+    states[1] *= rate[:, None]
+    # before and after it, on the line between home and where it begins
+    there, back = (
+        _minimum_jerk_step(since, course.approach_s) for since in (time, began - moving)
+    )
+    outside = (began < 0.0) | (began > moving)
+    line = np.stack([a - b for a, b in zip(there, back, strict=True)])[:, outside, None] * first
+    line[0] += course.home
+    states[:, outside] = line
+    return states
+
+
+def _minimum_jerk_step(time: Array, length: float) -> tuple[Array, Array, Array]:
+    """Return a step from 0 to 1 with the least jerk, and two derivatives, (n,) each."""
+    u = np.clip(time / length, 0.0, 1.0)
+    return (
+        u**3 * (10.0 - 15.0 * u + 6.0 * u**2),
+        30.0 * (u * (1.0 - u)) ** 2 / length,
+        60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / length**2,
+    )
+
+
+def _minimum_jerk_ramp(time: Array, length: float) -> tuple[Array, Array, Array]:
+    """Return the integral of that step, the step, and its derivative, (n,) each."""
+    u = np.clip(time / length, 0.0, 1.0)
+    step, slope, _ = _minimum_jerk_step(time, length)
+    whole = length * u**4 * (2.5 - 3.0 * u + u**2) + np.maximum(time - length, 0.0)
+    return whole, step, slope

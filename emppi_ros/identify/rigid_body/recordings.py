@@ -1,0 +1,267 @@
+"""What of a recording are the torques of a joint: efforts, or a motor's commands."""
+
+from collections.abc import Sequence
+import math
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import SceneFile
+from emppi_ros.identify.common import matching
+from emppi_ros.identify.common.noise import uneven_difference_noise
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import (
+    Recording,
+    check_same_joints,
+    named_errors,
+    recording_names,
+)
+from emppi_ros.identify.common.signals import Signal, box_average, common_clock
+from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples
+from emppi_ros.identify.rigid_body.composite_bodies import CompositePart
+from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+
+
+class JointDrive(NamedTuple):
+    """What of a recording drives a joint."""
+
+    held: tuple[tuple[Signal, float], ...]  # commands, and what they are times to be torques
+    measured: tuple[Signal, ...]
+    rotor: float
+
+    def torque(self, time: Array, step: float) -> Array:
+        """Return it at times (n,), of commands the mean over a step about each."""
+        total = np.zeros(len(time))
+        for signal in self.measured:
+            total += np.interp(time, signal.time, signal.values)
+        for signal, gain in self.held:
+            total += gain * box_average(signal, time, step)
+        return total
+
+    def deviation(self, time: Array) -> float:
+        """Return the standard deviation of its noise while `time` (n,) lasts."""
+        shares = [*((signal, 1.0) for signal in self.measured), *self.held]
+        return math.hypot(*(gain * noise_while(signal, time) for signal, gain in shares))
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'JointDrive':
+        """Return what drives the joint of a name."""
+        if ('position', name) not in recording.signals:
+            raise IdentificationError(
+                f'the model has a joint {name!r}, whose position was not recorded; recorded: '
+                + (', '.join(recording.names('position')) or 'none')
+            )
+        given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
+        measured = tuple(signal for signal in given if signal is not None)
+        if given[0] is not None:
+            return cls((), measured, 0.0)
+        joint = scene.find(model, 'joint', name)
+        servos = [a for a in matching.actuators_of(model, joint) if not _is_motor(model, a)]
+        if servos:
+            servo = scene.names(model, 'actuator')[servos[0]]
+            raise IdentificationError(
+                f'joint {name!r}: no torque was recorded, and commands of {servo!r} are none, for '
+                f'it is a servo: record effort/{name}, the torque at the link, gravity included'
+            )
+        motors = {
+            matching.find_actuator(model, s): s
+            for (kind, _), s in recording.signals.items()
+            if kind == 'command'
+        }
+        driving = matching.actuators_of(model, joint)
+        if any(a not in motors for a in driving) or not (driving or measured):
+            raise IdentificationError(
+                f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
+                'the link, gravity included; recorded efforts: '
+                + (', '.join(recording.names('effort')) or 'none')
+            )
+        gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
+        dof = model.jnt_dofadr[joint]
+        held = tuple((_clip_to_range(model, a, motors[a]), float(gains[a])) for a in driving)
+        return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
+
+
+def noise_while(signal: Signal, time: Array) -> float:
+    """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
+    here = (signal.time >= time[0]) & (signal.time <= time[-1])
+    return uneven_difference_noise(signal.time[here], signal.values[here])
+
+
+def _clip_to_range(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
+    """Return what an actuator makes of commands beyond its range."""
+    if not model.actuator_ctrllimited[actuator]:
+        return command
+    return command._replace(values=np.clip(command.values, *model.actuator_ctrlrange[actuator]))
+
+
+def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:
+    return (
+        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value
+    )
+
+
+def commanded_joints(model: mujoco.MjModel, recording: Recording) -> set[str]:
+    """Return the joints whose actuators' commands were recorded."""
+    of = [
+        matching.find_actuator(model, signal)
+        for (kind, _), signal in recording.signals.items()
+        if kind == 'command'
+    ]
+    names = scene.names(model, 'joint')
+    return {name for j, name in enumerate(names) if set(matching.actuators_of(model, j)) & set(of)}
+
+
+class ArmRecording(NamedTuple):
+    """One recording."""
+
+    name: str  # of its files
+    known: DifferentiatedMotion
+    later: DifferentiatedMotion | None  # what was held out
+
+
+class RecordedArm(NamedTuple):
+    """What was recorded, of what."""
+
+    model: mujoco.MjModel  # one body a joint
+    parts: Sequence[CompositePart]
+    motions: tuple[ArmRecording, ...]
+
+
+def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> RecordedArm:
+    """
+    Return the arm whose joints were recorded, its motions and its torques.
+
+    Of each recording a share is `held_out`, its end.
+
+    Torques are efforts, which are those at the links with gravity in them; where there are none,
+    commands of motors, less what the model's rotors take. Forces from elsewhere, and those of the
+    model's springs, are added. IdentificationError if something is missing, or does not fit.
+    """
+    file, names = scene_file_of(plant), recording_names(recordings)
+    moving = [_recorded_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
+    check_same_joints(names, moving)
+    model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
+    joints, motions, weightless = scene.names(model, 'joint'), list[ArmRecording](), list[bool]()
+    for name, recording in zip(names, recordings, strict=True):
+        with named_errors(name):
+            inputs = [JointDrive.of(plant.model, recording, joint) for joint in joints]
+            weightless.append(_is_gravity_compensated(plant.model, model, inputs))
+            known, later = _sample(recording, joints, inputs, held_out)
+            rotors = np.array([used.rotor for used in inputs])
+            held = None if later is None else _to_link_torques(model, rotors, later)
+            motions.append(ArmRecording(name, _to_link_torques(model, rotors, known), held))
+    if any(weightless):
+        if not all(weightless):
+            without, having = (names[weightless.index(is_one)] for is_one in (True, False))
+            raise IdentificationError(
+                f'torques of {having} have gravity in them, and of {without} not, for they are '
+                'commands beside it (gravcomp): record all alike'
+            )
+        model.opt.gravity[:] = 0.0
+    for springs in _springs(model):
+        springs[:] = 0.0  # what these exert is in the torques now
+    return RecordedArm(model, composite_bodies.composite_parts(loose), tuple(motions))
+
+
+def _recorded_joints(plant: Plant, name: str, recording: Recording) -> set[str]:
+    """Return the joints whose motion or torques were recorded."""
+    with named_errors(name):
+        for signal in recording.signals.values():
+            if signal.kind == 'command':
+                matching.find_actuator(plant.model, signal)
+            elif signal.kind != 'pose':
+                matching.check_unit(signal, plant.model)
+        kinds = 'position', 'effort', 'torque'
+        joints = {of for kind, of in recording.signals if kind in kinds}
+        joints |= commanded_joints(plant.model, recording)
+        if not joints:
+            raise IdentificationError(
+                "no joint's position and torque was recorded: record position and effort of "
+                'every joint of an arm'
+            )
+    return joints
+
+
+def _to_link_torques(
+    model: mujoco.MjModel, rotors: Array, derived: DifferentiatedMotion
+) -> DifferentiatedMotion:
+    """Return torques of links, in place of those without springs and with rotors (nv,)."""
+    states, torque = derived.recording
+    data, springs = mujoco.MjData(model), np.zeros_like(torque)
+    sprung = any(stiffness.any() for stiffness in _springs(model))
+    for data.qpos[:], row in zip(states[0], springs, strict=True) if sprung else ():
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_passive(model, data)
+        row[:] = data.qfrc_spring
+    links = torque - rotors * states[2] + springs
+    return derived._replace(recording=motion_samples.MotionSamples(states, links))
+
+
+def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
+    """Return what makes springs of joints and tendons, as the model has it."""
+    return (
+        model.jnt_stiffness,
+        model.tendon_stiffness,
+        model.jnt_stiffnesspoly,
+        model.tendon_stiffnesspoly,
+    )
+
+
+def scene_file_of(plant: Plant) -> SceneFile:
+    """Return the file of a plant's scene; IdentificationError if it is from none."""
+    if plant.scene is None:
+        raise IdentificationError('the model is from no scene: expected one')
+    return plant.scene
+
+
+def _is_gravity_compensated(
+    whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequence[JointDrive]
+) -> bool:
+    """Return whether commands are torques beside gravity (gravcomp); all or nothing."""
+    joints = [scene.find(whole, 'joint', name) for name in scene.names(model, 'joint')]
+    roots = whole.body_rootid[whole.jnt_bodyid[joints]]
+    moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
+    share = whole.body_gravcomp[moving]
+    if not share.any() or not any(used.held for used in inputs):
+        return False
+    if not (np.all(share == 1.0) and all(used.held for used in inputs)):
+        raise IdentificationError(
+            "the model holds the weight of some of its bodies (gravcomp), and not all joints' "
+            'torques are commands: record effort of every joint, with gravity in it'
+        )
+    return True
+
+
+def _sample(
+    recording: Recording, names: Sequence[str], inputs: Sequence[JointDrive], held_out: float
+) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
+    """Return what is learned from, and what is held out, as often as the slowest signal comes."""
+    positions = [recording.signals['position', name] for name in names]
+    forces = [[*used.measured, *(signal for signal, _ in used.held)] for used in inputs]
+    every = [*positions, *(signal for of in forces for signal in of)]
+    for position in positions:
+        matching.check_motion(recording, position)
+    for of in forces:
+        if all(np.ptp(signal.values) == 0.0 for signal in of):
+            raise IdentificationError(f'{of[0].where}: never changes: does the driver measure it?')
+    step = max(signal.period for signal in every)
+    time = common_clock(every, step, 'samples')
+
+    def sample(rows: slice) -> SampledSignals:
+        when = time[rows]
+        columns = [np.interp(when, signal.time, signal.values) for signal in positions]
+        torque = [used.torque(when, step) for used in inputs]
+        sd = [noise_while(signal, when) for signal in positions]
+        own = [used.deviation(when) for used in inputs]
+        return SampledSignals(
+            np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
+        )
+
+    return motion_samples.split_samples(sample, len(time), step, held_out)

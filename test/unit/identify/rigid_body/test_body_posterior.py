@@ -1,0 +1,142 @@
+"""Bodies from a linear regression: possible ones always, the best ones where data say so."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.bench.identify import rigid_body_methods
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.rigid_body import body_posterior, physical_consistency
+from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
+
+WEAK = InertialPrior(weight=1e-9)
+COUNT = 2000
+
+
+def _information(rng, count, rows):
+    x = rng.standard_normal((rows, 11 * count))
+    return x.T @ x
+
+
+def test_without_data_a_body_is_an_everyday_one():
+    of = InertialPrior(mass_kg=3.0, radius_m=0.2, friction=0.4)
+    found = body_posterior.fit_bodies(np.zeros((22, 22)), np.zeros(22), of)
+    np.testing.assert_allclose(found, np.tile(of.parameters(), 2), rtol=1e-6, atol=1e-9)
+
+
+def test_bodies_that_can_be_are_found(rng):
+    true = np.concatenate(
+        [InertialPrior(1.0, 0.3).parameters(), InertialPrior(5.0, 0.1, 2.0).parameters()]
+    )
+    information = _information(rng, 2, 60)
+    found = body_posterior.fit_bodies(information, information @ true, WEAK)
+    # the prior of weight 1e-9 pulls by that over the information, some tens
+    np.testing.assert_allclose(found, true, rtol=1e-6, atol=1e-8)
+
+
+def test_whatever_the_data_say_bodies_are_possible(rng):
+    for rows in (3, 10, 60):
+        information = _information(rng, 2, rows)
+        found = body_posterior.fit_bodies(
+            information, 10.0 * information @ rng.standard_normal(22)
+        )
+        assert rigid_body_methods.possible(found).all()
+        for row in found.reshape(-1, 11):  # strictly
+            assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
+
+
+@pytest.mark.parametrize('scale', [1e6, 1e9, 1e12])
+def test_data_of_nothing_that_can_be_end_inside_too(scale, rng):
+    """With so little noise that the best body is as near the border as rounding goes."""
+    for _ in range(10):
+        information = scale * _information(rng, 2, 60)
+        unit = 10.0 ** rng.uniform(-2.0, 1.0, 22)
+        information *= np.outer(unit, unit)
+        found = body_posterior.fit_bodies(information, information @ rng.standard_normal(22))
+        assert np.isfinite(found).all() and rigid_body_methods.possible(found).all()
+
+
+def test_a_weak_prior_is_a_projection(rng):
+    """The same convex problem by two solvers: Newton inside, and squares of roots."""
+    wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
+    near = physical_consistency.project(wanted, information)
+    found = body_posterior.fit_bodies(information, information @ wanted, WEAK)
+    off = [float((b - wanted) @ information @ (b - wanted)) for b in (near, found)]
+    # the prior costs its weight times 5 dimensions; the other solver ends at 1e-6 of a root
+    assert off[1] == pytest.approx(off[0], rel=1e-6)
+    np.testing.assert_allclose(found, near, atol=1e-4)
+
+
+def test_more_weight_is_closer_to_everyday(rng):
+    wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
+    everyday = InertialPrior().parameters()
+    far = [
+        np.linalg.norm(
+            body_posterior.fit_bodies(information, information @ wanted, InertialPrior(weight=w))
+            - everyday
+        )
+        for w in (1e-3, 1.0, 1e3, 1e6)
+    ]
+    assert far == sorted(far, reverse=True) and far[-1] < 0.1 * far[0]
+
+
+def test_what_does_not_fit_is_an_error():
+    with pytest.raises(IdentificationError, match='12 parameters .* expected 11 for each body'):
+        body_posterior.fit_bodies(np.eye(12), np.ones(12))
+    with pytest.raises(IdentificationError, match='not finite'):
+        body_posterior.fit_bodies(np.eye(11), np.full(11, np.nan))
+
+
+def _draw(information, score, everyday, rng, known=None):
+    known = known or body_posterior.unconstrained(everyday, len(score) // 11)
+    return body_posterior.sample_bodies(information, score, everyday, known, COUNT, rng)
+
+
+def test_draws_are_normal_ones_less_those_that_cannot_be(rng):
+    """The same distribution by rejection, about a body whose prior counts 8 observations."""
+    everyday = InertialPrior(weight=8.0)
+    found = _draw(np.zeros((11, 11)), np.zeros(11), everyday, rng)
+    mode = everyday.parameters()
+    covariance = np.linalg.inv(everyday.weight * body_posterior.log_det_derivatives(mode)[1])
+    tried = rng.multivariate_normal(mode, covariance, 20_000, method='cholesky')
+    kept = tried[[rigid_body_methods.possible(row).all() for row in tried]]
+    assert 1000 < len(kept) < 19_000
+    sd = kept.std(axis=0)
+    # 2000 draws: means to 0.022 sd, sd to 1.6 %, and those kept a little better: five of these
+    np.testing.assert_allclose((found.mean(axis=0) - kept.mean(axis=0)) / sd, 0.0, atol=0.16)
+    np.testing.assert_allclose(found.std(axis=0) / sd, 1.0, atol=0.12)
+
+
+def test_with_many_data_draws_are_normal(rng):
+    x = rng.standard_normal((60, 11))
+    true, information = InertialPrior(3.0, 0.2).parameters(), 1e6 * x.T @ x
+    found = _draw(information, information @ true, InertialPrior(), rng)
+    root = np.linalg.cholesky(information)
+    white = (found - true) @ root
+    # 2000 draws: means to 0.022, variances to 0.032; five of these
+    np.testing.assert_allclose(white.mean(axis=0), 0.0, atol=0.12)
+    np.testing.assert_allclose(white.var(axis=0), 1.0, atol=0.16)
+
+
+def test_draws_are_possible_and_keep_what_is_known(rng):
+    x = rng.standard_normal((8, 22))
+    information = x.T @ x
+    like = np.tile(InertialPrior().parameters(), 2)
+    free = np.arange(22) >= 10  # of the first body only friction
+    known = body_posterior.BodyConstraints(like, 0.1 * like, free)
+    score = 10.0 * information @ rng.standard_normal(22)
+    found = _draw(information, score, InertialPrior(), rng, known)
+    assert np.all(found[:, ~free] == 1.1 * like[~free])
+    assert np.all(found[:, free].std(axis=0) > 0.0)
+    for row in found[::50]:
+        assert rigid_body_methods.possible(row - known.fixed).all()
+
+
+def test_what_is_known_spreads_as_it_should_beside_bodies_that_are_not(rng):
+    count, sd = 5, 0.001
+    information = np.zeros((11 * count, 11 * count))
+    information[10, 10] = sd**-2.0  # the first joint's friction, and nothing else
+    score = np.zeros(len(information))
+    score[10] = 0.1 * sd**-2.0
+    found = _draw(information, score, InertialPrior(weight=0.1), rng)
+    # it hangs together with nothing; draws are not all independent: twice five times 1.6 %
+    assert found[:, 10].std() == pytest.approx(sd, rel=0.16)
