@@ -1,4 +1,4 @@
-"""`emppi excite`: a motion to record, from which an arm's bodies are found."""
+"""`emppi excite`: a motion to record, from which an arm's bodies are result."""
 
 import argparse
 import math
@@ -71,21 +71,21 @@ def run(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
     task = load_task(options.task)
-    wanted = ExcitationConfig(
+    config = ExcitationConfig(
         options.period, options.periods, options.range, options.clearance, options.trials,
         options.seed,
     )  # fmt: skip
-    found = excitation.excite(task, wanted)
-    tables.write(options.out, signals(task, found, options.rate))
-    output.show({'task': task.name, **found.summary, 'out': str(options.out)}, options.json)
+    result = excitation.excite(task, config)
+    tables.write(options.out, signals(task, result, options.rate))
+    output.show({'task': task.name, **result.summary, 'out': str(options.out)}, options.json)
 
 
-def signals(task: Task, found: ExcitationResult, rate_hz: float) -> list[Signal]:
+def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal]:
     """Return positions and velocities along a course, at least to where it rests."""
-    time = np.arange(math.ceil(found.course.duration_s * rate_hz) + 1) / rate_hz
-    states = excitation_trajectory.sample_trajectory(found.course, time)
+    time = np.arange(math.ceil(result.trajectory.duration_s * rate_hz) + 1) / rate_hz
+    states = excitation_trajectory.sample_trajectory(result.trajectory, time)
     listed = []
-    for j, name in enumerate(found.joints):
+    for j, name in enumerate(result.joints):
         units = matching.joint_units(task.model, scene.find_scalar(task.model, name))
         for kind, values in zip(_KINDS, states, strict=False):
             listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))

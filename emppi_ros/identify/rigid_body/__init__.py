@@ -1,1 +1,1 @@
-"""Rigid-body parameters of an arm and its payload, from joint torques."""
+"""Inertial parameters of the bodies of an arm, from joint torques."""

@@ -1,4 +1,4 @@
-"""An arm whose bodies have any possible parameters, and its torques, by MuJoCo."""
+"""Arm models with arbitrary inertial parameters, and their inverse dynamics by MuJoCo."""
 
 from collections.abc import Collection
 import copy
@@ -13,15 +13,15 @@ from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
 from emppi_ros.model import mjcf_security
 
 Array = npt.NDArray[np.float64]
-_MIN_MASS = 1e-9  # kg: the centre of less is far out, and lost in rounding
-_DIFFERENCE_STEP = 1e-6  # of finite differences
+_MIN_MASS = 1e-9  # kg: the center of a smaller mass is lost in rounding
+_DIFFERENCE_STEP = 1e-6
 
 
 def load_spec(path: Path, root: Path | None = None, joints: Collection[str] = ()) -> mujoco.MjSpec:
-    """Return the scene of `load`: an arm and what stands about it, and nothing else."""
+    """Load a scene and remove everything that neither belongs to the arm nor is static."""
     mjcf_security.check(path, root)
     spec = mujoco.MjSpec.from_file(str(path))
-    # what refers to a body keeps it from being fused
+    # elements that refer to a body prevent fusing it
     for of in (spec.keys, spec.sensors, spec.actuators, spec.equalities, spec.tendons):
         for item in list(of):
             spec.delete(item)
@@ -41,16 +41,16 @@ def load(
     path: Path, root: Path | None = None, joints: Collection[str] = (), fuse: bool = True
 ) -> mujoco.MjModel:
     """
-    Return an arm that has a body for each joint: what is welded to a link is part of it.
+    Return the model of an arm with one body per joint: welded bodies are fused with their link.
 
-    Without rotors, dry friction, compensation of gravity, servos and limits: torques are what
-    links and viscous friction need, as sensors at the links measure them. Free bodies are left
-    out, and where `joints` are named, whatever hangs on none of these. Files lie in the folder of
-    `path`, or in `root`. With `fuse` off, welded bodies are there one by one.
+    Rotor inertia, dry friction, gravity compensation, actuators and limits are removed, so that
+    torques are those of links and viscous friction, as measured at the links. Free bodies are
+    removed, and with `joints` given, all that does not hang on these. Files are searched in the
+    folder of `path`, or in `root`. With `fuse` false, welded bodies stay separate.
     """
     spec = load_spec(path, root, joints)
     for body in spec.bodies:
-        body.gravcomp = 0.0  # bodies of unlike ones are not fused
+        body.gravcomp = 0.0  # bodies with different gravcomp are not fused
     spec.compiler.fusestatic = fuse
     spec.option.density = spec.option.viscosity = 0.0
     model = spec.compile()
@@ -65,13 +65,13 @@ def load(
 
 
 def _check(model: mujoco.MjModel) -> None:
-    """Raise unless each body has the joint of its number: the regressor's columns are by both."""
+    """Raise IdentificationError unless body i has joint i, as the regressor assumes."""
     for body in range(1, model.nbody):
         if model.body_dofnum[body] != 1:
             raise IdentificationError(
                 f'body {model.body(body).name!r} has {model.body_dofnum[body]} degrees of '
-                'freedom, expected 1: an arm is a chain of hinges and slides, each of a body of '
-                'its own; leave out of the scene what refers to a body that is welded'
+                'freedom, expected 1: each hinge or slide of an arm needs a body of its own; '
+                'remove scene elements that refer to welded bodies'
             )
 
 
@@ -79,7 +79,7 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
     """
     Return a copy with other parameters (11 B,), in the order of `regressor`.
 
-    For `torques` they may be impossible, for `slopes` not.
+    Inconsistent parameters are allowed for `motion_torques`, but not for `torque_jacobian`.
     """
     changed = copy.deepcopy(model)
     for body, row in enumerate(parameters.reshape(-1, BODY_PARAMETERS), 1):
@@ -102,7 +102,7 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
 
 
 def motion_torques(model: mujoco.MjModel, states: Array) -> Array:
-    """Return what a motion (3, n, nv) needs, (n, nv), friction included."""
+    """Return the torques (n, nv) of a motion (3, n, nv), viscous friction included."""
     data = mujoco.MjData(model)
     return np.stack([inverse_dynamics(model, data, *state) for state in np.swapaxes(states, 0, 1)])
 
@@ -110,21 +110,21 @@ def motion_torques(model: mujoco.MjModel, states: Array) -> Array:
 def inverse_dynamics(
     model: mujoco.MjModel, data: mujoco.MjData, position: Array, velocity: Array, wanted: Array
 ) -> Array:
-    """Return what the acceleration `wanted` (nv,) needs, (nv,); data are for scratch."""
+    """Return the torques (nv,) of an acceleration (nv,); `data` is overwritten."""
     data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, wanted
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     mujoco.mj_comVel(model, data)
     mujoco.mj_passive(model, data)
     found = np.empty(model.nv)
-    mujoco.mj_rne(model, data, 1, found)  # not mj_inverse: bodies may be impossible
+    mujoco.mj_rne(model, data, 1, found)  # not mj_inverse: parameters may be inconsistent
     return found - data.qfrc_passive
 
 
 def torque_jacobian(model: mujoco.MjModel, states: Array) -> Array:
-    """Return the derivative (n, nv, 3 nv) of torques by positions, velocities, accelerations."""
+    """Return derivatives (n, nv, 3 nv) of torques by positions, velocities, accelerations."""
     data, nv = mujoco.MjData(model), model.nv
-    found = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable first
+    found = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable on the first axis
     for row, state in zip(found, np.swapaxes(states, 0, 1), strict=True):
         data.qpos[:], data.qvel[:], data.qacc[:] = state
         mujoco.mj_inverse(model, data)

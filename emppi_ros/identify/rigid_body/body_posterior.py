@@ -1,10 +1,16 @@
 """
-Bodies that explain a linear regression best, with a little knowledge of what bodies are like.
+Posterior of inertial parameters: mode and samples for a linear regression with a weak prior.
 
-The knowledge is a prior of pseudo-inertias P (`consistency`) about that of an everyday body P0:
-weight (tr(P0^-1 P) - log det P), an entropic divergence that is least at P0 and without bound
-where a body stops being one (Lee, Wensing and Park 2020). Friction has the same in one dimension.
-All is convex, and what is found lies strictly inside of what is possible.
+The prior is an entropic divergence of each pseudo-inertia P from that of a typical body P0:
+weight (tr(P0^-1 P) - log det P), which has its minimum at P0 and is unbounded at the border of
+physical consistency (Lee, Wensing and Park 2020); friction has the same in one dimension. The
+mode is the solution of a convex problem, strictly inside of the consistent set.
+
+Samples are from the Laplace approximation about the mode, restricted to consistent bodies, by
+elliptical slice sampling (Murray, Adams and MacKay 2010): a chain moves along an ellipse through
+its point and a normal draw, and never leaves the consistent set. It has no step size. Each step
+moves along a few principal axes, which are independent apart from the border: along all axes at
+once, a single body close to the border would block all others.
 """
 
 from dataclasses import dataclass
@@ -19,17 +25,17 @@ from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS, 
 
 Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
-_MAX_STEPS = 300  # at most, of one weight
-_MIN_EIGENVALUE = 1e-14  # of a body's largest: rounding does not tell less from none
-_CONVERGED = 1e-5  # of the decrement: how far it is, in units of the prior's own scale
+_MAX_STEPS = 300  # per weight
+_MIN_EIGENVALUE = 1e-14  # relative to the largest: smaller ones are zero up to rounding
+_CONVERGED = 1e-5  # Newton decrement, in units of the prior
 Bools = npt.NDArray[np.bool_]
-_CHAINS, _AXES = 100, 7  # chains, all from the mode; axes of a turn
-_BURN_IN, _THINNING = 600, 20  # turns before the first draws of all chains, and between these
+_CHAINS, _AXES = 100, 7  # chains, all from the mode; axes per step
+_BURN_IN, _THINNING = 600, 20  # steps before the first draws, and between draws
 
 
 @dataclass(frozen=True)
 class InertialPrior:
-    """What bodies are like: a ball, a joint, and how much that counts."""
+    """Typical body and joint friction, and the weight of this prior."""
 
     mass_kg: float = positive(2.0)
     radius_m: float = positive(0.1)
@@ -37,98 +43,98 @@ class InertialPrior:
     weight: float = positive(0.1, doc='of the prior, in observations')
 
     def parameters(self) -> Array:
-        """Return the parameters (11,) of that body."""
+        """Return the parameters (11,) of the typical body."""
         moment = 0.4 * self.mass_kg * self.radius_m**2
         inertia = [moment, 0.0, 0.0, moment, 0.0, moment]
         return np.array([self.mass_kg, 0.0, 0.0, 0.0, *inertia, self.friction])
 
     def spread(self) -> Array:
-        """Return by how much (11,) parameters may be off, roughly."""
+        """Return the rough standard deviations (11,) of parameters."""
         first = self.mass_kg * self.radius_m
         return np.array([self.mass_kg, *3 * [first], *6 * [first * self.radius_m], self.friction])
 
 
 class BodyConstraints(NamedTuple):
-    """What is known of B bodies: each is `fixed`, plus one that is like `like`."""
+    """Prior knowledge of B bodies: each is the sum of `fixed` and a body with prior `like`."""
 
-    like: Array  # (11 B,) of bodies that can be, with friction
+    like: Array  # (11 B,) physically consistent
     fixed: Array  # (11 B,)
-    free: npt.NDArray[np.bool_]  # (11 B,) what is to be found; the rest is as in `like`
+    free: npt.NDArray[np.bool_]  # (11 B,) mask of parameters to identify; others stay as in `like`
 
 
-def unconstrained(everyday: InertialPrior, bodies: int) -> BodyConstraints:
-    """Return that bodies are like everyday ones, and no more."""
-    like = np.tile(everyday.parameters(), bodies)
+def unconstrained(prior: InertialPrior, bodies: int) -> BodyConstraints:
+    """Return the constraints of bodies with only the typical prior."""
+    like = np.tile(prior.parameters(), bodies)
     return BodyConstraints(like, np.zeros(len(like)), np.ones(len(like), np.bool_))
 
 
 def fit_bodies(
     information: Array,
     score: Array,
-    everyday: InertialPrior | None = None,
-    known: BodyConstraints | None = None,
+    prior: InertialPrior | None = None,
+    constraints: BodyConstraints | None = None,
 ) -> Array:
     """
-    Return the bodies b (11 B,) of least b' information b / 2 - score' b, plus the prior.
+    Return the bodies b (11 B,) that minimize b' information b / 2 - score' b plus the prior.
 
     Parameters
     ----------
     information : (11 B, 11 B) array
-        X'X of a regressor in units of its rows' noise; it may be singular.
+        X'X of a regressor in units of the noise of its rows; may be singular.
     score : (11 B,) array
         X'y, likewise.
-    everyday : Everyday
+    prior : InertialPrior
         The prior.
-    known : Known
-        Bodies that the prior is about in place of that one, and parts that are known.
+    constraints : BodyConstraints
+        Centers of the prior other than the typical body, and known parameters.
 
     Raises
     ------
     IdentificationError
-        If the sizes do not match, or something is not finite.
+        If sizes do not match, or values are not finite.
 
     """
-    everyday = everyday or InertialPrior()
+    prior = prior or InertialPrior()
     size = len(score)
     if size % BODY_PARAMETERS or information.shape != (size, size):
         raise IdentificationError(
             f'{size} parameters and information {information.shape}: '
-            'expected 11 for each body, squared'
+            'expected 11 parameters per body, and a square matrix'
         )
     if not (np.isfinite(information).all() and np.isfinite(score).all()):
-        raise IdentificationError('information or score are not finite')
-    known = known or unconstrained(everyday, size // BODY_PARAMETERS)
-    score = score - information @ known.fixed
-    found = known.like.copy()
-    block = np.ix_(known.free, known.free)
-    # the path of Newton's steps is long where the prior is weak: from a weight at which the first
-    # step is almost the last, ten times less each
-    pull = (information @ found - score)[known.free]
+        raise IdentificationError('information or score is not finite')
+    constraints = constraints or unconstrained(prior, size // BODY_PARAMETERS)
+    score = score - information @ constraints.fixed
+    found = constraints.like.copy()
+    block = np.ix_(constraints.free, constraints.free)
+    # Newton takes many steps if the prior is weak: start with a weight for which one step almost
+    # suffices, and reduce it by a factor of ten each time
+    pull = (information @ found - score)[constraints.free]
     weight = float(np.sqrt(pull @ np.linalg.solve(log_det_derivatives(found)[1][block], pull)))
     while True:
-        weight = max(0.1 * weight, everyday.weight)
-        found = _damped_newton(found, information, score, weight, known)
-        if weight == everyday.weight:
-            return known.fixed + found
+        weight = max(0.1 * weight, prior.weight)
+        found = _damped_newton(found, information, score, weight, constraints)
+        if weight == prior.weight:
+            return constraints.fixed + found
 
 
 def _damped_newton(
-    found: Array, information: Array, score: Array, weight: float, known: BodyConstraints
+    found: Array, information: Array, score: Array, weight: float, constraints: BodyConstraints
 ) -> Array:
-    linear = weight * _trace_gradient(known.like) - score
-    free, block = known.free, np.ix_(known.free, known.free)
+    linear = weight * _trace_gradient(constraints.like) - score
+    free, block = constraints.free, np.ix_(constraints.free, constraints.free)
     for _ in range(_MAX_STEPS):
         first, second = log_det_derivatives(found)
         gradient = (information @ found + linear + weight * first)[free]
         curvature = (information + weight * second)[block]
-        unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by many orders
+        unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by orders of magnitude
         step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
-        # never leaves what is possible, and always descends (self-concordance: Nesterov)
+        # stays consistent and always descends (self-concordance: Nesterov)
         moved = found.copy()
         moved[free] += step / (1.0 + decrement)
         if not (np.isfinite(moved).all() and _is_consistent(moved)):
-            break  # but for rounding, where data are so unlike any body that it lies on the border
+            break  # rounding: the data are so inconsistent that the mode is at the border
         found = moved
         if decrement < _CONVERGED:
             break
@@ -142,7 +148,7 @@ def _is_consistent(b: Array) -> bool:
 
 
 def _trace_gradient(like: Array) -> Array:
-    """Return the derivative (11 B,) of tr(P0^-1 P) and the like."""
+    """Return the gradient (11 B,) of tr(P0^-1 P) and of the friction term."""
     rows = like.reshape(-1, BODY_PARAMETERS)
     inverses = np.linalg.inv(np.stack([pseudo_inertia(row) for row in rows]))
     inertial = np.einsum('bij,kji->bk', inverses, _UNITS)
@@ -150,7 +156,7 @@ def _trace_gradient(like: Array) -> Array:
 
 
 def log_det_derivatives(b: Array) -> tuple[Array, Array]:
-    """Return the first (11 B,) and second (11 B, 11 B) derivative of - log det P of all."""
+    """Return gradient (11 B,) and Hessian (11 B, 11 B) of - log det P of all bodies."""
     first, second = np.zeros(len(b)), np.zeros((len(b), len(b)))
     for i, row in enumerate(b.reshape(-1, BODY_PARAMETERS)):
         each = np.linalg.inv(pseudo_inertia(row)) @ _UNITS
@@ -163,35 +169,35 @@ def log_det_derivatives(b: Array) -> tuple[Array, Array]:
 
 
 def sample_bodies(
-    information: Array, score: Array, everyday: InertialPrior, known: BodyConstraints, count: int,
-    rng: np.random.Generator,
+    information: Array, score: Array, prior: InertialPrior, constraints: BodyConstraints,
+    count: int, rng: np.random.Generator,
 ) -> Array:  # fmt: skip
-    """Return bodies (count, 11 B); arguments are those of `bodies.fit`."""
-    mode = fit_bodies(information, score, everyday, known) - known.fixed
+    """Return samples of bodies (count, 11 B); arguments are those of `fit_bodies`."""
+    mode = fit_bodies(information, score, prior, constraints) - constraints.fixed
     second = log_det_derivatives(mode)[1]
-    curvature = (information + everyday.weight * second)[np.ix_(known.free, known.free)]
+    curvature = (information + prior.weight * second)[np.ix_(constraints.free, constraints.free)]
     unit = 1.0 / np.sqrt(np.diag(curvature))
     sizes, axes = np.linalg.eigh(curvature * np.outer(unit, unit))
     root = unit[:, None] * axes / np.sqrt(sizes)
     white = np.zeros((min(count, _CHAINS), len(root)))
     taken = []
-    for turn in range(_BURN_IN + _THINNING * (-(-count // len(white)) - 1) + 1):
-        white = _slice_step(white, mode, root, known.free, rng)
-        if turn >= _BURN_IN and (turn - _BURN_IN) % _THINNING == 0:
+    for step in range(_BURN_IN + _THINNING * (-(-count // len(white)) - 1) + 1):
+        white = _slice_step(white, mode, root, constraints.free, rng)
+        if step >= _BURN_IN and (step - _BURN_IN) % _THINNING == 0:
             taken.append(white)
     found = np.tile(mode, (count, 1))
-    found[:, known.free] += np.concatenate(taken)[:count] @ root.T
-    return known.fixed + found
+    found[:, constraints.free] += np.concatenate(taken)[:count] @ root.T
+    return constraints.fixed + found
 
 
 def _slice_step(
     white: Array, mode: Array, root: Array, free: Bools, rng: np.random.Generator
 ) -> Array:
-    """Return white moves (n, k) from the mode, as far as these along all axes but some."""
-    turned = np.zeros(white.shape[1], dtype=bool)
-    turned[rng.permutation(len(turned))[:_AXES]] = True
-    still, moves = np.where(turned, 0.0, white), np.where(turned, white, 0.0)
-    other = np.where(turned, rng.standard_normal(white.shape), 0.0)
+    """Return whitened deviations (n, k) from the mode after a step along some axes."""
+    active = np.zeros(white.shape[1], dtype=bool)
+    active[rng.permutation(len(active))[:_AXES]] = True
+    still, moves = np.where(active, 0.0, white), np.where(active, white, 0.0)
+    other = np.where(active, rng.standard_normal(white.shape), 0.0)
     angle = rng.uniform(0.0, 2.0 * np.pi, len(white))
     low, high = angle - 2.0 * np.pi, angle.copy()
     found, left = white.copy(), np.arange(len(white))
@@ -208,7 +214,7 @@ def _slice_step(
 
 
 def _are_consistent(mode: Array, free: Bools, moves: Array) -> Bools:
-    """Return which moves (n, k) from the mode all bodies can make."""
+    """Return which deviations (n, k) from the mode keep all bodies consistent."""
     whole = np.tile(mode, (len(moves), 1))
     whole[:, free] += moves
     rows, moved = whole.reshape(len(moves), -1, BODY_PARAMETERS), free.reshape(-1, BODY_PARAMETERS)

@@ -1,4 +1,4 @@
-"""Whether an arm comes too near to itself, or to what stands about it, by MuJoCo's geometry."""
+"""Excitation trajectory for the arm of a task: within limits, and without collisions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,24 +21,24 @@ from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-BodyPair = tuple[str, str]  # of bodies
-TORQUE_SD = 0.5  # N m, of all joints, for the choice of a motion
-_CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a course, and of a period
-_RANK = 1e-8  # of the largest singular value: what no motion shows
+BodyPair = tuple[str, str]  # names of bodies
+TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
+_CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a trajectory; samples per period
+_RANK = 1e-8  # relative to the largest singular value: smaller ones are unexcited
 
 
 class ClearanceChecker:
     """
-    An arm all of whose geoms count, and all of what stands about it, whatever collides there.
+    Checks the distance of links to one another and to static surroundings, for all geoms.
 
-    Links that are welded or follow one another count not, nor does what is near at home.
+    Pairs that are welded, adjacent, or close at the home position are ignored.
     """
 
     def __init__(
         self, path: Path, root: Path | None, joints: Sequence[str], home: Array, least_m: float
     ) -> None:
-        """Load the scene; `home` (nv,) is of the arm's joints, in the order of all positions."""
-        spec = arm.load_spec(path, root)  # with drawers and doors, as they stand in the scene
+        """Load the scene; `home` (nv,) are positions of the arm's `joints`."""
+        spec = arm.load_spec(path, root)  # includes drawers and doors at their initial positions
         for geom in spec.geoms:
             geom.contype = geom.conaffinity = 1
             geom.margin = least_m
@@ -50,8 +50,8 @@ class ClearanceChecker:
         self._where = self._model.jnt_qposadr[places]
         self.near_at_home = frozenset(self._near(home))
 
-    def meeting(self, positions: Array) -> BodyPair | None:
-        """Return two bodies that come too near along positions (n, nv), if any do."""
+    def first_violation(self, positions: Array) -> BodyPair | None:
+        """Return two bodies that come too close along positions (n, nv), or None."""
         for position in positions:
             if found := self._near(position) - self.near_at_home:
                 return min(found)
@@ -69,26 +69,26 @@ class ClearanceChecker:
 
 
 class ExcitationConfig(NamedTuple):
-    """What motion is wanted."""
+    """Options of an excitation trajectory."""
 
     period_s: float
     periods: int
-    share: float  # of the way from home to the joints' limits
+    share: float  # of the distance from home to the joint limits
     clearance_m: float
     trials: int
     seed: int
 
 
 class ExcitationResult(NamedTuple):
-    """A course, and what is said of it."""
+    """An excitation trajectory and its summary."""
 
     joints: tuple[str, ...]
-    course: ExcitationTrajectory
+    trajectory: ExcitationTrajectory
     summary: dict[str, Any]
 
 
-def excite(task: Task, wanted: ExcitationConfig) -> ExcitationResult:
-    """Return a course; IdentificationError if there is none."""
+def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
+    """Return an excitation trajectory; IdentificationError if there is none."""
     robot, file = task.robot, task.scene_file
     model = arm.load(file.path, file.root, robot.commanded)
     joints = tuple(scene.names(model, 'joint'))
@@ -96,52 +96,52 @@ def excite(task: Task, wanted: ExcitationConfig) -> ExcitationResult:
         raise IdentificationError(
             f'{task.where}: the arm of {robot.name!r} in its scene has the joints '
             f'{", ".join(joints)}, of which {", ".join(robot.commanded)} are commanded: expected '
-            'an arm on a fixed base, all of whose hinges and slides are'
+            'an arm on a fixed base with all joints commanded'
         )
     home = np.array([robot.home[robot.joints.index(name)] for name in joints])
-    limits = _limits(task, joints, home, wanted.share)
-    around = ClearanceChecker(file.path, file.root, joints, home, wanted.clearance_m)
+    limits = _limits(task, joints, home, config.share)
+    checker = ClearanceChecker(file.path, file.root, joints, home, config.clearance_m)
     inner = excitation_trajectory.motion_limits(limits)
     ramp_s = excitation_trajectory.ramp_duration(limits)
-    if ramp_s >= wanted.periods * wanted.period_s:
+    if ramp_s >= config.periods * config.period_s:
         raise IdentificationError(
-            f'--period: found {wanted.period_s:g} s, but this arm needs {ramp_s:.2g} s to '
-            'gather speed: give a longer one'
+            f'--period: found {config.period_s:g} s, but this arm needs {ramp_s:.2g} s to '
+            'accelerate: use a longer period'
         )
-    met: list[tuple[str, str]] = []
+    violations: list[tuple[str, str]] = []
 
     def clear(motion: FourierMotion) -> bool:
         one = excitation_trajectory.plan_trajectory(home, motion, 1, limits)
         time = np.arange(0.0, one.duration_s, _CHECK_STEP_S)
-        found = around.meeting(excitation_trajectory.sample_trajectory(one, time)[0])
-        met.extend([found] if found else [])
+        found = checker.first_violation(excitation_trajectory.sample_trajectory(one, time)[0])
+        violations.extend([found] if found else [])
         return found is None
 
     prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
-    rng = np.random.default_rng(wanted.seed)
+    rng = np.random.default_rng(config.seed)
     try:
         motion = excitation_trajectory.optimize_motion(
-            model, inner, wanted.period_s, prior, rng, wanted.trials, clear
+            model, inner, config.period_s, prior, rng, config.trials, clear
         )
     except IdentificationError:
-        if not met:  # it is about something else
+        if not violations:  # the error has another cause
             raise
-        first, second = max(met, key=met.count)
+        first, second = max(violations, key=violations.count)
         raise IdentificationError(
-            f'--range {wanted.share:g}: no motion is clear of everything: most come within '
-            f'{wanted.clearance_m:g} m of {first!r} and {second!r}: give a smaller --range or '
-            '--clearance, or take away what stands there'
+            f'--range {config.share:g}: no motion without collision: most come within '
+            f'{config.clearance_m:g} m of {first!r} and {second!r}: use a smaller --range or '
+            '--clearance, or remove the obstacle'
         ) from None
-    found = excitation_trajectory.plan_trajectory(home, motion, wanted.periods, limits)
+    found = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
     drawn = excitation_trajectory.random_motion(
-        inner, wanted.period_s, np.random.default_rng(wanted.seed)
+        inner, config.period_s, np.random.default_rng(config.seed)
     )
     summary = {
         'duration_s': found.duration_s,
         'at_random': _information_summary(model, drawn, prior),
         'chosen': _information_summary(model, motion, prior),
         **_peak_demands(model, joints, found),
-        'near_at_home': ', '.join(' - '.join(p) for p in sorted(around.near_at_home)) or 'none',
+        'near_at_home': ', '.join(' - '.join(p) for p in sorted(checker.near_at_home)) or 'none',
     }
     _check_efforts(task, summary['torque'])
     return ExcitationResult(joints, found, summary)
@@ -171,7 +171,7 @@ def _limits(task: Task, joints: tuple[str, ...], home: Array, share: float) -> M
 def _information_summary(
     model: mujoco.MjModel, motion: FourierMotion, prior: tuple[Array, Array]
 ) -> dict[str, float | int]:
-    """Return what a period tells: nats, and of what shows how many numbers, how unevenly."""
+    """Return information and conditioning of one period of a motion."""
     torque_sd, prior_sd = prior
     states = excitation_trajectory.evaluate_motion(
         motion, motion.period * np.arange(_SAMPLES) / _SAMPLES
@@ -201,10 +201,10 @@ def _peak_demands(
 
 
 def _check_efforts(task: Task, torque: dict[str, float]) -> None:
-    """Raise if the scene's arm needs more than its joints have, where that is known."""
+    """Raise if the motion exceeds the effort limits of the robot, where known."""
     for name, limit in zip(task.robot.commanded, task.robot.limits.effort, strict=False):
         if torque[name] > limit:
             raise IdentificationError(
-                f'joint {name!r}: this motion needs {torque[name]:.3g} N m (or N), and has '
-                f'{limit:g}: give a smaller --range, or a smaller dynamics_factor of the robot'
+                f'joint {name!r}: this motion needs {torque[name]:.3g} N m (or N), the limit is '
+                f'{limit:g}: use a smaller --range, or a smaller dynamics_factor of the robot'
             )

@@ -1,9 +1,12 @@
 """
-Motions that show an arm's parameters: Fourier series within limits (Swevers et al. 1997).
+Excitation trajectories: Fourier series within limits (Swevers et al. 1997), from rest to rest.
 
-Of a motion the Gauss-Newton information of the parameters is X'X over the variance of torques.
-Chosen is the one of largest log det, with a prior that makes it finite where no motion shows a
-parameter, and that says which differences matter (Bayesian D-optimality).
+The Gauss-Newton information of a motion about the parameters is X'X over the variance of torques.
+The optimized motion has the largest log det of it (Bayesian D-optimality): a prior keeps that
+finite if the motion does not excite some parameters, and sets the scale of all of them.
+
+The trajectory moves in a straight line from home to the start of the motion. Then the phase of the
+motion accelerates, so that neither positions nor velocities exceed those of the motion itself.
 """
 
 from collections.abc import Callable
@@ -18,18 +21,18 @@ from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 HARMONICS = 5
-_GRID = 100  # samples of a period, on which peaks are sought
-# by how much a series may pass its largest sample (Ehlich and Zeller 1964)
+_GRID = 100  # samples per period for finding peaks
+# bound of largest sample to peak of a Fourier series (Ehlich and Zeller 1964)
 _PEAK_FACTOR = np.cos(np.pi * HARMONICS / _GRID)
-_SAMPLES = 40  # of a period, in its information
-_DRAWS = 30  # to begin with
-_FIRST_STEP, _GROW, _SHRINK = 0.3, 1.5, 0.93  # as the 1/5 rule: even where one in six succeeds
-_PEAK_VELOCITY, _PEAK_ACCELERATION = 1.875, 10.0 / np.sqrt(3.0)  # derivatives of the step below
+_SAMPLES = 40  # per period, for the information
+_DRAWS = 30  # initial random motions
+_FIRST_STEP, _GROW, _SHRINK = 0.3, 1.5, 0.93  # like the 1/5 rule: constant if one in six succeeds
+_PEAK_VELOCITY, _PEAK_ACCELERATION = 1.875, 10.0 / np.sqrt(3.0)  # of the minimum-jerk step
 _MIN_DURATION_S = 0.5
 
 
 class MotionLimits(NamedTuple):
-    """What a motion must not pass; (nv,) each, in rad (m), rad/s and rad/s^2."""
+    """Limits of a motion; (nv,) each, in rad (m), rad/s and rad/s^2."""
 
     lower: Array
     upper: Array
@@ -63,15 +66,15 @@ def evaluate_motion(motion: FourierMotion, time: Array) -> Array:
 
 def scale_to_limits(free: Array, limits: MotionLimits, period: float) -> FourierMotion:
     """
-    Return the largest motion within limits that has a given shape.
+    Return the largest motion of a given shape within limits.
 
     Parameters
     ----------
     free : (2 HARMONICS + 1, nv) array
-        Any numbers: weights of sines and cosines, and where in the range the motion lies, if
-        it does not fill it: the share below is 1 / (1 + exp(-free)).
-    limits : Limits
-        Kept at every instant, not only at samples.
+        Unconstrained: weights of sines and cosines, and the position of the motion in the range
+        if it does not fill it, as the logit of the share below.
+    limits : MotionLimits
+        Satisfied at every instant, not only at samples.
     period : float
         In s.
 
@@ -101,7 +104,7 @@ def _random_shape(joints: int, rng: np.random.Generator) -> Array:
 
 
 def random_motion(limits: MotionLimits, period: float, rng: np.random.Generator) -> FourierMotion:
-    """Return a random motion within limits; the k-th harmonic has a weight of 1 / k."""
+    """Return a random motion within limits; the k-th harmonic has weight 1 / k."""
     return scale_to_limits(_random_shape(len(limits.lower), rng), limits, period)
 
 
@@ -109,18 +112,18 @@ def information(
     model: mujoco.MjModel, motion: FourierMotion, torque_sd: Array, prior_sd: Array
 ) -> float:
     """
-    Return what a motion is to tell about parameters, in nats: the fall of their entropy.
+    Return the information of a motion about parameters: the decrease of entropy, in nats.
 
     Parameters
     ----------
     model : MjModel
         A fixed-base arm, as for `regressor`.
-    motion : Fourier
+    motion : FourierMotion
         One period of it counts.
     torque_sd : (nv,) array
-        Noise of a torque, in N m.
+        Noise of torques, in N m.
     prior_sd : (p,) array
-        Of parameters before.
+        Prior standard deviations of parameters.
 
     """
     states = evaluate_motion(motion, motion.period * np.arange(_SAMPLES) / _SAMPLES)
@@ -138,15 +141,15 @@ def optimize_motion(
     allowed: Callable[[FourierMotion], bool] = lambda _: True,
 ) -> FourierMotion:
     """
-    Return a motion of large information: steps at random, kept if better and `allowed`.
+    Return a motion with large information by random search among `allowed` motions.
 
     `prior` is `torque_sd` and `prior_sd` of `information`. IdentificationError if none of the
-    first draws is allowed.
+    initial motions is allowed.
     """
     draws = (_random_shape(len(limits.lower), rng) for _ in range(_DRAWS))
     best = next((free for free in draws if allowed(scale_to_limits(free, limits, period))), None)
     if best is None:
-        raise IdentificationError(f'none of {_DRAWS} motions within these limits is allowed')
+        raise IdentificationError(f'none of {_DRAWS} random motions is allowed')
     most = information(model, scale_to_limits(best, limits, period), *prior)
     size = _FIRST_STEP
     for _ in range(trials):
@@ -161,7 +164,7 @@ def optimize_motion(
 
 
 class ExcitationTrajectory(NamedTuple):
-    """A motion, how often, and how long it takes to get there and to gather speed."""
+    """A periodic motion with approach from home and return to it."""
 
     home: Array  # (nv,)
     motion: FourierMotion
@@ -171,23 +174,23 @@ class ExcitationTrajectory(NamedTuple):
 
     @property
     def moving_s(self) -> float:
-        """How long it takes from rest to rest, at the place where the motion begins."""
+        """Duration from rest to rest at the start of the motion."""
         return self.periods * self.motion.period + self.ramp_s
 
     @property
     def duration_s(self) -> float:
-        """How long all of it takes."""
+        """Total duration."""
         return self.moving_s + 2.0 * self.approach_s
 
 
 def ramp_duration(limits: MotionLimits) -> float:
-    """Return in which time to gather speed, for half of each acceleration at most."""
+    """Return the duration of the ramp, which uses at most half of each acceleration."""
     most = 2.0 * _PEAK_VELOCITY * limits.velocity / limits.acceleration
     return max(float(most.max()), _MIN_DURATION_S)
 
 
 def motion_limits(limits: MotionLimits) -> MotionLimits:
-    """Return the limits of a motion that leave what it takes to gather speed."""
+    """Return the limits of a motion that leave room for the acceleration of the ramp."""
     taken = _PEAK_VELOCITY * limits.velocity / ramp_duration(limits)
     return limits._replace(acceleration=limits.acceleration - taken)
 
@@ -195,7 +198,7 @@ def motion_limits(limits: MotionLimits) -> MotionLimits:
 def plan_trajectory(
     home: Array, motion: FourierMotion, periods: int, limits: MotionLimits
 ) -> ExcitationTrajectory:
-    """Return the course of a motion within `of_motion(limits)`."""
+    """Return the trajectory of a motion within `motion_limits(limits)`."""
     away = np.abs(evaluate_motion(motion, np.zeros(1))[0, 0] - home)
     steep, sharp = (
         _PEAK_VELOCITY * away / limits.velocity,
@@ -206,7 +209,7 @@ def plan_trajectory(
 
 
 def sample_trajectory(course: ExcitationTrajectory, time: Array) -> Array:
-    """Return positions, velocities and accelerations (3, n, nv) at times (n,); rest after it."""
+    """Return positions, velocities and accelerations (3, n, nv) at times (n,)."""
     moving, began = course.moving_s, time - course.approach_s
     up, down = (
         _minimum_jerk_ramp(began - late, course.ramp_s) for late in (0.0, moving - course.ramp_s)
@@ -216,7 +219,7 @@ def sample_trajectory(course: ExcitationTrajectory, time: Array) -> Array:
     first = evaluate_motion(course.motion, np.zeros(1))[0, 0] - course.home
     states[2] = states[2] * rate[:, None] ** 2 + states[1] * push[:, None]
     states[1] *= rate[:, None]
-    # before and after it, on the line between home and where it begins
+    # approach and return, on the line between home and the start of the motion
     there, back = (
         _minimum_jerk_step(since, course.approach_s) for since in (time, began - moving)
     )
@@ -228,7 +231,7 @@ def sample_trajectory(course: ExcitationTrajectory, time: Array) -> Array:
 
 
 def _minimum_jerk_step(time: Array, length: float) -> tuple[Array, Array, Array]:
-    """Return a step from 0 to 1 with the least jerk, and two derivatives, (n,) each."""
+    """Return a minimum-jerk step from 0 to 1 and two derivatives, (n,) each."""
     u = np.clip(time / length, 0.0, 1.0)
     return (
         u**3 * (10.0 - 15.0 * u + 6.0 * u**2),

@@ -1,4 +1,4 @@
-"""Whether bodies that can be explain a recording; errors say what may be wrong with it."""
+"""Identify bodies from recordings, and check that they explain them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,12 +24,12 @@ from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, estimate_lag
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-_MAX_UNEXPLAINED = 0.2  # of what a torque varies by
-_STANDARD_ERRORS = 4.0  # standard errors of a mean square: more is no accident
-_SIMILARITY, _MAX_RATIO = 0.8, 5.0  # torques that are alike, but for a factor as large
-_MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # as of velocities; else it is something else that torques lack
-_RANK = 1e-8  # of the largest: what no motion shows
-_SIGNIFICANT = 10.0  # standard deviations from any body that can be, or from what others say
+_MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation
+_STANDARD_ERRORS = 4.0  # of a mean square: more is significant
+_SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
+_MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
+_SIGNIFICANT = 10.0  # standard deviations: inconsistent bodies or recordings
 _RECORDING_ADVICE = (
     'that torques are those at the links, with gravity in them, their signs and clock, that '
     'nothing was touched, and what is welded to the links'
@@ -39,9 +39,9 @@ _PAYLOAD_ADVICE = (
 )
 
 
-def check_units(model: mujoco.MjModel, recording: MotionSamples) -> None:
-    """Raise if torques are those of the scene times a large or a negative number."""
-    states, torque = recording
+def check_units(model: mujoco.MjModel, samples: MotionSamples) -> None:
+    """Raise if torques are those of the scene times a large or a negative factor."""
+    states, torque = samples
     needed = arm.motion_torques(model, states)
     for j, name in enumerate(scene.names(model, 'joint')):
         product = float(torque[:, j] @ needed[:, j])
@@ -50,51 +50,50 @@ def check_units(model: mujoco.MjModel, recording: MotionSamples) -> None:
         ratio = product / size
         if abs(alike) > _SIMILARITY and not 1.0 / _MAX_RATIO < ratio < _MAX_RATIO:
             raise IdentificationError(
-                f'joint {name!r}: torques are {ratio:.3g} times what the model needs: check '
+                f'joint {name!r}: torques are {ratio:.3g} times those of the model: check '
                 + ('their sign' if ratio < 0.0 else 'units, or the gear')
             )
 
 
 def check_lag(lag_s: float, share: float) -> None:
-    """Raise if a lag of torques explains most of what is left of them."""
+    """Raise if a lag of torques explains most of the excess residual."""
     if abs(lag_s) > _MAX_LAG_S and share > _LAG_SHARE:
         raise IdentificationError(
-            f'unsynchronised: torques come {lag_s:.3g} s behind the motion that they make: record '
-            f'both on one clock, and without filters that lag, or give --lag {-lag_s:.2g}'
+            f'unsynchronised: torques lag the motion by {lag_s:.3g} s: record both on one '
+            f'clock without lagging filters, or use --lag {-lag_s:.2g}'
         )
 
 
 def check_residuals(
     model: mujoco.MjModel, torque: Array, found: Array, covariance: Array, why: str
 ) -> None:
-    """Raise if bodies leave more (n, nv) of a joint's torque than noise (n, nv, nv) does."""
+    """Raise if residual torques (n, nv) exceed the noise (n, nv, nv) by much."""
     square, variance = mean_squares(found, covariance)
     slack = 1.0 + _STANDARD_ERRORS * np.sqrt(2.0 / len(torque))
     for j, name in enumerate(scene.names(model, 'joint')):
         lacking = np.sqrt(max(square[j] - slack * variance[j], 0.0))
         if lacking > _MAX_UNEXPLAINED * torque[:, j].std():
             raise IdentificationError(
-                f'joint {name!r}: the model does not match: bodies that can be leave '
-                f'{lacking:.3g} N m (or N) of torques that vary by {torque[:, j].std():.3g} '
-                f'(rms): check {why}'
+                f'joint {name!r}: the model does not match: residuals of {lacking:.3g} N m (or N) '
+                f'remain of torques that vary by {torque[:, j].std():.3g} (rms): check {why}'
             )
 
 
 def mean_squares(found: Array, covariance: Array) -> tuple[Array, Array]:
-    """Return each joint's (nv,) mean square of what is left, and of noise."""
+    """Return the mean square (nv,) of residuals, and of the expected noise."""
     variance = np.diagonal(covariance, axis1=1, axis2=2).mean(axis=0)
     return np.mean(found**2, axis=0), variance
 
 
 def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) -> str:
     """
-    Return in words that recordings do not agree, if they do not.
+    Return a message if recordings do not agree, else an empty string.
 
-    Each was explained alone, by `numbers` that are now the same for all: if they agree, squares
-    rise by no more than so many for each but one, give or take.
+    If recordings that each were fitted alone agree on `numbers` common parameters, chi-squared
+    rises in a joint fit by about that many for each recording but one.
     """
     before, after = sum(_chi_squared(one) for one in alone), _chi_squared(together)
-    size = together.left.size
+    size = together.residuals.size
     gain = after - before - (len(alone) - 1) * numbers
     if gain < max(_SIGNIFICANT**2, 0.5 * (after - size)):
         return ''
@@ -106,122 +105,139 @@ def disagreement(alone: Sequence[TorqueFit], together: TorqueFit, numbers: int) 
 
 
 def _chi_squared(found: TorqueFit) -> float:
-    """Return the squares of what is left, in units of its noise."""
-    white = np.linalg.solve(found.covariance, found.left[:, :, None])
-    return float(np.sum(found.left[:, :, None] * white))
+    """Return the sum of squared residuals in units of their noise."""
+    white = np.linalg.solve(found.covariance, found.residuals[:, :, None])
+    return float(np.sum(found.residuals[:, :, None] * white))
 
 
-def check_consistency(of: ParameterMap, known: BodyConstraints, found: TorqueFit) -> None:
-    """Raise if it is the bodies' being possible that keeps torques from being explained."""
-    free, block = known.free, np.ix_(known.free, known.free)
+def check_consistency(
+    parameter_map: ParameterMap, constraints: BodyConstraints, found: TorqueFit
+) -> None:
+    """Raise if physical consistency keeps the bodies from explaining the torques."""
+    free, block = constraints.free, np.ix_(constraints.free, constraints.free)
     matrix = found.normal.information[block]
     unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     pull = (found.normal.score - found.normal.information @ found.parameters)[free]
     move = unit * np.linalg.lstsq(matrix * np.outer(unit, unit), unit * pull, rcond=_RANK)[0]
-    gain = float(pull @ move)  # by which squares fall where anything is allowed
+    gain = float(pull @ move)  # decrease of chi-squared without the constraint
     before = _chi_squared(found)
-    if gain < max(_SIGNIFICANT**2, 0.5 * (before - found.left.size)):
+    if gain < max(_SIGNIFICANT**2, 0.5 * (before - found.residuals.size)):
         return
-    best = found.parameters - known.fixed
+    best = found.parameters - constraints.fixed
     best[free] += move
-    for whole, part in of.bodies.items():
-        mass = best[whole * BODY_PARAMETERS]
-        others = of.others[whole]
+    for index, part in parameter_map.parts.items():
+        mass = best[index * BODY_PARAMETERS]
+        others = parameter_map.fixed_parts[index]
         if mass < 0.0 and others:
             raise IdentificationError(
-                f'body {part.name!r}: nothing is left for it: best were {mass:.3g} kg, with '
-                f'{sum(p.own[0] for p in others):.4g} kg of what it is welded to, as the scene '
-                f'has it: {", ".join(p.name for p in others)}: check these'
+                f'body {part.name!r}: no mass is left for it: the best fit is {mass:.3g} kg, with '
+                f'{sum(p.parameters[0] for p in others):.4g} kg in the scene for the bodies it is '
+                f'welded to: check {", ".join(p.name for p in others)}'
             )
     raise IdentificationError(
-        'no bodies that can be explain these torques: bodies that cannot be explain '
-        f'{100.0 * gain / before:.0f} % of what is left: check {_welded_names(of)} in the '
-        'scene, and units, signs and clocks of the recording'
+        'no physically consistent bodies explain these torques: inconsistent ones explain '
+        f'{100.0 * gain / before:.0f} % of the residuals: check {_welded_names(parameter_map)} '
+        'in the scene, and units, signs and clocks of the recording'
     )
 
 
-def _welded_names(of: ParameterMap) -> str:
-    parts = [part.name for others in of.others.values() for part in others]
+def _welded_names(parameter_map: ParameterMap) -> str:
+    parts = [part.name for others in parameter_map.fixed_parts.values() for part in others]
     return ', '.join(parts) or 'the links'
 
 
 class RigidBodyEstimate(NamedTuple):
-    """Bodies, and what is known of them."""
+    """Identified bodies, and diagnostics of each recording."""
 
-    named: ParameterMap
-    known: BodyConstraints
-    estimate: TorqueFit  # of all recordings, one after the other
-    factors: Array  # (R, nv) by which torques of each are off more than by their noise
-    lags_s: tuple[float, ...]  # of each, of torques behind the motion
-    everyday: InertialPrior
-    note: str  # where recordings do not agree
+    parameter_map: ParameterMap
+    constraints: BodyConstraints
+    fit: TorqueFit  # of all recordings together
+    noise_factors: Array  # (R, nv) ratios of residuals to noise, at least 1
+    lags_s: tuple[float, ...]  # lag of torques behind the motion in each recording
+    prior: InertialPrior
+    note: str  # warning if recordings do not agree
 
 
-def identify_bodies(plant: Plant, recorded: RecordedArm, links: bool) -> RigidBodyEstimate:
+def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEstimate:
     """
     Return the bodies that explain all recordings; IdentificationError if none do.
 
-    Each must be explained alone first, so that an error has its name.
+    Each recording is fitted alone first, so that errors name the recording.
     """
-    of = composite_bodies.map_parameters(plant.parameters, recorded.model, recorded.parts, links)
-    known, everyday = composite_bodies.constraints_from_scene(recorded.model, of), InertialPrior()
-    model, motions, parts = recorded.model, recorded.motions, [m.known for m in recorded.motions]
+    parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
+    constraints = composite_bodies.constraints_from_scene(arm.model, parameter_map)
+    prior = InertialPrior()
+    model, recordings = arm.model, arm.recordings
+    parts = [recording.training for recording in recordings]
     alone, lags = [], []
-    for motion in motions:
-        with named_errors(motion.name):
-            check_units(model, motion.known.recording)
-            one = _fit(model, [motion.known], everyday, known)
-            check_consistency(of, known, one)
-            lags.append(_checked_lag(model, motion.known, known, one))
+    for recording in recordings:
+        with named_errors(recording.name):
+            check_units(model, recording.training.samples)
+            one = _fit(model, [recording.training], prior, constraints)
+            check_consistency(parameter_map, constraints, one)
+            lags.append(_checked_lag(model, recording.training, constraints, one))
             check_residuals(
-                model, motion.known.recording.torque, one.left, one.covariance, _RECORDING_ADVICE
+                model,
+                recording.training.samples.torque,
+                one.residuals,
+                one.covariance,
+                _RECORDING_ADVICE,
             )
             alone.append(one)
     first, note = alone[0], ''
-    if len(motions) > 1:
-        first = _fit(model, parts, everyday, known)
-        note = disagreement(alone, first, np.count_nonzero(known.free) + model.nv)
+    if len(recordings) > 1:
+        first = _fit(model, parts, prior, constraints)
+        note = disagreement(alone, first, np.count_nonzero(constraints.free) + model.nv)
         if not note:
-            check_consistency(of, known, first)
+            check_consistency(parameter_map, constraints, first)
     factors = []
-    for motion, (left, covariance) in zip(motions, _split_residuals(first, parts), strict=True):
-        with named_errors(motion.name):
+    for recording, (residuals, covariance) in zip(
+        recordings, _split_residuals(first, parts), strict=True
+    ):
+        with named_errors(recording.name):
             check_residuals(
-                model, motion.known.recording.torque, left, covariance, _PAYLOAD_ADVICE
+                model, recording.training.samples.torque, residuals, covariance, _PAYLOAD_ADVICE
             )
-        square, variance = mean_squares(left, covariance)
+        square, variance = mean_squares(residuals, covariance)
         factors.append(np.sqrt(np.maximum(square / variance, 1.0)))
     more = [
         part._replace(noise=part.noise._replace(torque=part.noise.torque * factor))
         for part, factor in zip(parts, factors, strict=True)
     ]
-    last = _fit(model, more, everyday, known)
-    return RigidBodyEstimate(of, known, last, np.array(factors), tuple(lags), everyday, note)
+    last = _fit(model, more, prior, constraints)
+    return RigidBodyEstimate(
+        parameter_map, constraints, last, np.array(factors), tuple(lags), prior, note
+    )
 
 
 def _split_residuals(
     found: TorqueFit, parts: Sequence[DifferentiatedMotion]
 ) -> list[tuple[Array, Array]]:
-    """Return what is left of the torques of each recording, and its covariances."""
-    ends = np.cumsum([len(part.recording.torque) for part in parts])[:-1]
-    return list(zip(np.split(found.left, ends), np.split(found.covariance, ends), strict=True))
+    """Return the residuals of torques of each recording, with their covariances."""
+    ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
+    return list(
+        zip(np.split(found.residuals, ends), np.split(found.covariance, ends), strict=True)
+    )
 
 
 def _fit(
     model: mujoco.MjModel,
     parts: Sequence[DifferentiatedMotion],
-    everyday: InertialPrior,
-    known: BodyConstraints,
+    prior: InertialPrior,
+    constraints: BodyConstraints,
 ) -> TorqueFit:
-    motion, noise, extra = concatenate(parts)
-    return torque_fit.fit_torques(model, motion, noise, everyday, known, extra)
+    samples, noise, extra = concatenate(parts)
+    return torque_fit.fit_torques(model, samples, noise, prior, constraints, extra)
 
 
 def _checked_lag(
-    model: mujoco.MjModel, part: DifferentiatedMotion, known: BodyConstraints, found: TorqueFit
+    model: mujoco.MjModel,
+    part: DifferentiatedMotion,
+    constraints: BodyConstraints,
+    found: TorqueFit,
 ) -> float:
-    """Return by how much torques are late, in s; IdentificationError if that is too much."""
-    motion, _, extra = concatenate([part])
-    late, share = estimate_lag(model, motion.states, extra, known.free, found, part.step_s)
+    """Return the lag of torques in s; IdentificationError if it is too large."""
+    samples, _, extra = concatenate([part])
+    late, share = estimate_lag(model, samples.states, extra, constraints.free, found, part.step_s)
     check_lag(late, share)
     return late

@@ -42,22 +42,22 @@ class RigidBodyMethod(Method):
         with run.progress('rigid-body', _STAGES, 'stages') as advance:
             arm = arm_recordings.read(plant, *recordings, held_out=run.held_out)
             advance(1)
-            found = inference.identify_bodies(plant, arm, options.links == 'known')
+            estimate = inference.identify_bodies(plant, arm, options.links == 'known')
             advance(2)
-            drawn = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, run.seed)
-            forecasts = report.forecast(arm, found, drawn)
+            draws = report.draw(estimate, 1.0, prior_output.PRIOR_SAMPLES, run.seed)
+            forecasts = report.forecast(arm, estimate, draws)
             advance(_STAGES)
-        theta = drawn.values(found)
-        summary = report.summarize(plant, arm, found, theta)
+        theta = draws.values(estimate)
+        summary = report.summarize(plant, arm, estimate, theta)
         report.check(plant, summary, theta)
         summary |= report.summarize_forecasts(arm, forecasts)
         kept = prior_output.excited([row['knowledge'] for row in summary['parameters'].values()])
 
         def prior_samples() -> report.Array:
             wide = report.draw(
-                found, options.spread, _OVERSAMPLING * prior_output.PRIOR_SAMPLES, run.seed
+                estimate, options.spread, _OVERSAMPLING * prior_output.PRIOR_SAMPLES, run.seed
             )
-            return report.within_bounds(plant, kept, wide.values(found))
+            return report.within_bounds(plant, kept, wide.values(estimate))
 
         return Identification(
             summary,
@@ -65,8 +65,8 @@ class RigidBodyMethod(Method):
             kept,
             {
                 'links': options.links,
-                'window_s': [motion.known.window_s for motion in arm.motions],
-                'weight': found.everyday.weight,
+                'window_s': [recording.training.window_s for recording in arm.recordings],
+                'weight': estimate.prior.weight,
                 'spread': options.spread,
                 'seed': run.seed,
                 'held_out': run.held_out,

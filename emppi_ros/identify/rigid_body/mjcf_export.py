@@ -1,4 +1,4 @@
-"""An MJCF file of a scene with other bodies, each whole, and other friction."""
+"""Export a scene as MJCF with identified bodies and friction."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from emppi_ros.core.errors import IdentificationError, SceneError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import mjcf_export, scene
 
-_TOLERANCE = 1e-4  # of a body's size: MJCF has six digits
+_TOLERANCE = 1e-4  # relative: MJCF has six digits
 
 
 class BodyInertial(NamedTuple):
-    """What MJCF says of a body."""
+    """Inertial properties of a body in MJCF."""
 
     mass: float  # kg
     centre: list[float]  # m, in the body's frame
@@ -28,11 +28,10 @@ def to_mjcf(
     step_s: float,
 ) -> str:
     """
-    Return the scene as MJCF with bodies and friction of joints, loaded back and compared.
+    Return the scene as MJCF with other bodies and joint friction (viscous, dry).
 
-    Friction is viscous, and dry. What is not named is as it was.
-
-    SceneError if it cannot be written; IdentificationError names what comes back as another.
+    The result is loaded and compared; what is not named stays as it is. SceneError if the scene
+    cannot be written; IdentificationError if values change on loading.
     """
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
@@ -62,7 +61,7 @@ def to_mjcf(
         )
         if not fits:
             raise IdentificationError(
-                f'body {name!r} cannot be written into MJCF: {body.mass:.6g} kg was loaded back '
+                f'body {name!r} cannot be written to MJCF: {body.mass:.6g} kg was loaded '
                 f'as {back.body_mass[index]:.6g}, centre {body.centre} as '
                 f'{back.body_ipos[index]}, moments {moments} as {back.body_inertia[index]}'
             )

@@ -1,4 +1,10 @@
-"""Noisy recordings of an arm, and how noisy they are."""
+"""
+Samples of motion and torque, with velocities and accelerations by differentiating positions.
+
+A Savitzky-Golay filter fits a polynomial to a window of samples. It has zero lag and known
+weights, so white noise of positions enters each derivative times the norm of its weights. Torques
+are filtered with the same window.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,63 +18,64 @@ from emppi_ros.identify.common.noise import MIN_NOISE_SAMPLES, difference_noise
 from emppi_ros.identify.common.signals import MIN_SAMPLES
 
 Array = npt.NDArray[np.float64]
-POSITION_SHARE = 0.1  # of positions' noise in that of velocities and accelerations
-_POLYNOMIAL_DEGREE = 4  # of the polynomial: accelerations are parabolas
+POSITION_SHARE = 0.1  # noise of positions relative to that of their derivatives
+_POLYNOMIAL_DEGREE = 4  # accelerations are parabolas
 _MIN_HALF_WINDOW = 3  # samples on either side
-_MIN_WINDOWS = 10  # windows in a recording, at least
-_MAX_SAMPLES = 800  # samples that are kept: more take time, and say little
+_MIN_WINDOWS = 10  # per recording
+_MAX_SAMPLES = 800  # more samples cost time and add little information
 _DERIVATIVES = 0, 1, 2
-_MIN_SPEED = 1e-6  # rad/s or m/s: slower has no sign
+_MIN_SPEED = 1e-6  # rad/s or m/s: scale below which velocities have no sign
 
 
 class MotionSamples(NamedTuple):
-    """A motion, and the torques that it took, at n evenly spaced instants."""
+    """Motion and torques of an arm at n evenly spaced instants."""
 
     states: Array  # (3, n, nv) positions, velocities, accelerations
     torque: Array  # (n, nv)
 
 
 class MotionNoise(NamedTuple):
-    """Standard deviations, of all samples or of each."""
+    """Standard deviations of motion and torques, of all samples or of each."""
 
     states: Array  # (3, nv) or (3, n, nv)
     torque: Array  # (nv,) or (n, nv)
 
     def of_each(self, n: int) -> 'MotionNoise':
-        """Return those of each of n samples."""
+        """Return the standard deviations of each of n samples."""
         nv = self.torque.shape[-1]
         states = np.broadcast_to(self.states.reshape(3, -1, nv), (3, n, nv))
         return MotionNoise(states, np.broadcast_to(self.torque, (n, nv)))
 
 
-def estimate_noise(recording: MotionSamples) -> MotionNoise:
-    """Return the noise that a recording shows."""
-    return MotionNoise(difference_noise(recording.states), difference_noise(recording.torque))
+def estimate_noise(samples: MotionSamples) -> MotionNoise:
+    """Return the noise level estimated from the samples themselves."""
+    return MotionNoise(difference_noise(samples.states), difference_noise(samples.torque))
 
 
 def add_noise(
     clean: MotionSamples, states: float, torque: float, rng: np.random.Generator
 ) -> tuple[MotionSamples, MotionNoise]:
     """
-    Return a recording with noise, and the noise.
+    Return samples with added noise, and the noise.
 
-    Shares are of each signal's own standard deviation; positions have a tenth of `states`.
+    `states` and `torque` are shares of the standard deviation of each signal; the share of
+    positions is a tenth of `states`.
     """
     share = states * np.array([POSITION_SHARE, 1.0, 1.0])[:, None]
     noise = MotionNoise(share * clean.states.std(axis=1), torque * clean.torque.std(axis=0))
-    seen = MotionSamples(
+    noisy = MotionSamples(
         clean.states + noise.states[:, None] * rng.standard_normal(clean.states.shape),
         clean.torque + noise.torque * rng.standard_normal(clean.torque.shape),
     )
-    return seen, noise
+    return noisy, noise
 
 
 class DifferentiatedMotion(NamedTuple):
-    """Samples that are apart as much as their noise is independent."""
+    """Samples far enough apart for their noise to be independent."""
 
-    recording: MotionSamples
+    samples: MotionSamples
     noise: MotionNoise
-    signs: Array  # (n, nv) of velocities, through the same window: what dry friction grows with
+    signs: Array  # (n, nv) filtered signs of velocities: the shape of dry friction
     window_s: float
     step_s: float  # between samples
 
@@ -88,12 +95,12 @@ def differentiate(
     position, torque : (n, nv) arrays
         Evenly sampled.
     step : float
-        Between samples, in s.
+        Sampling period in s.
     half : int
-        Of the window, in samples; else what `choose` says.
+        Half the window, in samples; by default from `choose_window`.
     white : two (nv,) arrays
-        Standard deviations of positions and torques; else what these show, if nothing was
-        interpolated.
+        Standard deviations of positions and torques; by default estimated, which assumes that
+        nothing was interpolated.
 
     Raises
     ------
@@ -105,8 +112,8 @@ def differentiate(
     half = half or choose_window(position, sd, step)
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
-    apart = sample_stride(half, len(position))
-    kept = slice(half, len(position) - half, apart)
+    stride = sample_stride(half, len(position))
+    kept = slice(half, len(position) - half, stride)
     states = np.stack([_filter(position, half, d, step)[kept] for d in _DERIVATIVES])
     signs = np.tanh(_filter(position, half, 1, step) / np.maximum(size[1] * sd, _MIN_SPEED))
     return DifferentiatedMotion(
@@ -114,17 +121,17 @@ def differentiate(
         MotionNoise(size[:, None] * sd, size[0] * own),
         _filter(signs, half, 0, step)[kept],
         (2 * half + 1) * step,
-        apart * step,
+        stride * step,
     )
 
 
 def choose_window(position: Array, sd: Array, step: float) -> int:
     """
-    Return half a window, in samples: the longest that cuts off less than noise hides.
+    Return half the window, in samples: the longest with a bias below the noise.
 
-    Windows double as long as the accelerations of a window and of half of it differ by no more
-    than noise (nv,) does. What a window cuts off grows with its fourth power, so that of the
-    last one's half it is a sixteenth.
+    The window doubles while the accelerations of a window and of half of it differ by no more than
+    their noise explains. Bias grows with the fourth power of the length, so the result, half of
+    the last window, has a sixteenth of its bias.
     """
     half = _MIN_HALF_WINDOW
     while 2 * half * 2 * _MIN_WINDOWS < len(position):
@@ -133,7 +140,7 @@ def choose_window(position: Array, sd: Array, step: float) -> int:
         weights = _weights(2 * half, 2, step)
         weights[half:-half] -= _weights(half, 2, step)
         expected = sd**2 * np.sum(weights**2)
-        slack = 4.0 * np.sqrt(4.0 * half / len(longer))  # standard errors of such a mean
+        slack = 4.0 * np.sqrt(4.0 * half / len(longer))  # four standard errors of the mean
         if np.any(np.mean((longer - shorter) ** 2, axis=0) > (1.0 + slack) * expected):
             break
         half *= 2
@@ -141,8 +148,8 @@ def choose_window(position: Array, sd: Array, step: float) -> int:
 
 
 def sample_stride(half: int, samples: int) -> int:
-    """Return by how many samples those that are kept are apart."""
-    # of white noise a mean of k samples leaves 1 / k of the variance: so far apart they are new
+    """Return the distance, in samples, of those that are kept."""
+    # a mean of k samples has 1 / k of the variance of white noise; samples k apart are independent
     new = round(1.0 / float(np.sum(_weights(half, 0, 1.0) ** 2)))
     return max(new, -(-samples // _MAX_SAMPLES))
 
@@ -164,20 +171,21 @@ def _filter(values: Array, half: int, derivative: int, step: float) -> Array:
 
 
 class SampledSignals(NamedTuple):
-    """What was measured at even times, and the noise that sensors show on clocks of their own."""
+    """Evenly sampled signals, and the noise of sensors before interpolation."""
 
     position: Array  # (n, nv)
     torque: Array  # (n, nv)
-    white: tuple[Array, Array]  # (nv,) and (nv,), standard deviations: to interpolate hides some
+    white: tuple[Array, Array]  # (nv,) and (nv,) standard deviations: interpolation hides some
 
 
 def split_samples(
     sample: Callable[[slice], SampledSignals], count: int, step: float, held_out: float
 ) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
     """
-    Return what is learned from of `count` samples, and what is held out, their end.
+    Return the training part of `count` samples, and the held-out end (None without one).
 
-    Neither knows of the other, but for the window. IdentificationError if one is too short.
+    Both are differentiated independently, with the same window. IdentificationError if one is too
+    short.
     """
     end = count - int(held_out * count)
     if end < MIN_SAMPLES:
@@ -185,36 +193,37 @@ def split_samples(
             f'{end} samples are not held out, expected {MIN_SAMPLES}: hold out less, or record '
             'longer'
         )
-    known = sample(slice(end))
-    half = choose_window(known.position, known.white[0], step)
+    training = sample(slice(end))
+    half = choose_window(training.position, training.white[0], step)
 
     def derived(part: SampledSignals) -> DifferentiatedMotion:
         return differentiate(part.position, part.torque, step, half, part.white)
 
     if end == count:
-        return derived(known), None
+        return derived(training), None
     fewest = max(2 * half + 1, MIN_NOISE_SAMPLES)
     if count - end < fewest:
         raise IdentificationError(
             f'{(count - end) * step:.3g} s are held out, less than the window of '
-            f'{fewest * step:.3g} s that accelerations need: hold out more, or nothing'
+            f'{fewest * step:.3g} s for accelerations: hold out more, or nothing'
         )
-    return derived(known), derived(sample(slice(end, None)))
+    return derived(training), derived(sample(slice(end, None)))
 
 
 def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise, Array]:
     """
-    Return the samples of R recordings, each with its own noise, and what else torques have.
+    Return the samples of R recordings, each with its own noise, and the shapes of other torques.
 
-    That are (n, nv, 1 + R) signs of dry friction, which is the same in all, and an offset each.
+    The shapes (n, nv, 1 + R) are the sign of dry friction, shared by all recordings, and one
+    offset per recording.
     """
-    counts = [len(part.recording.torque) for part in parts]
+    counts = [len(part.samples.torque) for part in parts]
     noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
     signs = np.concatenate([part.signs for part in parts])
     own = np.repeat(np.eye(len(parts)), counts, axis=0)
     offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
     return (
-        MotionSamples(*_concatenate_pairs([part.recording for part in parts])),
+        MotionSamples(*_concatenate_pairs([part.samples for part in parts])),
         MotionNoise(*_concatenate_pairs(noises)),
         np.concatenate([signs[:, :, None], offsets], axis=2),
     )

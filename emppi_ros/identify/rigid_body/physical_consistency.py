@@ -1,14 +1,15 @@
 """
-Rigid-body parameters that a body can have, after Ting et al. (2006), section III.B.
+Physically consistent inertial parameters, after Ting et al. (2006), section III.B.
 
-A body has 11 parameters in its link's frame: mass m, h = m c (three, c the centre of mass), the
-inertia I about the frame's origin (xx, xy, xz, yy, yz, zz) and viscous friction.
+A body has 11 parameters in its link's frame: mass m, h = m c (c the center of mass), the inertia I
+about the frame's origin (xx, xy, xz, yy, yz, zz) and viscous friction.
 
-The paper makes them from virtual ones by eq. 5, and seeks those by descent. That has false
-valleys, such as at a mass of zero, and allows inertias that no body has: the largest moment
-never exceeds the sum of the others. Both end with the pseudo-inertia [[S, h], [h', m]], where
-S = tr(I) / 2 - I: it is linear in the parameters, and positive definite just for those of
-bodies (Wensing et al. 2018). To be closest in eq. 8 is then a convex problem.
+The paper maps virtual parameters to these (eq. 5) and optimizes the virtual ones by gradient
+descent. That objective has spurious local minima, such as at zero mass, and it admits inertias
+that violate the triangle inequality of principal moments. Both problems vanish with the pseudo-
+inertia [[S, h], [h', m]], S = tr(I) / 2 - I: it is linear in the parameters, and positive definite
+exactly for physically consistent ones (Wensing et al. 2018). The projection of eq. 8 is then
+convex.
 """
 
 import numpy as np
@@ -19,9 +20,9 @@ from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
 BODY_PARAMETERS = 11  # parameters of a body
-_ROWS, _COLUMNS = np.triu_indices(3)  # of the inertia's six numbers
-_MIN_VALUE = 1e-9  # kg, kg m^2, N m s: where a start is not physical
-_MAX_STEPS = 200  # of the solver, at most
+_ROWS, _COLUMNS = np.triu_indices(3)  # of the six independent entries of the inertia
+_MIN_VALUE = 1e-9  # kg, kg m^2, N m s: lower bound of initial values
+_MAX_STEPS = 200
 _DEFAULT_BODY = np.array([1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1])  # 1 kg, 10 cm
 
 
@@ -29,8 +30,8 @@ def from_virtual(virtual: Array) -> Array:
     """
     Return the parameters (11,) of a body from virtual ones (11,), eq. 5.
 
-    Virtual are sqrt(m), c, the six numbers of a lower triangle L, column by column, of which L L'
-    is the inertia at the centre of mass, and the root of friction.
+    Virtual parameters are sqrt(m), c, the six entries of a lower-triangular L, column by column,
+    with L L' the inertia about the center of mass, and the square root of friction.
     """
     mass, centre = virtual[0] ** 2, virtual[1:4]
     lower = np.zeros((3, 3))
@@ -41,7 +42,7 @@ def from_virtual(virtual: Array) -> Array:
 
 
 def pseudo_inertia(actual: Array) -> Array:
-    """Return the pseudo-inertia (4, 4) of a body's parameters (11,) or (10,)."""
+    """Return the pseudo-inertia (4, 4) of parameters (11,) or (10,) of a body."""
     inertia = np.empty((3, 3))
     inertia[_ROWS, _COLUMNS] = inertia[_COLUMNS, _ROWS] = actual[4:10]
     full = np.empty((4, 4))
@@ -52,12 +53,12 @@ def pseudo_inertia(actual: Array) -> Array:
 
 
 def from_pseudo_inertia(full: Array) -> Array:
-    """Return the parameters (10,) but friction of a body's pseudo-inertia (4, 4)."""
+    """Return the inertial parameters (10,) of a pseudo-inertia (4, 4)."""
     inertia = np.trace(full[:3, :3]) * np.eye(3) - full[:3, :3]
     return np.concatenate([[full[3, 3]], full[:3, 3], inertia[_ROWS, _COLUMNS]])
 
 
-# what each of the 16 entries of a pseudo-inertia gives to the 10 parameters
+# contribution of each of the 16 entries of a pseudo-inertia to the 10 parameters
 _LINEAR = np.stack([from_pseudo_inertia(e.reshape(4, 4)) for e in np.eye(16)], axis=1)
 
 
@@ -66,29 +67,30 @@ _SYMMETRIC = _LINEAR.reshape(10, 4, 4) + np.swapaxes(_LINEAR.reshape(10, 4, 4), 
 
 def project(found: Array, metric: Array) -> Array:
     """
-    Return the possible parameters (11 n,) closest to those found, eq. 8.
+    Return the physically consistent parameters (11 n,) closest to an estimate, eq. 8.
 
     Parameters
     ----------
     found : (11 n,) array
-        Parameters of n bodies, as a regression gives them.
+        Parameters of n bodies, as estimated by a regression.
     metric : (11 n, 11 n) array
-        X'X of the regressor X, in which parameters that move nothing weigh nothing; where the
-        regressor is noisy, plus the variance of its noise times the number of rows.
+        X'X of the regressor X, so that unexcited parameters have no weight; if the regressor is
+        noisy, plus the variance of its noise times the number of rows.
 
     Raises
     ------
     IdentificationError
-        If the sizes do not match, or something is not finite.
+        If sizes do not match, or values are not finite.
 
     """
     size = len(found)
     if size % BODY_PARAMETERS or metric.shape != (size, size):
         raise IdentificationError(
-            f'{size} parameters and a metric {metric.shape}: expected 11 for each body, squared'
+            f'{size} parameters and a metric {metric.shape}: expected 11 parameters per body, '
+            'and a square matrix'
         )
     if not (np.isfinite(found).all() and np.isfinite(metric).all()):
-        raise IdentificationError('parameters or metric are not finite')
+        raise IdentificationError('parameters or metric is not finite')
     values, vectors = np.linalg.eigh(0.5 * (metric + metric.T))
     scale = max(values[-1], np.finfo(float).tiny)
     root = np.sqrt(np.maximum(values, 0.0) / scale)[:, None] * vectors.T
@@ -97,7 +99,7 @@ def project(found: Array, metric: Array) -> Array:
     def residuals(free: Array) -> Array:
         return root @ _from_roots(free) - target
 
-    # what moves nothing may be anything, as far from any body as can be: then begin elsewhere
+    # unexcited parameters are arbitrary, and may be a poor start: use the better of two
     starts = [np.concatenate([_initial_root(body) for body in found.reshape(-1, BODY_PARAMETERS)])]
     starts.append(np.tile(_initial_root(_DEFAULT_BODY), size // BODY_PARAMETERS))
     done = least_squares(
@@ -113,9 +115,9 @@ def project(found: Array, metric: Array) -> Array:
 
 
 def _initial_root(body: Array) -> Array:
-    """Return a root (16,) of a possible pseudo-inertia near by, and one of friction (1,)."""
+    """Return the square root (16,) of a nearby consistent pseudo-inertia, and of friction (1,)."""
     values, vectors = np.linalg.eigh(pseudo_inertia(body))
-    # square, not a triangle: a square root has no valleys but those of the convex problem
+    # a symmetric root, unlike a triangular one, adds no local minima to the convex problem
     square = vectors * np.sqrt(np.maximum(values, _MIN_VALUE)) @ vectors.T
     return np.append(square.ravel(), np.sqrt(max(body[10], _MIN_VALUE)))
 
@@ -129,7 +131,7 @@ def _from_roots(free: Array) -> Array:
 
 
 def _jacobian(free: Array) -> Array:
-    """Return the derivative (11 n, 17 n) of the parameters."""
+    """Return the derivative (11 n, 17 n) of `_from_roots`."""
     rows = free.reshape(-1, 17)
     slopes = np.zeros((len(rows), BODY_PARAMETERS, len(rows), 17))
     for i, row in enumerate(rows):

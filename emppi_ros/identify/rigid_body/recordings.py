@@ -1,4 +1,4 @@
-"""What of a recording are the torques of a joint: efforts, or a motor's commands."""
+"""Convert recordings to motions of an arm and torques of its links."""
 
 from collections.abc import Sequence
 import math
@@ -29,32 +29,32 @@ Array = npt.NDArray[np.float64]
 
 
 class JointDrive(NamedTuple):
-    """What of a recording drives a joint."""
+    """Recorded signals that drive a joint: measured torques, or commands of motors."""
 
-    held: tuple[tuple[Signal, float], ...]  # commands, and what they are times to be torques
+    commands: tuple[tuple[Signal, float], ...]  # commands of motors with their gains
     measured: tuple[Signal, ...]
     rotor: float
 
     def torque(self, time: Array, step: float) -> Array:
-        """Return it at times (n,), of commands the mean over a step about each."""
+        """Return the torque at times (n,); commands are averaged over a step about each."""
         total = np.zeros(len(time))
         for signal in self.measured:
             total += np.interp(time, signal.time, signal.values)
-        for signal, gain in self.held:
+        for signal, gain in self.commands:
             total += gain * box_average(signal, time, step)
         return total
 
     def deviation(self, time: Array) -> float:
-        """Return the standard deviation of its noise while `time` (n,) lasts."""
-        shares = [*((signal, 1.0) for signal in self.measured), *self.held]
+        """Return the standard deviation of the torque noise over `time` (n,)."""
+        shares = [*((signal, 1.0) for signal in self.measured), *self.commands]
         return math.hypot(*(gain * noise_while(signal, time) for signal, gain in shares))
 
     @classmethod
     def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'JointDrive':
-        """Return what drives the joint of a name."""
+        """Return the drive of a joint; IdentificationError if its torque was not recorded."""
         if ('position', name) not in recording.signals:
             raise IdentificationError(
-                f'the model has a joint {name!r}, whose position was not recorded; recorded: '
+                f'position of joint {name!r} was not recorded; recorded: '
                 + (', '.join(recording.names('position')) or 'none')
             )
         given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
@@ -66,8 +66,8 @@ class JointDrive(NamedTuple):
         if servos:
             servo = scene.names(model, 'actuator')[servos[0]]
             raise IdentificationError(
-                f'joint {name!r}: no torque was recorded, and commands of {servo!r} are none, for '
-                f'it is a servo: record effort/{name}, the torque at the link, gravity included'
+                f'joint {name!r}: no torque was recorded, and commands of the servo {servo!r} '
+                f'are not torques: record effort/{name}, the torque at the link, gravity included'
             )
         motors = {
             matching.find_actuator(model, s): s
@@ -88,13 +88,13 @@ class JointDrive(NamedTuple):
 
 
 def noise_while(signal: Signal, time: Array) -> float:
-    """Return the standard deviation of a signal's noise while `time` (n,) lasts."""
+    """Return the standard deviation of a signal's noise over `time` (n,)."""
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
     return uneven_difference_noise(signal.time[here], signal.values[here])
 
 
 def _clip_to_range(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
-    """Return what an actuator makes of commands beyond its range."""
+    """Return a command clipped to the control range of its actuator."""
     if not model.actuator_ctrllimited[actuator]:
         return command
     return command._replace(values=np.clip(command.values, *model.actuator_ctrlrange[actuator]))
@@ -108,7 +108,7 @@ def _is_motor(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def commanded_joints(model: mujoco.MjModel, recording: Recording) -> set[str]:
-    """Return the joints whose actuators' commands were recorded."""
+    """Return the names of joints whose actuator commands were recorded."""
     of = [
         matching.find_actuator(model, signal)
         for (kind, _), signal in recording.signals.items()
@@ -119,55 +119,60 @@ def commanded_joints(model: mujoco.MjModel, recording: Recording) -> set[str]:
 
 
 class ArmRecording(NamedTuple):
-    """One recording."""
+    """One recording: training part and held-out part."""
 
     name: str  # of its files
-    known: DifferentiatedMotion
-    later: DifferentiatedMotion | None  # what was held out
+    training: DifferentiatedMotion
+    held_out: DifferentiatedMotion | None
 
 
 class RecordedArm(NamedTuple):
-    """What was recorded, of what."""
+    """Model of the recorded arm, its parts, and all recordings."""
 
-    model: mujoco.MjModel  # one body a joint
+    model: mujoco.MjModel  # one body per joint
     parts: Sequence[CompositePart]
-    motions: tuple[ArmRecording, ...]
+    recordings: tuple[ArmRecording, ...]
 
 
 def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> RecordedArm:
     """
-    Return the arm whose joints were recorded, its motions and its torques.
+    Return the arm whose joints were recorded, with its motions and torques.
 
-    Of each recording a share is `held_out`, its end.
-
-    Torques are efforts, which are those at the links with gravity in them; where there are none,
-    commands of motors, less what the model's rotors take. Forces from elsewhere, and those of the
-    model's springs, are added. IdentificationError if something is missing, or does not fit.
+    The last share `held_out` of each recording is held out. Torques are recorded efforts, which
+    are those at the links including gravity; without efforts, commands of motors minus the torque
+    of rotor inertia. External forces and model springs are added. IdentificationError if something
+    is missing or inconsistent.
     """
     file, names = scene_file_of(plant), recording_names(recordings)
     moving = [_recorded_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
     check_same_joints(names, moving)
     model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
-    joints, motions, weightless = scene.names(model, 'joint'), list[ArmRecording](), list[bool]()
+    joints, read_recordings, weightless = (
+        scene.names(model, 'joint'),
+        list[ArmRecording](),
+        list[bool](),
+    )
     for name, recording in zip(names, recordings, strict=True):
         with named_errors(name):
-            inputs = [JointDrive.of(plant.model, recording, joint) for joint in joints]
-            weightless.append(_is_gravity_compensated(plant.model, model, inputs))
-            known, later = _sample(recording, joints, inputs, held_out)
-            rotors = np.array([used.rotor for used in inputs])
+            drives = [JointDrive.of(plant.model, recording, joint) for joint in joints]
+            weightless.append(_is_gravity_compensated(plant.model, model, drives))
+            training, later = _sample(recording, joints, drives, held_out)
+            rotors = np.array([drive.rotor for drive in drives])
             held = None if later is None else _to_link_torques(model, rotors, later)
-            motions.append(ArmRecording(name, _to_link_torques(model, rotors, known), held))
+            read_recordings.append(
+                ArmRecording(name, _to_link_torques(model, rotors, training), held)
+            )
     if any(weightless):
         if not all(weightless):
             without, having = (names[weightless.index(is_one)] for is_one in (True, False))
             raise IdentificationError(
-                f'torques of {having} have gravity in them, and of {without} not, for they are '
-                'commands beside it (gravcomp): record all alike'
+                f'torques of {having} include gravity, those of {without} do not '
+                '(commands with gravcomp): record all in the same way'
             )
         model.opt.gravity[:] = 0.0
     for springs in _springs(model):
-        springs[:] = 0.0  # what these exert is in the torques now
-    return RecordedArm(model, composite_bodies.composite_parts(loose), tuple(motions))
+        springs[:] = 0.0  # their torques are included in the recorded ones
+    return RecordedArm(model, composite_bodies.composite_parts(loose), tuple(read_recordings))
 
 
 def _recorded_joints(plant: Plant, name: str, recording: Recording) -> set[str]:
@@ -192,8 +197,8 @@ def _recorded_joints(plant: Plant, name: str, recording: Recording) -> set[str]:
 def _to_link_torques(
     model: mujoco.MjModel, rotors: Array, derived: DifferentiatedMotion
 ) -> DifferentiatedMotion:
-    """Return torques of links, in place of those without springs and with rotors (nv,)."""
-    states, torque = derived.recording
+    """Return link torques: springs added, torque of rotor inertia (nv,) subtracted."""
+    states, torque = derived.samples
     data, springs = mujoco.MjData(model), np.zeros_like(torque)
     sprung = any(stiffness.any() for stiffness in _springs(model))
     for data.qpos[:], row in zip(states[0], springs, strict=True) if sprung else ():
@@ -201,11 +206,11 @@ def _to_link_torques(
         mujoco.mj_passive(model, data)
         row[:] = data.qfrc_spring
     links = torque - rotors * states[2] + springs
-    return derived._replace(recording=motion_samples.MotionSamples(states, links))
+    return derived._replace(samples=motion_samples.MotionSamples(states, links))
 
 
 def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
-    """Return what makes springs of joints and tendons, as the model has it."""
+    """Return the stiffness arrays of joints and tendons of a model."""
     return (
         model.jnt_stiffness,
         model.tendon_stiffness,
@@ -215,51 +220,53 @@ def _springs(model: mujoco.MjModel) -> tuple[Array, ...]:
 
 
 def scene_file_of(plant: Plant) -> SceneFile:
-    """Return the file of a plant's scene; IdentificationError if it is from none."""
+    """Return the file of a plant's scene; IdentificationError if it has none."""
     if plant.scene is None:
-        raise IdentificationError('the model is from no scene: expected one')
+        raise IdentificationError('the model does not come from a scene file')
     return plant.scene
 
 
 def _is_gravity_compensated(
-    whole: mujoco.MjModel, model: mujoco.MjModel, inputs: Sequence[JointDrive]
+    whole: mujoco.MjModel, model: mujoco.MjModel, drives: Sequence[JointDrive]
 ) -> bool:
-    """Return whether commands are torques beside gravity (gravcomp); all or nothing."""
+    """Return whether commands exclude gravity (gravcomp): for all bodies or none."""
     joints = [scene.find(whole, 'joint', name) for name in scene.names(model, 'joint')]
     roots = whole.body_rootid[whole.jnt_bodyid[joints]]
     moving = (whole.body_weldid > 0) & np.isin(whole.body_rootid, roots) & (whole.body_mass > 0.0)
     share = whole.body_gravcomp[moving]
-    if not share.any() or not any(used.held for used in inputs):
+    if not share.any() or not any(drive.commands for drive in drives):
         return False
-    if not (np.all(share == 1.0) and all(used.held for used in inputs)):
+    if not (np.all(share == 1.0) and all(drive.commands for drive in drives)):
         raise IdentificationError(
-            "the model holds the weight of some of its bodies (gravcomp), and not all joints' "
-            'torques are commands: record effort of every joint, with gravity in it'
+            'the model compensates gravity for some bodies only, or not all joints are driven by '
+            'commands: record the effort of every joint, gravity included'
         )
     return True
 
 
 def _sample(
-    recording: Recording, names: Sequence[str], inputs: Sequence[JointDrive], held_out: float
+    recording: Recording, names: Sequence[str], drives: Sequence[JointDrive], held_out: float
 ) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
-    """Return what is learned from, and what is held out, as often as the slowest signal comes."""
+    """Return training and held-out samples at the period of the slowest signal."""
     positions = [recording.signals['position', name] for name in names]
-    forces = [[*used.measured, *(signal for signal, _ in used.held)] for used in inputs]
+    forces = [[*drive.measured, *(signal for signal, _ in drive.commands)] for drive in drives]
     every = [*positions, *(signal for of in forces for signal in of)]
     for position in positions:
         matching.check_motion(recording, position)
     for of in forces:
         if all(np.ptp(signal.values) == 0.0 for signal in of):
-            raise IdentificationError(f'{of[0].where}: never changes: does the driver measure it?')
+            raise IdentificationError(
+                f'{of[0].where}: never changes: does the driver measure torques?'
+            )
     step = max(signal.period for signal in every)
     time = common_clock(every, step, 'samples')
 
     def sample(rows: slice) -> SampledSignals:
         when = time[rows]
         columns = [np.interp(when, signal.time, signal.values) for signal in positions]
-        torque = [used.torque(when, step) for used in inputs]
+        torque = [drive.torque(when, step) for drive in drives]
         sd = [noise_while(signal, when) for signal in positions]
-        own = [used.deviation(when) for used in inputs]
+        own = [drive.deviation(when) for drive in drives]
         return SampledSignals(
             np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
         )

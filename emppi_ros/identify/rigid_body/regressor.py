@@ -1,10 +1,11 @@
 """
-The regressor of a robot: joint torques as a linear function of its bodies' parameters.
+Regressor of a robot: joint torques as a linear function of inertial parameters.
 
-Newton and Euler about the origin of a link's frame, in that frame (An, Atkeson and Hollerbach
-1988): with the origin's acceleration a (gravity taken off), angular velocity w and acceleration
-dw, the force is m a + dw x h + w x (w x h) and the moment I dw + w x I w + h x a. Both go to the
-joints by the Jacobians. MuJoCo computes motion and Jacobians; masses in its model play no part.
+Newton-Euler equations about the origin of a link's frame, in that frame (An, Atkeson and
+Hollerbach 1988): with linear acceleration a of the origin (gravity subtracted), angular velocity w
+and angular acceleration dw, the force is m a + dw x h + w x (w x h) and the moment is I dw + w x I
+w + h x a. Jacobians map both to joint torques. MuJoCo computes motion and Jacobians; the masses of
+its model have no effect.
 """
 
 import mujoco
@@ -19,37 +20,37 @@ Array = npt.NDArray[np.float64]
 _CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
                    [[0, 0, 1], [0, 0, 0], [-1, 0, 0]],
                    [[0, -1, 0], [1, 0, 0], [0, 0, 0]]], dtype=np.float64)  # fmt: skip
-_INERTIA_BASIS = np.stack(  # of each of the six numbers, xx, xy, xz, yy, yz, zz
+_INERTIA_BASIS = np.stack(  # of the entries xx, xy, xz, yy, yz, zz
     [np.trace(s) * np.eye(3) - s for s in (pseudo_inertia(e)[:3, :3] for e in np.eye(10)[4:])]
 )
 
 
 def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Array:
     """
-    Return the regressor (n nv, 11 B) of n states, of which each row is a joint's torque.
+    Return the regressor (n nv, 11 B) of n states; each row belongs to the torque of a joint.
 
     Parameters
     ----------
     model : MjModel
-        A fixed-base arm of hinges and slides, whose B bodies but the world come in its order.
+        A fixed-base arm of hinges and slides with B bodies besides the world.
     qpos, qvel, qacc : (n, nv) arrays
         Positions, velocities and accelerations.
 
     Returns
     -------
     array
-        Columns are a body's mass, mass times centre, inertia about its frame's origin and
-        viscous friction, as in `consistency`. A body's friction is that of its joint; where it
-        has none, the column is zero.
+        Columns are, for each body, mass, mass times center of mass, inertia about the origin of
+        its frame, and viscous friction, in the order of `physical_consistency`. The friction of a
+        body is that of its joint; the column of a body without a joint is zero.
 
     Raises
     ------
     IdentificationError
-        If the shapes do not match, or the arm has a free joint, a ball, or a body of two joints.
+        If shapes do not match, or the arm has a free or ball joint, or several joints on a body.
 
     """
     if model.nq != model.nv or np.any(model.body_jntnum > 1):
-        raise IdentificationError('expected a fixed base, and one hinge or slide a body at most')
+        raise IdentificationError('expected a fixed base, and at most one hinge or slide per body')
     if not qpos.shape == qvel.shape == qacc.shape == (len(qpos), model.nv):
         raise IdentificationError(
             f'qpos {qpos.shape}, qvel {qvel.shape} and qacc {qacc.shape} do not match: '
@@ -72,7 +73,7 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
 
 
 def model_parameters(model: mujoco.MjModel) -> Array:
-    """Return the parameters (11 B,) that a model has itself, in the regressor's order."""
+    """Return the parameters (11 B,) of a model, in the regressor's order."""
     found = np.zeros((model.nbody - 1, BODY_PARAMETERS))
     for body in range(1, model.nbody):
         turn = np.empty(9)
@@ -96,7 +97,7 @@ def parameter_names(model: mujoco.MjModel) -> list[str]:
 
 
 def _body_regressor(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:
-    """Return what each of a body's ten inertial parameters adds to the torques, (nv, 10)."""
+    """Return the contribution (nv, 10) of a body's inertial parameters to the torques."""
     kind = mujoco.mjtObj.mjOBJ_XBODY
     velocity, acceleration = np.empty(6), np.empty(6)
     mujoco.mj_objectVelocity(model, data, kind, body, velocity, 1)

@@ -1,4 +1,4 @@
-"""What was found of an arm's bodies, in words and as a prior's file; and whether it fits."""
+"""Summarize identified bodies, draw posterior samples, and forecast held-out torques."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,37 +27,41 @@ _ADVICE = (
 
 
 class PosteriorDraws(NamedTuple):
-    """What may as well be true."""
+    """Posterior samples."""
 
     bodies: Array  # (N, 11 B)
-    others: Array  # (N, nv, e) what else torques have
+    coefficients: (
+        Array  # (N, nv, e) of non-inertial torques: dry friction, one offset per recording
+    )
 
-    def values(self, found: RigidBodyEstimate) -> Array:
+    def values(self, estimate: RigidBodyEstimate) -> Array:
         """Return the parameters (N, P)."""
         return composite_bodies.parameter_values(
-            found.named, found.known, self.bodies, self.others[:, :, 0]
+            estimate.parameter_map, estimate.constraints, self.bodies, self.coefficients[:, :, 0]
         )
 
 
-def draw(found: RigidBodyEstimate, spread: float, count: int, seed: int) -> PosteriorDraws:
-    """Return bodies that can be, as likely as they are."""
-    information = found.estimate.normal.information / spread**2
-    score = found.estimate.normal.score / spread**2
+def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> PosteriorDraws:
+    """Return posterior samples of bodies and other torques, with `spread` times the sd."""
+    information = estimate.fit.normal.information / spread**2
+    score = estimate.fit.normal.score / spread**2
     rng = np.random.default_rng(seed)
     drawn = body_posterior.sample_bodies(
-        information, score, found.everyday, found.known, count, rng
+        information, score, estimate.prior, estimate.constraints, count, rng
     )
-    return PosteriorDraws(drawn, found.estimate.normal.others.draw(drawn, spread, rng))
+    return PosteriorDraws(drawn, estimate.fit.normal.non_inertial.draw(drawn, spread, rng))
 
 
 def summarize(
-    plant: Plant, recorded: RecordedArm, found: RigidBodyEstimate, theta: Array
+    plant: Plant, recorded: RecordedArm, estimate: RigidBodyEstimate, theta: Array
 ) -> dict[str, Any]:
-    """Return each parameter with its sd, from draws (n, P), the bodies, and how it went."""
-    mode, dry = found.estimate.parameters[None], found.estimate.others[None, :, 0]
-    best = composite_bodies.parameter_values(found.named, found.known, mode, dry)[0]
+    """Return the estimate of each parameter, with sd from draws (n, P), and diagnostics."""
+    mode, dry = estimate.fit.parameters[None], estimate.fit.coefficients[None, :, 0]
+    best = composite_bodies.parameter_values(
+        estimate.parameter_map, estimate.constraints, mode, dry
+    )[0]
     sd, scales = theta.std(axis=0), plant.scales
-    shares = sd / np.hypot(sd, scales)  # as if its scale had been known before
+    shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
     rows = {
         unknown.name: {
             'value': float(value),
@@ -68,51 +72,51 @@ def summarize(
         for unknown, value, error, share in zip(plant.unknowns, best, sd, shares, strict=True)
     }
     names = scene.names(recorded.model, 'joint')
-    left = np.sqrt(np.mean(found.estimate.left**2, axis=0))
-    counts = [len(motion.known.recording.torque) for motion in recorded.motions]
-    factors = np.sqrt(np.average(found.factors**2, axis=0, weights=counts))
+    left = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
+    counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
+    factors = np.sqrt(np.average(estimate.noise_factors**2, axis=0, weights=counts))
     summary = {
         'parameters': rows,
         'bodies': {
             name: body._asdict()
             for name, body in composite_bodies.body_inertials(
-                found.named, found.known, found.estimate.parameters
+                estimate.parameter_map, estimate.constraints, estimate.fit.parameters
             )
         },
-        'friction': dict(zip(names, found.estimate.parameters[10::11].tolist(), strict=True)),
-        'dry_friction': dict(zip(names, found.estimate.others[:, 0].tolist(), strict=True)),
+        'friction': dict(zip(names, estimate.fit.parameters[10::11].tolist(), strict=True)),
+        'dry_friction': dict(zip(names, estimate.fit.coefficients[:, 0].tolist(), strict=True)),
         'recordings': {
-            motion.name: {
+            recording.name: {
                 'samples': count,
-                'held_out': len(motion.later.recording.torque) if motion.later else 0,
-                'window_s': motion.known.window_s,
+                'held_out': len(recording.held_out.samples.torque) if recording.held_out else 0,
+                'window_s': recording.training.window_s,
                 'torque_lag_s': lag,
                 'left_in_noise': float(np.sqrt(np.mean(own**2))),
                 'offset': dict(zip(names, offset.tolist(), strict=True)),
             }
-            for motion, count, lag, own, offset in zip(
-                recorded.motions,
+            for recording, count, lag, own, offset in zip(
+                recorded.recordings,
                 counts,
-                found.lags_s,
-                found.factors,
-                found.estimate.others[:, 1:].T,
+                estimate.lags_s,
+                estimate.noise_factors,
+                estimate.fit.coefficients[:, 1:].T,
                 strict=True,
             )
         },
-        'turns': found.estimate.turns,
+        'turns': estimate.fit.iterations,
         'torque_left': dict(zip(names, left.tolist(), strict=True)),
         'left_in_noise': dict(zip(names, factors.tolist(), strict=True)),
     }
-    return summary | {'notes': found.note} if found.note else summary
+    return summary | {'notes': estimate.note} if estimate.note else summary
 
 
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
-    """Raise IdentificationError if nothing shows, or what does is beyond its bounds."""
+    """Raise IdentificationError if no parameter is excited, or one is out of bounds."""
     rows = summary['parameters']
     unseen = [name for name, row in rows.items() if row['knowledge'] == 'unexcited']
     if len(unseen) == len(rows):
         raise IdentificationError(
-            f'unexciting: this motion does not show {", ".join(unseen)}: {_ADVICE}'
+            f'unexciting: this motion does not excite {", ".join(unseen)}: {_ADVICE}'
         )
     for unknown, column in zip(plant.unknowns, theta.T, strict=True):
         value, sd = rows[unknown.name]['value'], rows[unknown.name]['sd']
@@ -120,71 +124,73 @@ def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
             (column > unknown.lower) & (column < unknown.upper)
         ):
             raise IdentificationError(
-                f'{unknown.name}: found {value:.4g} (sd {sd:.2g}) {unknown.unit}, which is not '
-                f'within {unknown.lower:g} and {unknown.upper:g}: check what the scene says of '
-                'the bodies that it is welded to, and its bounds'
+                f'{unknown.name}: estimate {value:.4g} (sd {sd:.2g}) {unknown.unit} is not within '
+                f'{unknown.lower:g} and {unknown.upper:g}: check its bounds, and bodies of the '
+                'scene that are welded to it'
             )
 
 
 def within_bounds(plant: Plant, kept: list[int], theta: Array) -> Array:
-    """Return the draws (m, K) of parameters that are kept, within their bounds."""
+    """Return the draws (m, K) of the kept parameters that lie within bounds."""
     low, high = (bound[kept] for bound in plant.bounds)
     inside = theta[:, kept][np.all((theta[:, kept] > low) & (theta[:, kept] < high), axis=1)]
     return prior_output.first_samples(inside)
 
 
 class TorqueForecast(NamedTuple):
-    """What of T samples was measured, and what is forecast."""
+    """Torques forecast for T held-out samples."""
 
-    later: DifferentiatedMotion  # what was held out
-    best: Array  # (T, nv) torques of the bodies that were found
-    noise: Array  # (T, nv, nv) covariance of what noise of motion and torques adds
-    drawn: Array  # (N, T, nv) torques of the bodies that were drawn
+    held_out: DifferentiatedMotion
+    best: Array  # (T, nv) torques of the estimated bodies
+    noise: Array  # (T, nv, nv) covariance from noise of motion and torques
+    draws: Array  # (N, T, nv) torques of posterior draws
 
     @property
     def off(self) -> Array:
-        """How far the best are off (T, nv)."""
-        return self.later.recording.torque - self.best
+        """Forecast errors (T, nv) of the best estimate."""
+        return self.held_out.samples.torque - self.best
 
     @property
     def variance(self) -> Array:
-        """What is to be expected of that, squared (T, nv)."""
-        return np.diagonal(self.noise, axis1=1, axis2=2) + self.drawn.var(axis=0)
+        """Expected variance (T, nv) of these errors."""
+        return np.diagonal(self.noise, axis1=1, axis2=2) + self.draws.var(axis=0)
 
 
 def forecast(
-    recorded: RecordedArm, found: RigidBodyEstimate, drawn: PosteriorDraws
+    recorded: RecordedArm, estimate: RigidBodyEstimate, draws: PosteriorDraws
 ) -> list[TorqueForecast]:
-    """Return what is forecast of each recording, along the motion as it was measured."""
+    """Return the torque forecast of each recording along its measured motion."""
     return [
-        _forecast_recording(recorded.model, motion.later, found, drawn, index)
-        for index, motion in enumerate(recorded.motions)
-        if motion.later is not None
+        _forecast_recording(recorded.model, recording.held_out, estimate, draws, index)
+        for index, recording in enumerate(recorded.recordings)
+        if recording.held_out is not None
     ]
 
 
 def _forecast_recording(
     model: mujoco.MjModel,
-    later: DifferentiatedMotion,
-    found: RigidBodyEstimate,
-    drawn: PosteriorDraws,
+    held_out: DifferentiatedMotion,
+    estimate: RigidBodyEstimate,
+    draws: PosteriorDraws,
     index: int,
 ) -> TorqueForecast:
-    states, torque = later.recording
-    parameters, others = found.estimate.parameters, found.estimate.others
+    states, torque = held_out.samples
+    parameters, coefficients = estimate.fit.parameters, estimate.fit.coefficients
     rows = regressor(model, *states)
-    bodies = (np.vstack([parameters, drawn.bodies]) @ rows.T).reshape(-1, *torque.shape)
-    numbers = np.concatenate([others[None], drawn.others])[:, None]
-    torques = bodies + later.signs * numbers[..., 0] + numbers[..., 1 + index]
+    bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
+    numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
+    torques = bodies + held_out.signs * numbers[..., 0] + numbers[..., 1 + index]
     slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
-    noise = slopes * later.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
-    return TorqueForecast(later, torques[0], noise + np.diag(later.noise.torque**2), torques[1:])
+    noise = slopes * held_out.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
+    return TorqueForecast(
+        held_out, torques[0], noise + np.diag(held_out.noise.torque**2), torques[1:]
+    )
 
 
 def summarize_forecasts(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast]
 ) -> dict[str, dict[str, float]]:
-    """Return how far joints' forecasts are off, rms: in N m (or N), and in what is expected."""
+    """Return rms forecast errors of joints: in N m (or N), and in standard deviations."""
     if not forecasts:
         return {}
     names = scene.names(recorded.model, 'joint')
@@ -200,15 +206,15 @@ def summarize_forecasts(
 def futures(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast], seed: int
 ) -> list[HeldOutForecast]:
-    """Return forecasts to be drawn, each with noise, for what was measured has it, too."""
+    """Return forecasts for plotting; noise is added, as measurements have it."""
     model, rng, found = recorded.model, np.random.default_rng(seed), []
     what = [
         (name, matching.joint_units(model, joint)['force'])
         for joint, name in enumerate(scene.names(model, 'joint'))
     ]
     for one in forecasts:
-        normal = rng.standard_normal((*one.drawn.shape, 1))
-        noisy = one.drawn + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
-        time = 0.5 * one.later.window_s + one.later.step_s * np.arange(len(one.best))
-        found.append(HeldOutForecast(time, what, one.later.recording.torque, noisy))
+        normal = rng.standard_normal((*one.draws.shape, 1))
+        noisy = one.draws + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
+        time = 0.5 * one.held_out.window_s + one.held_out.step_s * np.arange(len(one.best))
+        found.append(HeldOutForecast(time, what, one.held_out.samples.torque, noisy))
     return found

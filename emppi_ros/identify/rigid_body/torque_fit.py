@@ -1,4 +1,16 @@
-"""What a joint's torque has besides bodies, in known shapes: dry friction, a sensor's offset."""
+"""
+Maximum-likelihood fit of bodies to noisy torques and noisy motion.
+
+The columns of the regressor have different noise, all of which stems from positions, velocities
+and accelerations. So the motion s is estimated along with the parameters b: deviations of the
+measured motion and torques count in units of their noise (orthogonal distance regression). With
+torques linearized about the current estimate, X(s) b + J ds, the motion is eliminated: it adds J V
+J' to the covariance of torques, V being that of the measured motion. The remaining linear
+regression for b alternates with updates of the motion.
+
+Torques that are linear in other unknowns, such as dry friction and sensor offsets, are eliminated
+from the normal equations of the bodies.
+"""
 
 from typing import NamedTuple
 
@@ -12,33 +24,31 @@ from emppi_ros.identify.rigid_body.motion_samples import MotionNoise, MotionSamp
 from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
-_PRIOR_SCALE = 10.0  # of a joint's torque, rms: by as much they may be off, before
-_MAX_ITERATIONS = 12  # at most
-_MIN_VARIANCE = 1e-30  # of a variance: what has no noise does not move
-_CONVERGED_CHANGE = (
-    1e-2  # rms change of the motion at which to end, in standard deviations of its noise
-)
-_RANK = 1e-8  # of the largest: what no motion shows
+_PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
+_MAX_ITERATIONS = 12
+_MIN_VARIANCE = 1e-30  # variances below are zero: no update
+_CONVERGED_CHANGE = 1e-2  # rms change of the motion, in standard deviations of its noise
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 
 
 class NonInertialTorques(NamedTuple):
-    """Numbers (nv, e) that are most likely, given bodies b (11 B,): `alone` - `gain` b."""
+    """Coefficients (nv, e) of non-inertial torques given bodies b: `constant` - `gain` b."""
 
-    alone: Array  # (nv e,)
+    constant: Array  # (nv e,)
     gain: Array  # (nv e, 11 B)
-    mixed: Array  # (11 B, nv e) of the normal equations
-    inner: Array  # (nv e, nv e) likewise
+    cross: Array  # (11 B, nv e) block of the normal equations
+    information: Array  # (nv e, nv e) block of the normal equations
     joints: int
 
     def given(self, bodies: Array) -> Array:
-        """Return them (nv, e)."""
-        return (self.alone - self.gain @ bodies).reshape(self.joints, -1)
+        """Return the most likely coefficients (nv, e) given bodies (11 B,)."""
+        return (self.constant - self.gain @ bodies).reshape(self.joints, -1)
 
     def draw(self, bodies: Array, spread: float, rng: np.random.Generator) -> Array:
-        """Return draws (n, nv, e) of them given bodies (n, 11 B), with `spread` times the sd."""
-        root = np.linalg.cholesky(self.inner)
+        """Return samples (n, nv, e) given bodies (n, 11 B), with `spread` times the sd."""
+        root = np.linalg.cholesky(self.information)
         normal = rng.standard_normal((len(root), len(bodies)))
-        found = self.alone - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
+        found = self.constant - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
         return found.reshape(len(bodies), self.joints, -1)
 
 
@@ -46,120 +56,131 @@ def eliminate_non_inertial(
     white: Array, torque: Array, shapes: Array | None, x: Array, y: Array
 ) -> NonInertialTorques:
     """
-    Return what takes these numbers out of the normal equations of bodies.
+    Return the elimination of non-inertial torques from the normal equations of bodies.
 
-    `white` (n, nv, nv) takes torques (n, nv) to units of their noise, in which x (n nv, 11 B)
-    and y (n nv,) are; a joint's torque has `shapes` (n, nv, e) times its numbers.
+    `white` (n, nv, nv) whitens torques (n, nv); x (n nv, 11 B) and y (n nv,) are whitened. The
+    non-inertial torque of a joint is `shapes` (n, nv, e) times its coefficients.
     """
     n, nv = torque.shape
     shapes = np.zeros((n, nv, 0)) if shapes is None else shapes
     own = np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]
     z = (white @ own.reshape(n, nv, -1)).reshape(n * nv, -1)
     before = np.repeat(_PRIOR_SCALE * np.sqrt(np.mean(torque**2, axis=0)), shapes.shape[2])
-    inner = z.T @ z + np.diag(before**-2.0)
-    mixed = x.T @ z
-    alone, gain = np.linalg.solve(inner, z.T @ y), np.linalg.solve(inner, mixed.T)
-    return NonInertialTorques(alone, gain, mixed, inner, nv)
+    information = z.T @ z + np.diag(before**-2.0)
+    cross = x.T @ z
+    constant, gain = np.linalg.solve(information, z.T @ y), np.linalg.solve(information, cross.T)
+    return NonInertialTorques(constant, gain, cross, information, nv)
 
 
 class NormalEquations(NamedTuple):
-    """Normal equations of bodies, and what else torques have, given these."""
+    """Normal equations of bodies after elimination of non-inertial torques."""
 
     information: Array  # (11 B, 11 B) X' S^-1 X
     score: Array  # (11 B,) X' S^-1 y
-    others: NonInertialTorques
+    non_inertial: NonInertialTorques
 
 
 class TorqueFit(NamedTuple):
-    """What was found."""
+    """Result of `fit_torques`."""
 
     parameters: Array  # (11 B,) as in `regressor`
-    states: Array  # (3, n, nv) the motion without noise
-    normal: NormalEquations  # equations of the parameters
-    others: Array  # (nv, e) what else torques have
-    left: Array  # (n, nv) of torques, along the motion as it was measured
-    covariance: Array  # (n, nv, nv) of these, if the noise is what it was said to be
+    states: Array  # (3, n, nv) estimated motion
+    normal: NormalEquations  # of the parameters
+    coefficients: Array  # (nv, e) of non-inertial torques
+    residuals: Array  # (n, nv) of torques, along the measured motion
+    covariance: Array  # (n, nv, nv) expected of residuals
     predicted: Array  # (n, nv) torques
-    turns: int
+    iterations: int
 
 
 def normal_equations(
     model: mujoco.MjModel, states: Array, target: Array, covariance: Array, extra: Array | None
 ) -> NormalEquations:
-    """Return them for torques (n, nv) with covariances (n, nv, nv); `extra` as in `fit`."""
+    """Return those of torques (n, nv) with covariances (n, nv, nv); see `fit_torques`."""
     n, nv = target.shape
     white = np.linalg.inv(np.linalg.cholesky(covariance))
     x = (white @ regressor(model, *states).reshape(n, nv, -1)).reshape(n * nv, -1)
     y = (white @ target[:, :, None]).ravel()
-    others = eliminate_non_inertial(white, target, extra, x, y)
+    non_inertial = eliminate_non_inertial(white, target, extra, x, y)
     return NormalEquations(
-        x.T @ x - others.mixed @ others.gain, x.T @ y - others.mixed @ others.alone, others
+        x.T @ x - non_inertial.cross @ non_inertial.gain,
+        x.T @ y - non_inertial.cross @ non_inertial.constant,
+        non_inertial,
     )
 
 
 def fit_torques(
     model: mujoco.MjModel,
-    recording: MotionSamples,
+    samples: MotionSamples,
     noise: MotionNoise | None = None,
-    everyday: body_posterior.InertialPrior | None = None,
-    known: body_posterior.BodyConstraints | None = None,
+    prior: body_posterior.InertialPrior | None = None,
+    constraints: body_posterior.BodyConstraints | None = None,
     extra: Array | None = None,
 ) -> TorqueFit:
     """
-    Return the bodies that explain a recording, or several that were joined.
+    Return the bodies that explain samples of one recording, or of several concatenated.
 
     Parameters
     ----------
     model : MjModel
-        A fixed-base arm, as for `regressor`; its masses play no part.
-    recording : Recording
-        Noisy.
-    noise : Noise
-        If it is known; else what the recording shows.
-    everyday : Everyday
-        What bodies are like.
-    known : Known
-        More of that, and what of the bodies is known.
+        A fixed-base arm, as for `regressor`; its masses have no effect.
+    samples : MotionSamples
+        Noisy samples.
+    noise : MotionNoise
+        Their noise; by default estimated from the samples.
+    prior : InertialPrior
+        The prior of bodies.
+    constraints : BodyConstraints
+        Known parameters, and other prior centers.
     extra : (n, nv, e) array
-        What else each joint's torque may have, such as 1 for an offset, times unknown numbers.
+        Shapes of non-inertial torques, such as 1 for an offset, with unknown coefficients.
 
     Raises
     ------
     IdentificationError
-        If shapes do not match, or a torque has no noise, or never changes.
+        If shapes do not match, or a torque has no noise or never changes.
 
     """
-    noise = noise or estimate_noise(recording)
-    if recording.torque.shape != recording.states.shape[1:]:
+    noise = noise or estimate_noise(samples)
+    if samples.torque.shape != samples.states.shape[1:]:
         raise IdentificationError(
-            f'states {recording.states.shape} and torques {recording.torque.shape} do not match'
+            f'states {samples.states.shape} and torques {samples.torque.shape} do not match'
         )
     if not np.all(noise.torque > 0.0):
-        raise IdentificationError('torques without noise: expected some, for it weighs them')
-    noise = noise.of_each(len(recording.torque))
+        raise IdentificationError('torques have no noise: it must be positive to weigh them')
+    noise = noise.of_each(len(samples.torque))
     own = noise.torque[:, :, None] ** 2 * np.eye(model.nv)
     variance = _flatten(noise.states) ** 2
-    normal = normal_equations(model, recording.states, recording.torque, own, extra)
-    found = body_posterior.fit_bodies(normal.information, normal.score, everyday, known)
-    seen, states = _flatten(recording.states), recording.states
-    turns, change = 0, np.inf
-    while turns < _MAX_ITERATIONS and change > _CONVERGED_CHANGE:
-        turns += 1
+    normal = normal_equations(model, samples.states, samples.torque, own, extra)
+    found = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+    measured, states = _flatten(samples.states), samples.states
+    iterations, change = 0, np.inf
+    while iterations < _MAX_ITERATIONS and change > _CONVERGED_CHANGE:
+        iterations += 1
         slopes = arm.torque_jacobian(arm.with_parameters(model, found), states)
         gain = variance[:, :, None] * np.swapaxes(slopes, 1, 2)
         covariance = slopes @ gain + own
-        target = recording.torque - _matvec(slopes, seen - _flatten(states))
+        target = samples.torque - _matvec(slopes, measured - _flatten(states))
         normal = normal_equations(model, states, target, covariance, extra)
-        found = body_posterior.fit_bodies(normal.information, normal.score, everyday, known)
-        left = target - arm.motion_torques(arm.with_parameters(model, found), states)
-        others = normal.others.given(found)
-        left -= 0.0 if extra is None else np.sum(extra * others, axis=2)
-        moved = seen + _matvec(gain, np.linalg.solve(covariance, left[:, :, None])[:, :, 0])
+        found = body_posterior.fit_bodies(normal.information, normal.score, prior, constraints)
+        residuals = target - arm.motion_torques(arm.with_parameters(model, found), states)
+        non_inertial = normal.non_inertial.given(found)
+        residuals -= 0.0 if extra is None else np.sum(extra * non_inertial, axis=2)
+        moved = measured + _matvec(
+            gain, np.linalg.solve(covariance, residuals[:, :, None])[:, :, 0]
+        )
         steps = (moved - _flatten(states)) / np.sqrt(np.maximum(variance, _MIN_VARIANCE))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))
     return TorqueFit(
-        found, states, normal, others, left, covariance, recording.torque - left, turns
+        found,
+        states,
+        normal,
+        non_inertial,
+        residuals,
+        covariance,
+        samples.torque - residuals,
+        iterations,
     )
 
 
@@ -174,24 +195,26 @@ def _matvec(matrices: Array, vectors: Array) -> Array:
 
 def estimate_lag(
     model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_],
-    found: TorqueFit, step: float,
+    fit: TorqueFit, step: float,
 ) -> tuple[float, float]:  # fmt: skip
     """
-    Return by how much torques are late, in s, and how much of what is left beside noise that is.
+    Return the lag of torques, in s, and the share of the excess residual that it explains.
 
-    A late torque lacks its own rate times the lag. What is left of torques after a fit is
-    regressed on that, and on what bodies (`free` of them) and others, in their `shapes`
-    (n, nv, e), have taken of it; samples of states (3, n, nv) are `step` apart.
+    A lagging torque deviates by minus the lag times its rate. The residuals of a fit are regressed
+    on that rate, together with the free columns of bodies and the `shapes` (n, nv, e) of
+    non-inertial torques. Samples of states (3, n, nv) are `step` apart.
     """
     n, nv, count = shapes.shape
-    weight = 1.0 / np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2)).ravel()
-    rate = np.gradient(found.predicted, step, axis=0).ravel()
-    others = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n * nv, nv * count)
-    rows = np.column_stack([regressor(model, *states)[:, free], others, -rate])
+    weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2)).ravel()
+    rate = np.gradient(fit.predicted, step, axis=0).ravel()
+    non_inertial = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(
+        n * nv, nv * count
+    )
+    rows = np.column_stack([regressor(model, *states)[:, free], non_inertial, -rate])
     rows *= weight[:, None]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
-    rows, left = rows / units, found.left.ravel() * weight
-    best = np.linalg.lstsq(rows, left, rcond=_RANK)[0]
-    without = rows[:, :-1] @ np.linalg.lstsq(rows[:, :-1], left, rcond=_RANK)[0]
-    before, after = (float(np.sum((left - x) ** 2)) for x in (without, rows @ best))
-    return float(best[-1] / units[-1]), (before - after) / max(before - len(left), 1.0)
+    rows, residuals = rows / units, fit.residuals.ravel() * weight
+    best = np.linalg.lstsq(rows, residuals, rcond=_RANK)[0]
+    without = rows[:, :-1] @ np.linalg.lstsq(rows[:, :-1], residuals, rcond=_RANK)[0]
+    before, after = (float(np.sum((residuals - x) ** 2)) for x in (without, rows @ best))
+    return float(best[-1] / units[-1]), (before - after) / max(before - len(residuals), 1.0)

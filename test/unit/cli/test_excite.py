@@ -57,25 +57,25 @@ def test_a_motion_begins_and_ends_at_rest_and_keeps_limits(written):
 def test_nothing_comes_near_and_a_fist_through_the_floor_is_seen(written):
     task = load_task('fr3_follow')
     home = np.array(task.robot.home)
-    around = ClearanceChecker(
+    checker = ClearanceChecker(
         task.scene_file.path, task.scene_file.root, task.robot.commanded, home, 0.02
     )
     _, position, _ = _columns(written[0])
-    assert around.meeting(position[::10]) is None
+    assert checker.first_violation(position[::10]) is None
     low = home.copy()
     low[1], low[3] = 1.5, -1.0
-    assert 'world' in around.meeting(low[None])
+    assert 'world' in checker.first_violation(low[None])
 
 
 def test_furniture_that_opens_is_in_the_way(rng):
     task = load_task('panda_drawer')
     robot = task.robot
-    around = ClearanceChecker(
+    checker = ClearanceChecker(
         task.scene_file.path, task.scene_file.root, robot.commanded, np.array(robot.home), 0.02
     )
     limits = robot.limits.position
     anywhere = rng.uniform(limits.lower, limits.upper, (300, 7))
-    met = {name for row in anywhere for name in around.meeting(row[None]) or ()}
+    met = {name for row in anywhere for name in checker.first_violation(row[None]) or ()}
     assert 'handle' in task.jointed and 'handle' in met
 
 
@@ -143,9 +143,9 @@ def test_what_cannot_be_is_said(written, capsys, tmp_path):
     assert path.read_bytes() == before
     other = ['--out', str(tmp_path / 'm.csv')]
     assert main(['excite', 'cartpole_swingup', *other]) == 2
-    assert 'all of whose hinges' in capsys.readouterr().err
+    assert 'with all joints commanded' in capsys.readouterr().err
     assert main(['excite', 'fr3_follow', *other, '--period', '0.5']) == 2
-    assert 'to gather speed' in capsys.readouterr().err
+    assert 'to accelerate' in capsys.readouterr().err
     assert main(['excite', 'fr3_follow', *other, '--clearance', '0.3', '--trials', '1']) == 2
     assert 'come within 0.3 m of' in capsys.readouterr().err
     assert main(['excite', 'fr3_follow', '--out', str(tmp_path / 'm.txt')]) == 2

@@ -275,17 +275,17 @@ WRONG = {
     'sign': (lambda t: changed(t, 5, np.negative), {}, nothing, 'check their sign'),
     'millinewtons': (lambda t: changed(t, 5, lambda x: 1e3 * x), {}, nothing, 'check units'),
     'touched': (lambda t: changed(t, 5, touch), {}, nothing, 'does not match'),
-    'all late': (lambda t: all_late(t, 20), {}, nothing, 'torques come 0.0'),
+    'all late': (lambda t: all_late(t, 20), {}, nothing, 'torques lag the motion by 0.0'),
     'still': (lambda t: changed(t, 2, np.zeros_like), {}, nothing, 'it never moves'),
     'no torque': (np.copy, {'kind': 'velocity/{} [rad/s]'}, nothing, 'record effort/shoulder'),
-    'command': (np.copy, {'kind': 'command/m_{} [N m]'}, nothing, "commands of 'm_shoulder' are"),
+    'command': (np.copy, {'kind': 'command/m_{} [N m]'}, nothing, "servo 'm_shoulder' are"),
     'joint': (np.copy, {'positions': ('shoulder', 'elbo', 'roll')}, nothing, "mean 'elbow'"),
     'unit': (np.copy, {'kind': 'effort/{} [N]'}, nothing, "expected 'N m' for this"),
     'nan': (lambda t: changed(t, 5, lambda x: x * np.nan), {}, nothing, "found 'nan'"),
     'short': (lambda t: t[:80], {}, nothing, 'too short: 80 samples'),
     'welded': (np.copy, {}, unlike(MORE, HAND + MORE), 'are welded together'),
-    'another body': (np.copy, {}, unlike(MORE, BALL + MORE), "'ball' hangs on no joint"),
-    'field': (np.copy, {}, unlike(MORE, ROTOR + MORE), 'dof_armature is not found by --method'),
+    'another body': (np.copy, {}, unlike(MORE, BALL + MORE), "'ball' is not a part"),
+    'field': (np.copy, {}, unlike(MORE, ROTOR + MORE), 'dof_armature cannot be identified by'),
     'bounds': (np.copy, {}, unlike('upper: 5.0', 'upper: 0.6'), 'not within 0.05 and 0.6'),
 }
 
@@ -364,20 +364,20 @@ def test_a_torque_that_nobody_measured_is_named(here, table, capsys):
     table[:, 5] = 0.0
     assert identify(here, table) == 2
     error = capsys.readouterr().err
-    assert 'effort/elbow [N m]: never changes: does the driver measure it?' in error
+    assert 'effort/elbow [N m]: never changes: does the driver measure torques?' in error
 
 
 def test_weight_that_is_half_held_is_an_error(here, table, capsys):
     (here / 'arm.xml').write_text(text(held=0.5, drives=MOTORS))
     assert identify(here, table, kind='command/m_{} [N m]') == 2
-    assert 'holds the weight of some of its bodies (gravcomp)' in capsys.readouterr().err
+    assert 'compensates gravity for some bodies only' in capsys.readouterr().err
 
 
 def test_a_scene_that_leaves_nothing_for_a_body_is_named(here, table, capsys):
     (here / 'arm.xml').write_text(text().replace('mass="0.7"', 'mass="3.7"'))
     assert identify(here, table) == 2
     error = capsys.readouterr().err
-    assert "body 'payload': nothing is left for it" in error and 'wrist, hand' in error
+    assert "body 'payload': no mass is left for it" in error and 'wrist, hand' in error
 
 
 def test_a_motion_that_shows_nothing_is_named(here, capsys):
@@ -388,7 +388,7 @@ def test_a_motion_that_shows_nothing_is_named(here, capsys):
     (here / 'arm.yaml').write_text(said)
     assert identify(here, run(text(), 6, (1e-3, 2.0), 0.1)) == 2
     error = capsys.readouterr().err
-    assert 'unexciting: this motion does not show inertia: record a motion that moves' in error
+    assert 'unexciting: this motion does not excite inertia: record a motion that moves' in error
 
 
 def test_the_posterior_is_drawn(here, table, capsys):

@@ -176,7 +176,7 @@ def touched(table):
 
 WRONG = {
     'sign': (turned, "b.csv: joint 'elbow': torques are -1"),
-    'late': (late, 'b.csv: unsynchronised: torques come 0.0'),
+    'late': (late, 'b.csv: unsynchronised: torques lag the motion by 0.0'),
     'touched': (touched, "b.csv: joint 'elbow': the model does not match"),
     'short': (lambda table: table[:80], 'too short: 80 samples'),
 }
@@ -206,7 +206,7 @@ def test_torques_with_gravity_and_without_it_are_named(here, capsys):
     assert command(here, second) == 0
     capsys.readouterr()
     assert command(here, first, second) == 2
-    assert 'torques of a.csv have gravity in them, and of b.csv not' in capsys.readouterr().err
+    assert 'torques of a.csv include gravity, those of b.csv do not' in capsys.readouterr().err
 
 
 def test_recordings_that_do_not_agree_are_said(here, capsys):
@@ -254,7 +254,9 @@ def test_noisy_forecasts_cover_what_was_measured(here):
     # of some 300 numbers, with a standard error of 2 %, and 500 draws of each: five of these
     assert inside == pytest.approx(0.9, abs=0.1)
     assert future.quantities[1] == ('elbow', 'N m')
-    assert 3.0 - 1e-6 < future.time[-1] + seen.motions[0].later.window_s / 2 + STEP * 14 < 3.1
+    assert (
+        3.0 - 1e-6 < future.time[-1] + seen.recordings[0].held_out.window_s / 2 + STEP * 14 < 3.1
+    )
 
 
 @pytest.mark.parametrize(

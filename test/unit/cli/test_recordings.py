@@ -99,7 +99,7 @@ def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     assert beside['noise_sd']['joint_effort'] == 0.05
     assert len(recording.names('effort')) == 7
     arm = arm_recordings.read(Plant.from_task(load_task('fr3_follow')), recording)
-    links = arm.motions[0].known.recording
+    links = arm.recordings[0].training.samples
     needed = arms.motion_torques(arm.model, links.states)
     # joint 2 holds the arm's weight; the payload's is wrong by 0.5 kg at most, 0.9 m away at most
     assert np.mean(links.torque[:, 1]) == pytest.approx(np.mean(needed[:, 1]), abs=5.0)

@@ -80,7 +80,9 @@ def test_more_weight_is_closer_to_everyday(rng):
 
 
 def test_what_does_not_fit_is_an_error():
-    with pytest.raises(IdentificationError, match='12 parameters .* expected 11 for each body'):
+    with pytest.raises(
+        IdentificationError, match='12 parameters .* expected 11 parameters per body'
+    ):
         body_posterior.fit_bodies(np.eye(12), np.ones(12))
     with pytest.raises(IdentificationError, match='not finite'):
         body_posterior.fit_bodies(np.eye(11), np.full(11, np.nan))

@@ -28,8 +28,8 @@ def test_pseudo_inertias_of_parts_add_up_to_those_of_wholes():
         whole, loose = (arm.load(ASSETS / scene, None, [joint], fuse) for fuse in (True, False))
         total = np.zeros((whole.nbody - 1, 10))
         for part in composite_bodies.composite_parts(loose):
-            total[part.whole] += part.own
-            back = composite_bodies.transform_inertia(part.own, np.linalg.inv(part.pose))
+            total[part.body_index] += part.parameters
+            back = composite_bodies.transform_inertia(part.parameters, np.linalg.inv(part.pose))
             assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(back))[0] > 0.0
         np.testing.assert_allclose(
             total, model_parameters(whole).reshape(-1, 11)[:, :10], atol=1e-12
@@ -78,7 +78,7 @@ def test_a_link_without_a_name_is_told_by_its_joint(tmp_path):
     assert (
         composite_bodies.map_parameters(
             (), whole, composite_bodies.composite_parts(loose), links=True
-        ).bodies
+        ).parts
         == {}
     )
     with pytest.raises(IdentificationError, match="the link of joint 'elbow' has no name"):
@@ -94,5 +94,5 @@ def test_moments_that_come_back_otherwise_are_named(tmp_path):
     found = mujoco.MjModel.from_xml_string(text).body('tool').inertia
     np.testing.assert_allclose(np.sort(found), [1e-3, 2e-3, 2e-3], rtol=1e-5)  # six digits
     path = write(tmp_path, before='<compiler boundinertia="0.01"/>')
-    with pytest.raises(IdentificationError, match="body 'tool' cannot be written into MJCF: .*m"):
+    with pytest.raises(IdentificationError, match="body 'tool' cannot be written to MJCF: .*m"):
         mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, ({}, {}), 1e-3)

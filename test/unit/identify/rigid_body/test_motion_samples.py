@@ -28,7 +28,7 @@ def test_polynomials_are_differentiated_exactly(rng):
     at = kept(found, time)
     wanted = [position[at], -1.0 + time[at] - 2.1 * time[at] ** 2, 1.0 - 4.2 * time[at]]
     # rounding of 1e-16, over a step squared, in the shortest window
-    np.testing.assert_allclose(found.recording.states[:, :, 0], wanted, rtol=1e-7)
+    np.testing.assert_allclose(found.samples.states[:, :, 0], wanted, rtol=1e-7)
 
 
 def test_noise_is_what_it_is_said_to_be(rng):
@@ -41,12 +41,12 @@ def test_noise_is_what_it_is_said_to_be(rng):
         found = motion_samples.differentiate(seen, 0.1 * rng.standard_normal(seen.shape), STEP)
         at = time[kept(found, time)]
         wanted = [np.sin(rate * at), rate * np.cos(rate * at), -(rate**2) * np.sin(rate * at)]
-        off = found.recording.states[:, :, 0] - wanted
+        off = found.samples.states[:, :, 0] - wanted
         # at least 60 samples that are nearly independent: their rms is known to 9 %; of that, four
         np.testing.assert_allclose(
             np.sqrt(np.mean(off**2, axis=1)), found.noise.states[:, 0], rtol=0.4
         )
-        rest = found.recording.torque[:, 0]
+        rest = found.samples.torque[:, 0]
         assert np.sqrt(np.mean(rest**2)) == pytest.approx(found.noise.torque[0], rel=0.4)
 
 

@@ -154,7 +154,9 @@ def test_bodies_do_not_disturb_one_another_where_the_metric_parts_them(rng):
 
 
 def test_sizes_that_do_not_match_and_what_is_not_finite_are_errors():
-    with pytest.raises(IdentificationError, match=r'12 parameters .* expected 11 for each body'):
+    with pytest.raises(
+        IdentificationError, match=r'12 parameters .* expected 11 parameters per body'
+    ):
         project(np.ones(12), np.eye(12))
     with pytest.raises(IdentificationError, match='not finite'):
         project(np.full(11, np.nan), np.eye(11))

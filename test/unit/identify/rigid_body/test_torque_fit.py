@@ -106,7 +106,7 @@ def test_data_that_do_not_match_are_errors(panda):
     states = np.zeros((3, 20, 7))
     with pytest.raises(IdentificationError, match='do not match'):
         torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((19, 7))))
-    with pytest.raises(IdentificationError, match='torques without noise'):
+    with pytest.raises(IdentificationError, match='torques have no noise'):
         torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((20, 7))))
 
 
@@ -147,7 +147,7 @@ def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
     # may be before, weigh 1e-5 of what 60 samples say
     found = np.linalg.lstsq(normal.information, normal.score, rcond=1e-12)[0]
     np.testing.assert_allclose(rows[:, :77] @ found, rows[:, :77] @ best[:77], atol=0.02)
-    np.testing.assert_allclose(normal.others.given(found).ravel(), best[77:], atol=0.02)
+    np.testing.assert_allclose(normal.non_inertial.given(found).ravel(), best[77:], atol=0.02)
 
 
 def test_recordings_together_have_the_sum_of_their_normal_equations(panda, rng):
