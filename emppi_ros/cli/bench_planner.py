@@ -131,7 +131,7 @@ class TimedPlanner(Planner):
     def _floor(self, begin: State, controls: np.ndarray) -> float:
         """Return the seconds that the bare stepping of the same rollouts takes."""
         flat = controls.reshape(-1, *controls.shape[2:])
-        self.ensemble.place(begin)
+        self.ensemble.set_state(begin)
         began = time.perf_counter()
         self.ensemble.batch.rollout(flat.shape[1], flat, record=[])
         return time.perf_counter() - began

@@ -56,7 +56,7 @@ def draw(options: argparse.Namespace) -> None:
     with output.progress(task.name, options.at, 's') as advance:
         loop.run(options.at, progress=advance)
     shapes, display = TaskShapes(task), _display_state(loop)
-    shapes.preview.ensemble.hold(loop.planner.stage.grasp)
+    shapes.preview.ensemble.activate(loop.planner.stage.grasp)
     drawn = [*shapes.objects(display), *shapes.belief(display), *shapes.rollouts(display)]
     model = task.visual_model()
     renderer = Renderer(model, WIDTH, HEIGHT, start_camera(task, model))
@@ -78,7 +78,7 @@ def _display_state(loop: ClosedLoop) -> DisplayState:
     return DisplayState(
         stamp,
         loop.estimator.state(stamp),
-        loop.estimator.seen(stamp),
+        loop.estimator.tracks(stamp),
         loop.filter.belief,
         loop.plan,
         loop.planner.candidates,

@@ -1,8 +1,8 @@
 """
-M models x K rollouts in one physics batch: the only caller of `mujoco.batch`.
+Ensemble of M models with K rollouts each, in one physics batch.
 
-Simulation m * K + k is rollout k of model m. Arrays that leave this module are
-(M, K, ...) or (M, ...), never flat.
+This module is the only caller of `mujoco.batch`. Simulation m * K + k is rollout k of model m;
+public arrays have shape (M, K, ...) or (M, ...).
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ Array = npt.NDArray[np.float64]
 
 
 class State(NamedTuple):
-    """Positions (..., nq) and velocities (..., nv) of everything in a model."""
+    """State of a model: positions (..., nq) and velocities (..., nv)."""
 
     qpos: Array
     qvel: Array
 
 
 class Records(NamedTuple):
-    """What rollouts went through: MjData fields (M, K, substeps, ...), and who diverged."""
+    """Recorded MjData fields (M, K, substeps, ...), and which rollouts diverged."""
 
     fields: dict[str, npt.NDArray]
     diverged: npt.NDArray[np.bool_]  # (M, K)
 
 
 class Ensemble:
-    """Models that differ in a few parameters, stepped together on all cores."""
+    """Models that differ in uncertain parameters, stepped in parallel on all cores."""
 
     def __init__(
         self,
@@ -45,21 +45,21 @@ class Ensemble:
         rollouts: int = 1,
         threads: int = 0,
     ) -> None:
-        """Make M x K simulations; `threads` = 0 uses every core."""
+        """Create M x K simulations; `threads` = 0 uses all cores."""
         registry.check(parameters, model)
         self.model, self.parameters = model, tuple(parameters)
         self.models, self.rollouts = models, rollouts
         self._batch = Batch(model, models * rollouts, threads)
         self._timesteps = self._batch.expand('opt.timestep')
         self._theta = np.full((models, len(self.parameters)), np.nan)
-        self._buffers: dict[str, npt.NDArray] = {}  # of the last size only
+        self._buffers: dict[str, npt.NDArray] = {}  # for the last size only
         self._size: tuple[int, tuple[str, ...]] = 0, ()
-        self._world = mujoco.MjData(model)  # what no rollout changes: targets, grasps
-        self._take_world()
+        self._world = mujoco.MjData(model)  # targets and equality constraints
+        self._store_world()
 
     @property
     def batch(self) -> Batch:
-        """The physics batch itself, for benchmarks that step it bare."""
+        """The physics batch, for benchmarks."""
         return self._batch
 
     @property
@@ -67,32 +67,32 @@ class Ensemble:
         """The parameters (M, P) last written."""
         return self._theta.copy()
 
-    def joint(self, index: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-        """Return each model's axis and place of a joint (M, 3), and whether it is a hinge (M,)."""
+    def joint_axes(self, index: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Return axis and position (M, 3) of a joint, and whether it is a hinge (M,), by model."""
         rows = slice(None, None, self.rollouts)
-        axis, place, kind = (
+        axis, position, kind = (
             self._batch.expand(f)[rows, index] for f in ('jnt_axis', 'jnt_pos', 'jnt_type')
         )
-        return axis, place, kind == mujoco.mjtJoint.mjJNT_HINGE.value
+        return axis, position, kind == mujoco.mjtJoint.mjJNT_HINGE.value
 
-    def hold(self, equalities: Sequence[int]) -> None:
-        """Make these equality constraints hold from now on, and the others as the scene says."""
+    def activate(self, equalities: Sequence[int]) -> None:
+        """Activate equality constraints; reset all others to their state in the scene."""
         self._world.eq_active[:] = self.model.eq_active0
         self._world.eq_active[list(equalities)] = 1
-        self._take_world()
+        self._store_world()
 
-    def aim(self, mocap: int, quaternion: Array) -> None:
-        """Turn a mocap body, such as a target, to a quaternion (4,)."""
+    def set_mocap_quat(self, mocap: int, quaternion: Array) -> None:
+        """Set the orientation of a mocap body, such as a target, to a quaternion wxyz (4,)."""
         self._world.mocap_quat[mocap] = quaternion
-        self._take_world()
+        self._store_world()
 
-    def _take_world(self) -> None:
+    def _store_world(self) -> None:
         spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
-        self._rest = np.empty(mujoco.mj_stateSize(self.model, spec))
-        mujoco.mj_getState(self.model, self._world, self._rest, spec)
+        self._world_state = np.empty(mujoco.mj_stateSize(self.model, spec))
+        mujoco.mj_getState(self.model, self._world, self._world_state, spec)
 
     def write(self, theta: Array) -> None:
-        """Give model m the parameters theta[m]; only models that change are re-derived."""
+        """Write parameters theta (M, P) into the models; ParameterError if a value is invalid."""
         if theta.shape != self._theta.shape:
             raise ParameterError(
                 f'parameters of shape {theta.shape}; this ensemble has {self._theta.shape}: '
@@ -108,22 +108,22 @@ class Ensemble:
 
     def rollout(self, start: State, controls: Array, record: Sequence[str]) -> Records:
         """
-        Step every rollout through its controls and record fields after each substep.
+        Simulate all rollouts and record fields at each physics step.
 
         Parameters
         ----------
         start : State
-            Where rollouts begin: (nq,) for all, (M, nq) for each model, or (M, K, nq).
+            Initial state: (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout.
         controls : (M, K, substeps, nu) array
-            One control for each physics step.
+            Controls at each physics step.
         record : sequence of str
-            MjData fields. As in `mj_step`, derived fields (xpos, sensordata, ...) describe
-            the state before their substep; qpos and qvel the state after it.
+            MjData fields. As in `mj_step`, derived fields (xpos, sensordata, ...) are those
+            before a physics step; qpos and qvel are those after it.
 
         Returns
         -------
         Records
-            Its arrays are reused by the next call of the same size.
+            The next call of the same size overwrites its arrays.
 
         """
         flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
@@ -136,9 +136,9 @@ class Ensemble:
 
     def predict(self, start: State, controls: Array, substep_s: float) -> State:
         """
-        Return where each model ends, (M, nq) and (M, nv), after controls (substeps, nu).
+        Return the final state, (M, nq) and (M, nv), after controls (substeps, nu).
 
-        A model that diverges on the way ends nowhere: at NaN, not where it stopped.
+        Diverged models return NaN.
         """
         if len(controls) == 0:
             return State(
@@ -157,11 +157,11 @@ class Ensemble:
     def _run(
         self, start: State, controls: Array, rollouts: int, record: Sequence[str] = ()
     ) -> npt.NDArray[np.bool_]:
-        """Run the first `rollouts` simulations of every model; return who diverged."""
+        """Run the first `rollouts` simulations of each model; return which diverged, (M, K)."""
         batch = self._batch
         ids = None if rollouts == self.rollouts else np.arange(0, batch.nsim, self.rollouts)
         rows = slice(None) if ids is None else ids
-        self._place(start, rollouts, rows)
+        self._set_state(start, rollouts, rows)
         with np.errstate(all='ignore'):
             self._buffers |= batch.rollout(
                 controls.shape[1], controls, record=record, ids=ids, out=self._buffers
@@ -169,19 +169,19 @@ class Ensemble:
         counters = batch.warning[rows, :, 1]
         return (counters > 1).any(axis=1).reshape(self.models, rollouts)
 
-    def place(self, start: State) -> None:
-        """Put every simulation at rest into a state: (nq,) for all, or (M, nq) for each model."""
-        self._place(start, self.rollouts, slice(None))
+    def set_state(self, start: State) -> None:
+        """Set the state of all simulations: (nq,) for all, or (M, nq) per model."""
+        self._set_state(start, self.rollouts, slice(None))
 
-    def _place(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
+    def _set_state(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
         batch = self._batch
-        batch.state[rows] = self._rest
-        batch.bind('qpos')[rows] = self._spread(start.qpos, rollouts)
-        batch.bind('qvel')[rows] = self._spread(start.qvel, rollouts)
-        batch.warning[..., 1] = 1  # MuJoCo prints and logs only the first of a kind: none
+        batch.state[rows] = self._world_state
+        batch.bind('qpos')[rows] = self._broadcast(start.qpos, rollouts)
+        batch.bind('qvel')[rows] = self._broadcast(start.qvel, rollouts)
+        batch.warning[..., 1] = 1  # MuJoCo logs the first warning of a kind only: suppress it
 
-    def _spread(self, values: Array, rollouts: int) -> Array:
-        """Return values for all, or for each model or rollout, for every simulation."""
+    def _broadcast(self, values: Array, rollouts: int) -> Array:
+        """Broadcast values for all, per model or per rollout to all simulations."""
         if values.ndim == 3:
             return values.reshape(-1, values.shape[-1])
         return np.repeat(values, rollouts, axis=0) if values.ndim == 2 else values

@@ -1,7 +1,9 @@
 """
-Fields of a MuJoCo model that parameters write to, each with its writer.
+Fields of a MuJoCo model that can be uncertain parameters. Register new ones in `FIELDS`.
 
-Writing keeps a model consistent: a mass scales its inertia, a servo's feedback its gain.
+A field reads its value from one model, and writes values into the models of a batch. Writing
+keeps each model consistent: the inertia scales with the mass, and the feedback of a servo with
+its gain.
 """
 
 from collections.abc import Callable
@@ -13,24 +15,37 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+_HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 _HINGE_ABOVE = 0.5  # between 0, a slide, and 1, a hinge
 Expand = Callable[[str], npt.NDArray]  # field name -> (n, ...) writable values per simulation
+Reader = Callable[[mujoco.MjModel, int, int], float]  # (model, index, element) -> value
+# (expand, nominal model, index, element, values (n,))
 Writer = Callable[[Expand, mujoco.MjModel, int, int, Array], None]
 
 
-class Field(NamedTuple):
-    """One writable kind of parameter."""
+class Access(NamedTuple):
+    """How to read and write a field."""
 
-    kind: str  # what `of` names: body, geom, joint or actuator
-    size: int  # elements per object; 1 for a scalar
-    floor: float  # physics needs a value above this
+    read: Reader
     write: Writer
+
+
+class Field(NamedTuple):
+    """A field of a MuJoCo model that can be uncertain."""
+
+    kind: str  # of the object in `of`: body, geom, joint or actuator
+    size: int  # elements per object; 1 for a scalar
+    floor: float  # values must be above
+    access: Access
     unit: str  # '' if it has none
     doc: str
 
 
-def _row(name: str) -> Writer:
-    """Return a writer of element `element` of row `index` of a field."""
+def _row(name: str) -> Access:
+    """Access element `element` of row `index` of the MjModel field `name`."""
+
+    def read(model: mujoco.MjModel, index: int, element: int) -> float:
+        return float(np.ravel(getattr(model, name)[index])[element])
 
     def write(
         expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
@@ -41,11 +56,14 @@ def _row(name: str) -> Writer:
         else:
             rows[:, element] = values
 
-    return write
+    return Access(read, write)
 
 
-def _dofs(name: str) -> Writer:
-    """Return a writer of a field at every degree of freedom of a joint."""
+def _dofs(name: str) -> Access:
+    """Access the MjModel field `name` at all degrees of freedom of a joint; they are equal."""
+
+    def read(model: mujoco.MjModel, index: int, element: int) -> float:
+        return float(np.ravel(getattr(model, name)[model.dof_jntid == index])[0])
 
     def write(
         expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
@@ -54,59 +72,70 @@ def _dofs(name: str) -> Writer:
         column = values.reshape(-1, *[1] * (expand(name).ndim - 1))
         expand(name)[:, dofs] = column
 
-    return write
+    return Access(read, write)
 
 
-def _mass(
+def _write_mass(
     expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
 ) -> None:
-    """Write a mass and scale the inertia with it, as a body of another density."""
+    """Write a mass, and scale the inertia as for a body of another density."""
     expand('body_mass')[:, index] = values
     scale = values / nominal.body_mass[index]
     expand('body_inertia')[:, index] = nominal.body_inertia[index] * scale[:, None]
 
 
-def _inertia(
+def _write_inertia(
     expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
 ) -> None:
-    """Write the largest principal moment; the others keep their ratio, so it stays physical."""
+    """Write the largest principal moment; the others keep their ratio to it."""
     moments = nominal.body_inertia[index]
     expand('body_inertia')[:, index] = moments * (values / moments.max())[:, None]
 
 
-def _gain(
+def _write_gain(
     expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
 ) -> None:
-    """Write an actuator's gain; a servo's feedback terms scale with it."""
+    """Write the gain of an actuator, and scale the feedback of a servo with it."""
     scale = (values / nominal.actuator_gainprm[index, 0])[:, None]
     expand('actuator_gainprm')[:, index, 0] = values
     expand('actuator_biasprm')[:, index, 1:3] = nominal.actuator_biasprm[index, 1:3] * scale
 
 
-def _joint_type(
+def _write_joint_type(
     expand: Expand, nominal: mujoco.MjModel, index: int, element: int, values: Array
 ) -> None:
-    """Write slide (below 0.5) or hinge (above); both have one degree of freedom."""
-    hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
-    expand('jnt_type')[:, index] = np.where(values > _HINGE_ABOVE, hinge, slide)
+    """Write slide (up to 0.5) or hinge (above); both have one degree of freedom."""
+    expand('jnt_type')[:, index] = np.where(values > _HINGE_ABOVE, _HINGE, _SLIDE)
 
 
-# Written in this order: an inertia given by itself overrides what the mass implies.
+_MASS = Access(_row('body_mass').read, _write_mass)
+_INERTIA = Access(lambda model, i, _: float(model.body_inertia[i].max()), _write_inertia)
+_GAIN = Access(lambda model, i, _: float(model.actuator_gainprm[i, 0]), _write_gain)
+_TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == _HINGE), _write_joint_type)
+
+# Written in this order: an uncertain inertia overrides the one implied by the mass.
 FIELDS: dict[str, Field] = {
-    'body_mass': Field('body', 1, 0.0, _mass, 'kg', 'the inertia scales with it'),
+    'body_mass': Field('body', 1, 0.0, _MASS, 'kg', 'the inertia scales with it'),
     'body_inertia': Field(
-        'body', 1, 0.0, _inertia, 'kg m^2', 'largest principal moment; others keep their ratio'
+        'body', 1, 0.0, _INERTIA, 'kg m^2', 'largest principal moment; the others scale with it'
     ),
     'body_pos': Field(
-        'body', 3, -math.inf, _row('body_pos'), 'm', "in the parent's frame: a link's length"
+        'body',
+        3,
+        -math.inf,
+        _row('body_pos'),
+        'm',
+        "position in the parent's frame, such as a link length",
     ),
-    'body_ipos': Field('body', 3, -math.inf, _row('body_ipos'), 'm', 'centre of mass'),
+    'body_ipos': Field(
+        'body', 3, -math.inf, _row('body_ipos'), 'm', 'centre of mass, in the frame of the body'
+    ),
     'geom_friction': Field(
         'geom', 3, -1e-12, _row('geom_friction'), '', '0: sliding, 1: torsion, 2: rolling'
     ),
-    'jnt_type': Field('joint', 1, -1e-12, _joint_type, '', '0: slide, 1: hinge'),
+    'jnt_type': Field('joint', 1, -1e-12, _TYPE, '', '0: slide, 1: hinge'),
     'jnt_axis': Field(
-        'joint', 3, -math.inf, _row('jnt_axis'), '', "direction in the body's frame"
+        'joint', 3, -math.inf, _row('jnt_axis'), '', 'direction in the frame of the body'
     ),
     'jnt_articulation': Field(  # Abraham et al. 2020, V-B
         'joint',
@@ -114,22 +143,24 @@ FIELDS: dict[str, Field] = {
         -math.inf,
         _row('jnt_axis'),
         '',
-        'axis and type: a slide along x where x is its largest element, else a hinge about it',
+        'axis and type: a slide if x is the largest element, else a hinge',
     ),
-    'jnt_pos': Field('joint', 3, -math.inf, _row('jnt_pos'), 'm', "in the body's frame"),
+    'jnt_pos': Field(
+        'joint', 3, -math.inf, _row('jnt_pos'), 'm', 'position in the frame of the body'
+    ),
     'jnt_stiffness': Field(
-        'joint', 1, -1e-12, _row('jnt_stiffness'), 'N/m or N m/rad', 'of the spring in it'
+        'joint', 1, -1e-12, _row('jnt_stiffness'), 'N/m or N m/rad', 'spring stiffness'
     ),
     'dof_damping': Field(
-        'joint', 1, -1e-12, _dofs('dof_damping'), 'N s/m or N m s/rad', 'grows with the speed'
+        'joint', 1, -1e-12, _dofs('dof_damping'), 'N s/m or N m s/rad', 'viscous damping'
     ),
     'dof_frictionloss': Field(
         'joint', 1, -1e-12, _dofs('dof_frictionloss'), 'N or N m', 'dry friction'
     ),
     'dof_armature': Field(
-        'joint', 1, -1e-12, _dofs('dof_armature'), 'kg or kg m^2', 'inertia of the drive'
+        'joint', 1, -1e-12, _dofs('dof_armature'), 'kg or kg m^2', 'rotor inertia'
     ),
     'actuator_gain': Field(
-        'actuator', 1, 0.0, _gain, "the actuator's own", "a servo's feedback scales with it"
+        'actuator', 1, 0.0, _GAIN, "the actuator's own", 'the feedback of a servo scales with it'
     ),
 }

@@ -1,4 +1,4 @@
-"""An MJCF file of a scene with other values of its parameters."""
+"""Export a scene as MJCF with other parameter values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +15,22 @@ from emppi_ros.model.fields import FIELDS
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-_WRITTEN = 1e-5  # of a value: MJCF has six digits, and inertias are two of them apart
+_TOLERANCE = 1e-5  # relative: MJCF has six digits, and inertia is computed from several
 
 
 def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step_s: float) -> str:
     """
-    Return the scene as MJCF with theta (P,) and a time step, loaded back and compared.
+    Return the scene as MJCF with parameters theta (P,) and a time step.
 
-    All that it includes is in it; meshes and textures are named by where they are.
+    Included files are inlined; meshes and textures are referred to by absolute paths. The result
+    is loaded again and its parameters are compared.
 
     Raises
     ------
     ParameterError
-        If what is loaded has another value of a parameter than what was written: its name.
+        If a parameter has another value after loading.
     SceneError
-        If the scene cannot be loaded, or written.
+        If the scene cannot be loaded or written.
 
     """
     try:
@@ -39,12 +40,12 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
         changed = registry.with_parameters(model, parameters, theta)
         for parameter in parameters:
             _write(spec, parameter, changed)
-        text, back = to_xml(spec, file, step_s)
+        text, loaded = to_xml(spec, file, step_s)
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
-        raise SceneError(f'{file.path}: cannot be written with other values: {error}') from None
-    wanted, found = (registry.nominal_values(parameters, m) for m in (changed, back))
-    for parameter, value, read in zip(parameters, wanted, found, strict=True):
-        if not np.isclose(value, read, rtol=_WRITTEN, atol=1e-9):
+        raise SceneError(f'{file.path}: cannot be exported: {error}') from None
+    expected, actual = (registry.nominal_values(parameters, m) for m in (changed, loaded))
+    for parameter, value, read in zip(parameters, expected, actual, strict=True):
+        if not np.isclose(value, read, rtol=_TOLERANCE, atol=1e-9):
             raise ParameterError(
                 f'{parameter.name}: {parameter.field} of {parameter.of!r} cannot be written into '
                 f'MJCF: {value:.6g} was loaded back as {read:.6g}'
@@ -53,7 +54,7 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
 
 
 def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mujoco.MjModel]:
-    """Return a changed scene as MJCF with a time step, and what is loaded from that."""
+    """Return a scene as MJCF with a time step, and the model loaded from it."""
     spec.option.timestep = step_s
     here = file.path.parent.resolve()
     if spec.meshes:
@@ -66,7 +67,7 @@ def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mu
 
 
 def write(path: Path, text: str, overwrite: bool = False) -> None:
-    """Write MJCF; SceneError if the file exists and may not be replaced."""
+    """Write MJCF to a new file, or overwrite one; SceneError if that fails."""
     try:
         with path.open('w' if overwrite else 'x', encoding='utf-8') as stream:
             stream.write(text)
@@ -77,38 +78,28 @@ def write(path: Path, text: str, overwrite: bool = False) -> None:
 
 
 def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -> None:
-    """Write all of an object that its parameter may change, as the registry has it."""
-    kind = FIELDS[parameter.field].kind
+    """Copy all attributes that a parameter affects from the model to the spec."""
+    field, kind = parameter.field, FIELDS[parameter.field].kind
     index = scene.find(changed, kind, parameter.of)
     item = getattr(spec, kind)(parameter.of)
-    if parameter.field == 'body_pos':
-        item.pos = changed.body_pos[index]
-    elif kind == 'body':
+    if field in ('body_mass', 'body_inertia', 'body_ipos'):
         item.explicitinertial = True
         item.mass = changed.body_mass[index]
         item.inertia = changed.body_inertia[index]
         item.ipos, item.iquat = changed.body_ipos[index], changed.body_iquat[index]
         item.fullinertia[0] = np.nan
         item.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
-    elif kind == 'geom':
-        item.friction = changed.geom_friction[index]
-    elif kind == 'actuator':
-        item.gainprm, item.biasprm = (
-            changed.actuator_gainprm[index], changed.actuator_biasprm[index],
-        )  # fmt: skip
-    elif parameter.field.startswith('dof_'):
-        name = parameter.field.removeprefix('dof_')
-        dof = int(np.argmax(changed.dof_jntid == index))
-        _set(item, name, getattr(changed, parameter.field)[dof])
-    else:
+    elif field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):
         item.type = mujoco.mjtJoint(int(changed.jnt_type[index]))
-        item.axis, item.pos = changed.jnt_axis[index], changed.jnt_pos[index]
-        _set(item, 'stiffness', changed.jnt_stiffness[index])
-
-
-def _set(item: mujoco.MjsJoint, name: str, value: float) -> None:
-    """Set a number, or the first of a polynomial's."""
-    if isinstance(getattr(item, name), np.ndarray):
-        getattr(item, name)[0] = value
-    else:
-        setattr(item, name, value)
+        item.axis = changed.jnt_axis[index]
+    elif field == 'actuator_gain':
+        item.gainprm = changed.actuator_gainprm[index]
+        item.biasprm = changed.actuator_biasprm[index]
+    else:  # the attribute of the spec is called like the field of the model
+        prefix, _, name = field.partition('_')
+        row = int(np.argmax(changed.dof_jntid == index)) if prefix == 'dof' else index
+        value = getattr(changed, field)[row]
+        if np.ndim(value) < np.ndim(getattr(item, name)):  # constant term of a polynomial
+            getattr(item, name)[0] = value
+        else:
+            setattr(item, name, value)

@@ -1,9 +1,9 @@
 """
-What a scene's XML may refer to and ask for, checked before MuJoCo's parser sees it.
+Security checks of MJCF files, before MuJoCo's parser reads them.
 
-Every file that it names must lie in its root: the folder of the scene itself, or one that the
-caller vouches for, such as the assets of an installed package. No plugins, no entities, and
-no sizes that would fill the memory: a scene comes with a task, and a task may be anyone's.
+Tasks, and with them scenes, may come from untrusted sources. All files that a scene refers to must
+lie in its root: the folder of the scene, or one given by the caller, such as the assets of an
+installed package. Plugins, XML entities and sizes that would exhaust the memory are rejected.
 """
 
 import io
@@ -19,9 +19,9 @@ from emppi_ros.core.errors import SceneError
 MAX_XML, MAX_TOTAL = 5 << 20, 50 << 20  # bytes: one XML file; all files together
 MAX_FILES, MAX_DEPTH = 1000, 100
 MAX_ELEMENTS = 20_000  # after replication
-MAX_PIXELS = 8192  # along each side of a picture
-_REFUSED = ('plugin', 'extension')  # they load shared libraries
-_LARGEST = {  # numbers that cost memory or time
+MAX_PIXELS = 8192  # per side of an image
+_REFUSED = ('plugin', 'extension')  # these load shared libraries
+_LARGEST = {  # limits of attributes that take memory or time
     **dict.fromkeys(('iterations', 'ls_iterations', 'noslip_iterations', 'maxhullvert'), 1e4),
     **dict.fromkeys(('ccd_iterations', 'sdf_iterations', 'sdf_initpoints'), 1e4),
     **dict.fromkeys(('width', 'height', 'resolution'), MAX_PIXELS),
@@ -33,27 +33,27 @@ _LARGEST = {  # numbers that cost memory or time
 }
 _MAX_MEMORY = 1 << 30  # bytes of MuJoCo's arena
 _UNITS = {'': 1, 'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
-_NAME = re.compile(r'[\w .+()/-]+')  # no drive, no scheme, no backslash, nothing unprintable
+_NAME = re.compile(r'[\w .+()/-]+')  # no drives, schemes, backslashes or control characters
 _NAN = re.compile(r'(?i)(^|[\s+-])(nan|inf)')
 _XML = ('.xml', '.mjcf')
 _DATA = ('.stl', '.obj', '.msh', '.png', '.skn', '.hf', '.bin')
 
 
 class _Xml(NamedTuple):
-    """What one XML file says."""
+    """References and size of one XML file."""
 
     references: list[tuple[str, str]]  # element, file
-    folders: list[str]  # where the compiler looks for meshes and textures
+    folders: list[str]  # of meshes and textures, from <compiler>
     elements: int  # after replication
     attached: int  # copies of other models
 
 
 def check(path: Path, root: Path | None = None) -> None:
     """
-    Raise SceneError unless an MJCF file keeps to its root and to every bound.
+    Raise SceneError if an MJCF file refers to files outside its root, or exceeds a limit.
 
-    Where MuJoCo looks for a file depends on the element, and on its version. So all of the
-    places where it might look must be inside, whether or not something is there.
+    Where MuJoCo looks for a file depends on the element and on its version. Therefore all
+    candidate paths must be inside the root, whether or not they exist.
     """
     lexical = Path(os.path.abspath(path)).parent
     roots = [root.resolve()] if root else [lexical.resolve(), path.resolve().parent]
@@ -66,7 +66,7 @@ def check(path: Path, root: Path | None = None) -> None:
 
 
 def _check(path: Path, folder: Path, roots: list[Path]) -> None:
-    """Read the scene and what it includes; then look at all files that these refer to."""
+    """Scan the scene and its includes, then check all files that they refer to."""
     _places([folder], [''], path.name, roots, _XML)
     files = {_inside(folder / path.name, roots)}
     todo, read, other = [(folder / path.name, False)], {}, []
@@ -93,7 +93,7 @@ def _check(path: Path, folder: Path, roots: list[Path]) -> None:
         for place in _places([folder, base], folders, name, roots, _DATA):
             if place.is_file():
                 files.add(_inside(place, roots))
-                _check_picture(place)
+                _check_image(place)
     if (total := sum(file.stat().st_size for file in files)) > MAX_TOTAL:
         raise SceneError(f'files of {total} bytes, at most {MAX_TOTAL}')
 
@@ -101,10 +101,10 @@ def _check(path: Path, folder: Path, roots: list[Path]) -> None:
 def _places(
     bases: list[Path], folders: list[str], name: str, roots: list[Path], suffixes: tuple[str, ...]
 ) -> list[Path]:
-    """Return where a file may be looked for; SceneError if any place is out of bounds."""
+    """Return all candidate paths of a file; SceneError if one is outside the roots."""
     if not name.lower().endswith(suffixes):
-        raise SceneError(f'{name!r} is none of {", ".join(suffixes)}')
-    names = {name, name.rpartition('/')[2]}  # the latter with the compiler's strippath
+        raise SceneError(f'{name!r} does not end in one of {", ".join(suffixes)}')
+    names = {name, name.rpartition('/')[2]}  # the latter with strippath of <compiler>
     places = [b / folder / n for b in set(bases) for folder in folders for n in names]
     for place in places:
         _inside(place, roots)
@@ -112,19 +112,19 @@ def _places(
 
 
 def _inside(place: Path, roots: list[Path]) -> Path:
-    """Return where a path really leads; SceneError if that is outside, or no plain file."""
+    """Return the resolved path; SceneError if it is outside the roots, or not a regular file."""
     lexical = Path(os.path.normpath(place)).parent.resolve() / place.name
     real = place.resolve()
     for found in (lexical, real):
         if not any(found.is_relative_to(root) for root in roots):
-            raise SceneError(f'{place.name!r} leads to {found}, outside of {roots[0]}')
+            raise SceneError(f'{place.name!r} resolves to {found}, outside of {roots[0]}')
     if real.exists() and not real.is_file():
-        raise SceneError(f'{place.name!r} is no plain file')
+        raise SceneError(f'{place.name!r} is not a regular file')
     return real
 
 
 def _scan(path: Path) -> _Xml:
-    """Read one XML file, element by element."""
+    """Scan one XML file."""
     with path.open('rb') as file:
         raw = file.read(MAX_XML + 1)
     if len(raw) > MAX_XML:
@@ -140,8 +140,8 @@ def _scan(path: Path) -> _Xml:
 
 def _read(text: str) -> _Xml:
     references, folders, elements, attached = [], [], 0, 0
-    factors = [1]  # how often the element that we are in will be there, and those around it
-    source = io.BytesIO(text.encode('utf-8'))  # what it declares to be encoded in counts no more
+    factors = [1]  # multiplicity of the current element and its ancestors
+    source = io.BytesIO(text.encode('utf-8'))  # decoded above: ignore a declared encoding
     parser = ElementTree.XMLParser(encoding='utf-8')
     for event, element in ElementTree.iterparse(source, ('start', 'end'), parser):
         if event == 'end':
@@ -154,17 +154,17 @@ def _read(text: str) -> _Xml:
         elements += factors[-1]
         attached += factors[-1] * (tag == 'attach')
         if len(factors) > MAX_DEPTH:
-            raise SceneError(f'elements within one another, more than {MAX_DEPTH} deep')
+            raise SceneError(f'elements nested more than {MAX_DEPTH} levels deep')
         references += [(tag, v) for key, v in values.items() if key.startswith('file')]
         folders += [v for key, v in values.items() if key.endswith('dir') and tag == 'compiler']
     for name in (*folders, *(name for _, name in references)):
         if not _NAME.fullmatch(name):
-            raise SceneError(f'{name!r} is no plain file name')
+            raise SceneError(f'{name!r} is not a plain file name')
     return _Xml(references, folders, elements, attached)
 
 
 def _check_element(tag: str, values: dict[str, str]) -> int:
-    """Return how many an element stands for; SceneError if it asks for what is not allowed."""
+    """Return the multiplicity of an element; SceneError if an attribute is not allowed."""
     if tag in _REFUSED or 'plugin' in values:
         raise SceneError(f'<{tag}>: plugins are not allowed')
     for key, text in values.items():
@@ -182,18 +182,18 @@ def _check_element(tag: str, values: dict[str, str]) -> int:
 
 
 def _numbers(tag: str, text: str) -> list[float]:
-    """Return the sizes of the numbers in an attribute."""
+    """Return the absolute values of the numbers in an attribute."""
     try:
-        found = [abs(float(word)) for word in text.split()]
+        numbers = [abs(float(word)) for word in text.split()]
     except ValueError:
-        found = [math.nan]
-    if any(map(math.isnan, found)):
+        numbers = [math.nan]
+    if any(map(math.isnan, numbers)):
         raise SceneError(f'<{tag}>: found {text[:40]!r}, expected numbers')
-    return found
+    return numbers
 
 
-def _check_picture(path: Path) -> None:
-    """Raise if a PNG, which may be a small file, would fill the memory."""
+def _check_image(path: Path) -> None:
+    """Raise SceneError if a PNG is too large when decoded."""
     with path.open('rb') as file:
         head = file.read(24)
     if head.startswith(b'\x89PNG'):

@@ -1,4 +1,4 @@
-"""Loading an MJCF scene and finding what a task names in it."""
+"""Load MJCF scenes, and find named objects in models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ KINDS = {
 }
 POSITION_FIELDS = {'site': 'site_xpos', 'body': 'xpos', 'geom': 'geom_xpos'}  # of MjData
 ROTATION_FIELDS = {'site': 'site_xmat', 'body': 'xmat', 'geom': 'geom_xmat'}
-MAX_SIZE = 5000  # bodies, geoms, degrees of freedom: far beyond what can be planned in time
+MAX_SIZE = 5000  # bodies, geoms or degrees of freedom; far more than can be planned online
 _COUNTS = {
     'body': 'nbody',
     'joint': 'njnt',
@@ -41,13 +41,13 @@ def load_scene(
     targets: Sequence[str] = (),
 ) -> mujoco.MjModel:
     """
-    Return the compiled model, with automatic resets off: a diverged rollout must show.
+    Return the compiled model of an MJCF file; SceneError if it is invalid.
 
-    Geoms that are only looked at are left out unless it is for pictures (`visual`): they cost
-    a tenth of every physics step. Bodies, joints and states are the same in both. All files
-    must lie in the scene's own folder, or in `root` (see `confinement`). Bodies named in
-    `without` are left out, with all that is in them; those in `targets` lose their joints and
-    become mocap bodies, which are where they are put.
+    Automatic resets are disabled, so that diverged rollouts can be detected. Visual geoms are
+    removed unless `visual` is set; they take a tenth of every physics step. States are the same
+    with and without them. All files must lie in the scene's folder or in `root` (see
+    `mjcf_security`). Bodies in `without` are removed with their subtrees. Bodies in `targets`
+    lose their joints and become mocap bodies.
     """
     mjcf_security.check(path, root)
     try:
@@ -57,7 +57,7 @@ def load_scene(
         for name in targets:
             _make_mocap(spec, _body(spec, name))
         spec.compiler.discardvisual = not visual
-        with warnings.catch_warnings():  # attributes of packages' models that MuJoCo will drop
+        with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
             model = spec.compile()
     except SceneError as error:
@@ -71,8 +71,8 @@ def load_scene(
         )
     if model.na:
         raise SceneError(
-            f'{path}: {model.na} actuator activations; only actuators without internal state '
-            'can be planned from measurements'
+            f'{path}: {model.na} actuator activations; actuators with internal state '
+            '(dyntype) are not supported'
         )
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     return model
@@ -92,13 +92,13 @@ def _make_mocap(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:
-    """Return the names of all objects of a kind, in id order ('' for unnamed ones)."""
+    """Return the names of all objects of a kind, by id; unnamed objects have ''."""
     count = getattr(model, _COUNTS.get(kind, f'n{kind}'))
     return [mujoco.mj_id2name(model, KINDS[kind], i) or '' for i in range(count)]
 
 
 def find(model: mujoco.MjModel, kind: str, name: str) -> int:
-    """Return the id of a named object, or raise SceneError listing those that exist."""
+    """Return the id of a named object; SceneError lists the existing names."""
     index = mujoco.mj_name2id(model, KINDS[kind], name)
     if index < 0:
         raise SceneError(unknown(kind, name, filter(None, names(model, kind))))
@@ -125,14 +125,14 @@ def find_frame(model: mujoco.MjModel, name: str) -> tuple[str, int]:
 
 
 def is_scalar(model: mujoco.MjModel, joint: int) -> bool:
-    """Return whether a joint is a hinge or a slide: one position, one velocity."""
+    """Return whether a joint is a hinge or slide."""
     hinge, slide = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
     return int(model.jnt_type[joint]) in (hinge, slide)
 
 
 def find_scalar(model: mujoco.MjModel, name: str) -> int:
-    """Return the id of a hinge or slide; SceneError if it is another kind of joint."""
+    """Return the id of a hinge or slide; SceneError for other joints."""
     index = find(model, 'joint', name)
     if not is_scalar(model, index):
-        raise SceneError(f'joint {name!r} is no hinge or slide: it has no single position')
+        raise SceneError(f'joint {name!r} is not a hinge or slide')
     return index

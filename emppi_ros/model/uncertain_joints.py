@@ -1,8 +1,8 @@
 """
-Joints whose axis is uncertain: how each of M models moves them, and what of that can be told.
+Joints with an uncertain axis, and how each of M models moves them.
 
-The raw components of an axis say more than any measurement can: its length means nothing, its
-sign only what is called forward, and a slide has no pivot.
+The raw parameters are not unique: the length of an axis has no meaning, its sign only selects the
+positive direction, and a slide has no pivot.
 """
 
 from collections.abc import Sequence
@@ -19,45 +19,45 @@ from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
 Columns = tuple[int, ...]
-MOVED_M = 0.02  # by then, what hangs on a joint has shown how it moves
+MOVED_M = 0.02  # a body that moved this far has revealed its joint
 AXES = ('jnt_axis', 'jnt_articulation')
 
 
-class Joint(NamedTuple):
-    """A joint of the scene, and which columns of theta (M, P) say how it moves."""
+class UncertainJoint(NamedTuple):
+    """A joint with an uncertain axis, and the columns of theta (M, P) that define it."""
 
     index: int
     name: str
     axis: Columns
     pivot: Columns
-    choice: int | None  # the column whose value names one of a few axes
+    choice: int | None  # the column that selects one of several axes
 
 
-class Motion(NamedTuple):
-    """How a joint moves in M models, in its body's frame."""
+class JointMotion(NamedTuple):
+    """Axis, pivot and type of a joint in M models, in the frame of its body."""
 
     axis: Array  # (M, 3), unit vectors
     pivot: Array  # (M, 3) m
-    hinge: npt.NDArray[np.bool_]  # (M,); else it slides
+    hinge: npt.NDArray[np.bool_]  # (M,); else a slide
 
 
-def uncertain(model: mujoco.MjModel, parameters: Sequence[Parameter]) -> list[Joint]:
-    """Return the joints whose axis is among the parameters, in the order in which they come."""
-    found = []
+def uncertain(model: mujoco.MjModel, parameters: Sequence[Parameter]) -> list[UncertainJoint]:
+    """Return the joints whose axis is among the parameters, in the order of the parameters."""
+    joints = []
     for name in dict.fromkeys(p.of for p in parameters if p.field in AXES):
         axis, pivot = (
             tuple(i for i, p in enumerate(parameters) if p.of == name and p.field in fields)
             for fields in (AXES, ('jnt_pos',))
         )
         choice = next((i for i in axis if parameters[i].choices), None)
-        found.append(Joint(scene.find(model, 'joint', name), name, axis, pivot, choice))
-    return found
+        joints.append(UncertainJoint(scene.find(model, 'joint', name), name, axis, pivot, choice))
+    return joints
 
 
 def motion(
-    model: mujoco.MjModel, parameters: Sequence[Parameter], joint: Joint, theta: Array
-) -> Motion:
-    """Return how a joint moves by theta (M, P), as the registry writes it into models."""
+    model: mujoco.MjModel, parameters: Sequence[Parameter], joint: UncertainJoint, theta: Array
+) -> JointMotion:
+    """Return the motion of a joint in models with parameters theta (M, P)."""
     fields: dict[str, npt.NDArray] = {}
 
     def expand(name: str) -> npt.NDArray:
@@ -69,33 +69,33 @@ def motion(
     axis, pivot, kind = (
         expand(name)[:, joint.index] for name in ('jnt_axis', 'jnt_pos', 'jnt_type')
     )
-    return Motion(axis, pivot, kind == mujoco.mjtJoint.mjJNT_HINGE.value)
+    return JointMotion(axis, pivot, kind == mujoco.mjtJoint.mjJNT_HINGE.value)
 
 
 def kinds(
-    model: mujoco.MjModel, parameters: Sequence[Parameter], joint: Joint, theta: Array
+    model: mujoco.MjModel, parameters: Sequence[Parameter], joint: UncertainJoint, theta: Array
 ) -> npt.NDArray[np.intp]:
-    """Return what kind of joint each model has (M,): the axis of its choice, or hinge or slide."""
+    """Return the kind of a joint (M,): the index of its axis, or 1 for hinge and 0 for slide."""
     if joint.choice is not None:
-        return registry.chosen(parameters[joint.choice], theta[:, joint.choice])
+        return registry.choice_index(parameters[joint.choice], theta[:, joint.choice])
     return motion(model, parameters, joint, theta).hinge.astype(np.intp)
 
 
-def first_beyond(
-    model: mujoco.MjModel, joint: Joint, start: State, qpos: Array, distance: float
+def first_moved(
+    model: mujoco.MjModel, joint: UncertainJoint, start: State, qpos: Array, distance: float
 ) -> int | None:
     """
-    Return the first of configurations (n, nq) in which the joint's body has moved so far [m].
+    Return the index of the first qpos (n, nq) in which the joint's body has moved `distance` [m].
 
-    The model is one with the true parameters. None: it never has.
+    The model has the true parameters. None if the body never moves that far.
     """
     data, body = mujoco.MjData(model), model.jnt_bodyid[joint.index]
 
-    def place(row: Array) -> Array:
+    def position(row: Array) -> Array:
         data.qpos[:] = row
         mujoco.mj_kinematics(model, data)
         return data.xpos[body].copy()
 
-    began = place(start.qpos)
-    hits = (i for i, row in enumerate(qpos) if np.linalg.norm(place(row) - began) >= distance)
+    initial = position(start.qpos)
+    hits = (i for i, row in enumerate(qpos) if np.linalg.norm(position(row) - initial) >= distance)
     return next(hits, None)

@@ -18,7 +18,7 @@ from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.planner import Commands
 from emppi_ros.session.prediction import LONGEST_S, Prediction
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class Monitor:
         belief: Belief,
         found: Sequence[Deviation],
         stamp: float,
-        moment: Moment,
+        moment: Observation,
         commands: Commands,
     ) -> None:
         """Take an update of a belief (as it was before), and what its particles predicted."""
@@ -119,7 +119,7 @@ class Monitor:
         belief: Belief,
         begins: bool,
         stamp: float,
-        moment: Moment,
+        moment: Observation,
         commands: Commands,
     ) -> None:
         """Add what models around a particle say apart; a chain begins with another particle."""

@@ -17,7 +17,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.particle_filter import Filter
-from emppi_ros.state.estimator import Moment, jumped
+from emppi_ros.state.estimator import Observation, jumped
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
@@ -131,14 +131,14 @@ class Learning(Measurements):
                 pose = estimator.add_pose(waiting.name, waiting.stamp, waiting.pose)
                 if pose is None:
                     return False
-            seen = estimator.moment(waiting.stamp, waiting.name, pose)
+            seen = estimator.observation(waiting.stamp, waiting.name, pose)
             self._learned_at = waiting.stamp
             return self._observe(waiting.stamp, seen)
         except EmppiError as error:  # the belief stays as it was
             self.error = str(error)
             return False
 
-    def _observe(self, stamp: float, moment: Moment) -> bool:
+    def _observe(self, stamp: float, moment: Observation) -> bool:
         last, self._last = self._last, (stamp, moment.estimated)
         model, state = self.task.model, moment.estimated
         if last is not None and jumped(model, stamp - last[0], last[1], state):

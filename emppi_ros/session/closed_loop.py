@@ -23,8 +23,8 @@ from emppi_ros.session.planner import Planner
 from emppi_ros.session.success import Judge
 from emppi_ros.session.trace import Frame, Trace
 from emppi_ros.sim.simulated_robot import PoseReading, SimulatedRobot, draw_truth
-from emppi_ros.state.estimator import Estimator, Moment
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.estimator import Estimator, Observation
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class ClosedLoop:
         self._stage = self.planner.stage
         self._learned_at = -np.inf
         self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)  # nobody arms again
-        self._applied = Series('applied commands', reach_s=np.inf)
+        self._applied = TimeSeries('applied commands', reach_s=np.inf)
         self._judged = Judge(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0
         self._begin(state_machine.arm(Machine()))
@@ -133,7 +133,7 @@ class ClosedLoop:
         if self.task.target is not None:
             quaternion = self._judged.next_target()
             self.robot.aim(self.task.target, quaternion)
-            self.planner.ensemble.aim(self.task.target, quaternion)
+            self.planner.ensemble.set_mocap_quat(self.task.target, quaternion)
 
     def _begin(self, state: Machine) -> None:
         """Stand still where the robot is, and plan from there."""
@@ -153,7 +153,7 @@ class ClosedLoop:
             return  # nothing measured yet: the robot stays at rest
         began = time.perf_counter()
         try:
-            seen = self.estimator.seen(stamp)
+            seen = self.estimator.tracks(stamp)
             plan, info = self.planner.cycle(state, stamp, start, self._commands, seen)
         except AllDivergedError:
             self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
@@ -197,15 +197,15 @@ class ClosedLoop:
         pose = self.estimator.add_pose(reading.name, reading.stamp, reading.pose)
         if pose is None or not self._learns:
             return
-        self._learn(reading.stamp, self.estimator.moment(reading.stamp, reading.name, pose))
+        self._learn(reading.stamp, self.estimator.observation(reading.stamp, reading.name, pose))
 
     def _observe_joints(self, stamp: float) -> None:
         """Learn from joints alone, where the task tracks nothing else."""
         if not self._learns or stamp - self._learned_at < self.task.belief.interval_s - 1e-9:
             return
-        self._learn(stamp, self.estimator.moment(stamp))
+        self._learn(stamp, self.estimator.observation(stamp))
 
-    def _learn(self, stamp: float, moment: Moment) -> None:
+    def _learn(self, stamp: float, moment: Observation) -> None:
         """Update the belief, and let the planner plan with it."""
         self._learned_at, began = stamp, time.perf_counter()
         update = self.filter.observe(stamp, moment, self._applied.hold)

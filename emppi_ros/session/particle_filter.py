@@ -15,7 +15,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import Monitor
 from emppi_ros.session.planner import Commands
 from emppi_ros.session.prediction import LONGEST_S, Prediction
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class Filter:
         self._prediction.hold(equalities)
         self.monitor.hold(equalities)
 
-    def observe(self, stamp: float, moment: Moment, commands: Commands) -> Update | None:
+    def observe(self, stamp: float, moment: Observation, commands: Commands) -> Update | None:
         """
         Update the belief with what was measured at `stamp`; the first call only starts.
 
@@ -79,7 +79,7 @@ class Filter:
         ----------
         stamp : float
             Time of the measurement.
-        moment : Moment
+        moment : Observation
             What sensors said at that time, and the best estimate, from which the next
             prediction starts.
         commands : callable

@@ -66,7 +66,7 @@ class Preview:
         config = self._task.planner
         chosen = particles.select(belief, self.ensemble.models)
         self.ensemble.write(chosen.theta)
-        start = articulation.spread(self._task, self.ensemble, state, seen)
+        start = articulation.fit_state(self._task, self.ensemble, state, seen)
         steps = config.horizon * config.substeps + 1
         times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
         commands = np.array([plan.at(time) for time in times])[:, self._order]

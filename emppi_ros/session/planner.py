@@ -70,7 +70,7 @@ class Planner:
         self.settings = dataclasses.replace(task.planner, **counts)
         self._staging.tune(task)
         self.stage = self._staging.stage
-        self.ensemble.hold(self.stage.grasp)  # which a planner that was restored did not yet
+        self.ensemble.activate(self.stage.grasp)  # which a planner that was restored did not yet
 
     def warm_up(self) -> None:
         """Roll out and fit once for nothing: the first cycle is then as quick as the others."""
@@ -102,7 +102,7 @@ class Planner:
         times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
         replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._applied)))
         cost = self._enter_stage(state, stamp)
-        spread = articulation.spread(self.task, self.ensemble, state, seen or {})
+        spread = articulation.fit_state(self.task, self.ensemble, state, seen or {})
         begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
@@ -135,7 +135,7 @@ class Planner:
         """Return the cost of the stage that a measured state belongs to; grasp as it does."""
         before, self.stage = self.stage, self._staging.advance(state, stamp)
         if self.stage is not before:
-            self.ensemble.hold(self.stage.grasp)
+            self.ensemble.activate(self.stage.grasp)
         return self.stage.cost
 
     def _nominal(self, start: float, applied: Array) -> Array:

@@ -57,7 +57,7 @@ class Planning(Measurements):
     def plan(self, moment: float) -> Plan:
         """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
         stamp = self.estimator.stamp
-        state, seen = self.estimator.state(stamp), self.estimator.seen(stamp)
+        state, seen = self.estimator.state(stamp), self.estimator.tracks(stamp)
         start = moment + self._period
         plan, info = self.planner.cycle(state, stamp, start, self._commands, seen)
         self._plans.append(plan)

@@ -12,7 +12,7 @@ from emppi_ros.belief.likelihood import Deviation, PoseResidual
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session.planner import Commands
 from emppi_ros.state import articulation
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -38,11 +38,11 @@ class Prediction:
 
     def hold(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints in force: a stage's grasp."""
-        self._ensemble.hold(equalities)
+        self._ensemble.activate(equalities)
 
-    def fit(self, moment: Moment) -> State:
+    def fit(self, moment: Observation) -> State:
         """Return the estimated state as each model sees it, (nq,) or (M, nq)."""
-        return articulation.spread(self._task, self._ensemble, moment.estimated, moment.seen)
+        return articulation.fit_state(self._task, self._ensemble, moment.estimated, moment.tracks)
 
     def predict(self, last: tuple[float, State], stamp: float, commands: Commands) -> State:
         """Return what each model predicts for `stamp`, (M, nq) and (M, nv)."""
@@ -51,19 +51,21 @@ class Prediction:
         times = last[0] + (np.arange(count) + 0.5) * interval / count
         return self._ensemble.predict(last[1], commands(times)[:, self._order], interval / count)
 
-    def compare(self, predicted: State, moment: Moment) -> list[Deviation]:
+    def compare(self, predicted: State, moment: Observation) -> list[Deviation]:
         """Return how predictions differ from what was measured."""
         errors = []
         for name, item in self._task.jointed.items():
-            joints = articulation.of_models(self._ensemble, item)
+            joints = articulation.for_ensemble(self._ensemble, item)
             q = predicted.qpos[:, item.qpos]
-            residuals = articulation.residuals(joints, q, moment.seen[name])
+            residuals = articulation.residuals(joints, q, moment.tracks[name])
             errors.append(PoseResidual(item.qvel, *residuals))
         return likelihood.deviations(
             self._config.likelihood, self._task.model, predicted, moment.measured, errors
         )
 
-    def correct(self, predicted: State, moment: Moment, fitted: State, interval: float) -> State:
+    def correct(
+        self, predicted: State, moment: Observation, fitted: State, interval: float
+    ) -> State:
         """
         Return where each model goes on from: joints as measured, its object near its own.
 

@@ -1,1 +1,1 @@
-"""From measurements to the state of everything at one moment."""
+"""State estimation: from joint states and tracked poses to the state of the model."""

@@ -1,4 +1,4 @@
-"""The state of robot and objects at one moment, put together from what was measured."""
+"""Estimate the state of robot and objects from joint states and tracked poses."""
 
 import math
 from typing import NamedTuple
@@ -10,41 +10,39 @@ import numpy.typing as npt
 from emppi_ros.core.errors import PoseError, StaleInputError, unknown
 from emppi_ros.model.ensemble import State
 from emppi_ros.state import articulation, tracking
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose, Track
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+_GAP_S = 0.5  # positions are not integrated over longer gaps
+_JUMP = 0.05  # m or rad beyond the motion explained by velocities
 
 
-_GAP_S = 0.5  # positions are not carried over a longer one
-_JUMP = 0.05  # m or rad beyond what velocities explain: somebody put it there
-
-
-class Moment(NamedTuple):
-    """What a belief learns from at one time: what sensors said, and the best estimate."""
+class Observation(NamedTuple):
+    """Input of a belief update: the measured and the estimated state at one time."""
 
     measured: State
     estimated: State
-    seen: dict[str, Track]  # of jointed objects, as measured
+    tracks: dict[str, Track]  # of jointed objects, at their measured poses
 
 
 class Estimator:
-    """Keeps joint readings and tracks; answers for the state at any recent time."""
+    """Estimates the state at any recent time, from joint states and tracked poses."""
 
     MEMORY = ('_joints', '_tracks')
 
     def __init__(self, task: Task) -> None:
-        """Wait for the measurements of a task."""
+        """Start without measurements."""
         self._task = task
-        self._joints = Series('joint states')
+        self._joints = TimeSeries('joint states')
         self._tracks: dict[str, Track] = {}
         self._rest = {name: _rest(task, item) for name, item in task.objects.items()}
 
     @property
     def stamp(self) -> float:
-        """The latest time for which everything was measured, -inf before that."""
+        """Latest time for which all measurements are available; -inf before that."""
         stamps = [track.stamp for track in self._tracks.values()]
         if len(stamps) < len(self._task.tracked):
             return -math.inf
@@ -52,24 +50,24 @@ class Estimator:
 
     @property
     def joints_stamp(self) -> float:
-        """The time of the newest joint reading, -inf before the first."""
+        """Time of the newest joint state; -inf before the first."""
         return self._joints.last_stamp
 
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
-        """Take a joint reading, in the order of the robot's joints; False if it is an old one."""
+        """Add a joint state, in the order of the robot's joints; return False if it is too old."""
         gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
         if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
             before, speed = np.split(self._joints.last, 2)
-            carried = before + 0.5 * (speed + velocity) * (stamp - last)
-            position = carried + gain * (position - carried)
+            predicted = before + 0.5 * (speed + velocity) * (stamp - last)
+            position = predicted + gain * (position - predicted)
         return self._joints.append(stamp, np.concatenate([position, velocity]))
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
-        """Take a tracked pose; return it as measured, or None if it is an old one."""
+        """Add a tracked pose; return it, projected if planar, or None if it is too old."""
         if name not in self._task.tracked:
             raise PoseError(unknown('object', name, self._task.tracked))
         settings = self._task.tracked[name]
-        pose = tracking.checked(pose, name)
+        pose = tracking.validated(pose, name)
         if settings.motion == 'planar':
             pose = tracking.project(pose, self._rest[name])
         track = self._tracks.get(name)
@@ -83,12 +81,12 @@ class Estimator:
         return pose
 
     def clear(self) -> None:
-        """Forget everything, as after a reset of the scene."""
+        """Discard all measurements, as after a reset of the scene."""
         self._joints.clear()
         self._tracks.clear()
 
     def state(self, stamp: float) -> State:
-        """Return the estimated state at a time close to the last measurements."""
+        """Return the estimated state at a time; StaleInputError if measurements are too old."""
         task = self._task
         self._check_tracked()
         start = task.start()
@@ -100,23 +98,23 @@ class Estimator:
             start.qpos[item.qpos : item.qpos + 7] = qpos
             start.qvel[item.qvel : item.qvel + 6] = qvel
         for name, hung in task.jointed.items():
-            joint = articulation.nominal(task.model, hung)
+            joint = articulation.for_model(task.model, hung)
             (q,), (speed,) = articulation.fit(hung, joint, self._track(name, stamp))
             start.qpos[hung.qpos], start.qvel[hung.qvel] = q, speed
         return start
 
-    def moment(self, stamp: float, name: str = '', pose: Pose | None = None) -> Moment:
-        """Return measurement and estimate at a time at which an object's pose was measured."""
-        estimated, seen = self.state(stamp), self.seen(stamp)
+    def observation(self, stamp: float, name: str = '', pose: Pose | None = None) -> Observation:
+        """Return measured and estimated state; object `name` has its measured pose, if given."""
+        estimated, tracks = self.state(stamp), self.tracks(stamp)
         measured = estimated
         if name in self._task.objects and pose is not None:
             measured = with_pose(estimated, self._task.objects[name], pose)
         if name in self._task.jointed and pose is not None:
-            seen[name] = tracking.at_pose(seen[name], pose)
-        return Moment(measured, estimated, seen)
+            tracks[name] = tracking.at_pose(tracks[name], pose)
+        return Observation(measured, estimated, tracks)
 
-    def seen(self, stamp: float) -> dict[str, Track]:
-        """Return the estimated motion of every jointed object at a time."""
+    def tracks(self, stamp: float) -> dict[str, Track]:
+        """Return the estimated motion of each jointed object at a time."""
         self._check_tracked()
         return {name: self._track(name, stamp) for name in self._task.jointed}
 
@@ -130,7 +128,7 @@ class Estimator:
 
 
 def with_pose(state: State, item: FreeObject, pose: Pose) -> State:
-    """Return a state whose object is where it was measured, not where it was estimated."""
+    """Return a state with an object moved to a pose."""
     qpos = state.qpos.copy()
     qpos[item.qpos : item.qpos + 7] = [*pose.position, *pose.quaternion]
     return State(qpos, state.qvel)
@@ -142,7 +140,7 @@ def _rest(task: Task, item: FreeObject) -> Pose:
 
 
 def jumped(model: mujoco.MjModel, elapsed: float, before: State, after: State) -> bool:
-    """Return whether something was put elsewhere, as by a reset of the simulator."""
+    """Return whether something moved discontinuously, as by a reset of the simulator."""
     moved = np.empty(model.nv)
     mujoco.mj_differentiatePos(model, moved, 1.0, before.qpos, after.qpos)
     explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))

@@ -1,4 +1,4 @@
-"""What is measured and applied, in the order in which it arrives."""
+"""Measurements and applied commands, in the order of arrival."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
@@ -19,34 +19,34 @@ class Measurements:
     MEMORY = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
-        """Wait for the first of each."""
+        """Start without measurements."""
         self.task = task
-        self.tuned = ''  # what `tune` was told last
+        self.tuned = ''  # last argument of `tune`
         self.estimator = Estimator(task)
-        self.applied = Series('applied commands', reach_s=np.inf)
+        self.applied = TimeSeries('applied commands', reach_s=np.inf)
 
     def tune(self, text: str) -> None:
-        """Go on with the task's YAML, as JSON, with other numbers; nothing is forgotten."""
+        """Change tunable parameters of the task; `text` is its YAML as JSON. Keep all data."""
         self.task, self.tuned = self.task.tuned(json.loads(text)), text
 
     def resume(self) -> None:
-        """Go on from what is remembered, which was another's."""
+        """Apply the tuned parameters of a restored snapshot."""
         if self.tuned:
             self.tune(self.tuned)
 
     def joints(self, stamp: float, position: Array, velocity: Array) -> None:
-        """Take a joint state, in the order of the robot's joints."""
+        """Add a joint state, in the order of the robot's joints."""
         self.estimator.add_joints(stamp, position, velocity)
 
     def command(self, stamp: float, values: Array) -> None:
-        """Take what was commanded, in the order of the robot's commanded joints."""
+        """Add an applied command, in the order of the robot's commanded joints."""
         self.applied.append(stamp, values)
 
     def pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
-        """Take where an object was seen: (3,) m and (4,) wxyz."""
+        """Add a tracked pose: position (3,) [m] and quaternion wxyz (4,)."""
         self.estimator.add_pose(name, stamp, Pose(position, quaternion))
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Discard all data."""
         self.estimator.clear()
         self.applied.clear()

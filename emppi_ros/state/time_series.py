@@ -1,4 +1,4 @@
-"""A short memory of stamped rows: joint readings, or the commands that were applied."""
+"""A buffer of stamped rows, such as joint states or applied commands."""
 
 from bisect import bisect_right
 
@@ -10,46 +10,46 @@ from emppi_ros.core.errors import StaleInputError
 Array = npt.NDArray[np.float64]
 
 
-class Series:
-    """Rows by increasing stamp; the oldest are forgotten after `span_s` seconds."""
+class TimeSeries:
+    """Rows by increasing stamp; rows older than `span_s` seconds are discarded."""
 
     MEMORY = ('_stamps', '_rows')
 
     def __init__(self, what: str, span_s: float = 1.0, reach_s: float = 0.02) -> None:
-        """Name the rows for errors; the last row may be read `reach_s` past its stamp."""
+        """Name the rows for errors; the last row is valid until `reach_s` after its stamp."""
         self._what, self._span, self._reach = what, span_s, reach_s
         self._stamps: list[float] = []
         self._rows: list[Array] = []
 
     @property
     def last_stamp(self) -> float:
-        """The newest stamp, -inf if there is none."""
+        """Newest stamp; -inf if there is none."""
         return self._stamps[-1] if self._stamps else -np.inf
 
     @property
     def last(self) -> Array:
-        """The newest row."""
+        """Newest row."""
         self._need_any()
         return self._rows[-1]
 
     def append(self, stamp: float, row: Array) -> bool:
-        """Add a row; one that is not newer than the last is dropped (False)."""
+        """Add a row; return False if it is not newer than the last, and drop it."""
         if stamp <= self.last_stamp:
             return False
         self._stamps.append(stamp)
         self._rows.append(row)
         old = bisect_right(self._stamps, stamp - self._span)
-        if old > len(self._stamps) // 2:  # now and then, not at every call
+        if old > len(self._stamps) // 2:  # amortized, not at every call
             del self._stamps[:old], self._rows[:old]
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Discard all rows."""
         self._stamps.clear()
         self._rows.clear()
 
     def interpolate(self, time: float) -> Array:
-        """Return the row at `time`, linear between neighbours."""
+        """Return the row at `time`, interpolated linearly; StaleInputError if out of range."""
         self._need_any()
         i = bisect_right(self._stamps, time)
         if i == len(self._stamps):
@@ -60,15 +60,14 @@ class Series:
             return self._rows[-1]
         if i == 0:
             raise StaleInputError(
-                f'{self._what}: nothing as old as needed, the oldest is '
-                f'{self._stamps[0] - time:.3f} s later'
+                f'{self._what}: the oldest is {self._stamps[0] - time:.3f} s too new'
             )
         t0, t1 = self._stamps[i - 1], self._stamps[i]
         share = (time - t0) / (t1 - t0)
         return (1.0 - share) * self._rows[i - 1] + share * self._rows[i]
 
     def hold(self, times: Array) -> Array:
-        """Return the rows in force at `times` (n,): each holds from its stamp to the next."""
+        """Return the rows at `times` (n,), where each row holds until the next stamp."""
         self._need_any()
         index = [bisect_right(self._stamps, time) - 1 for time in times.tolist()]
         return np.array([self._rows[max(i, 0)] for i in index])

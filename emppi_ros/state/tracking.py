@@ -1,10 +1,9 @@
 """
-Pose and velocity of a tracked object: the one place where its velocity is estimated.
+Kalman filter for pose and velocity of tracked objects.
 
-A Kalman filter with white-noise acceleration, for position and for rotation; since noise is
-the same along each axis, three axes share one 2 x 2 covariance. Rotations are filtered as
-rotation vectors about the predicted orientation. Quaternions are wxyz, angular velocities
-in the world frame here.
+The filter assumes white-noise acceleration, for position and rotation. Noise is the same along
+each axis, so three axes share one 2 x 2 covariance. Rotations are filtered as rotation vectors
+about the predicted orientation. Quaternions are wxyz; angular velocities are in the world frame.
 """
 
 import math
@@ -18,13 +17,13 @@ from emppi_ros.core.errors import PoseError
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
 Array = npt.NDArray[np.float64]
-_JUMP = 8.0  # innovations beyond so many standard deviations restart the track
-_FARTHEST_M = 1e4
-_GAP_S = 1.0  # a track unseen for longer restarts
+_JUMP = 8.0  # innovations beyond this many standard deviations restart the track
+_MAX_DISTANCE_M = 1e4
+_GAP_S = 1.0  # longer gaps between poses restart the track
 
 
 class Pose(NamedTuple):
-    """Where something is: position [m] and unit quaternion wxyz, in the world."""
+    """Position [m] and unit quaternion wxyz, in the world frame."""
 
     position: Array  # (3,)
     quaternion: Array  # (4,)
@@ -42,20 +41,20 @@ class Track(NamedTuple):
     angular_covariance: Array  # (2, 2)
 
 
-def checked(pose: Pose, name: str) -> Pose:
-    """Return the pose with a unit quaternion, or raise PoseError."""
+def validated(pose: Pose, name: str) -> Pose:
+    """Return the pose with a normalized quaternion; PoseError if it is invalid."""
     if not (np.isfinite(pose.position).all() and np.isfinite(pose.quaternion).all()):
         raise PoseError(f'pose of {name!r} is not finite')
-    if np.max(np.abs(pose.position)) > _FARTHEST_M:
-        raise PoseError(f'pose of {name!r} is more than {_FARTHEST_M:g} m away')
-    length = math.hypot(*pose.quaternion)  # which cannot overflow on its way
-    if abs(length - 1.0) > 0.01:  # noqa: PLR2004  (rounding is 1e-7 at the worst)
+    if np.max(np.abs(pose.position)) > _MAX_DISTANCE_M:
+        raise PoseError(f'pose of {name!r} is more than {_MAX_DISTANCE_M:g} m away')
+    length = math.hypot(*pose.quaternion)  # cannot overflow
+    if abs(length - 1.0) > 0.01:  # noqa: PLR2004  (far above rounding errors)
         raise PoseError(f'pose of {name!r}: its quaternion has length {length:.3g}, expected 1')
     return Pose(pose.position, pose.quaternion / length)
 
 
 def project(pose: Pose, rest: Pose) -> Pose:
-    """Return a pose with the height and tilt of `rest`, turned about the vertical only."""
+    """Return a pose with the height and tilt of `rest`, rotated about the vertical only."""
     turn = _rotation(pose) * _rotation(rest).inv()
     _, _, z, w = turn.as_quat()
     yaw = Rotation.from_rotvec([0.0, 0.0, 2.0 * np.arctan2(z, w)])  # twist about the vertical
@@ -64,15 +63,15 @@ def project(pose: Pose, rest: Pose) -> Pose:
 
 
 def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
-    """Return a new track, at rest, as uncertain as one measurement leaves it."""
+    """Return a new track at rest, with the uncertainty of one measurement."""
     zero = np.zeros(3)
-    linear = np.diag([settings.position_sd_m**2, 0.1**2])  # it may move at 0.1 m/s, 1 rad/s
+    linear = np.diag([settings.position_sd_m**2, 0.1**2])  # initial velocity: sd 0.1 m/s, 1 rad/s
     angular = np.diag([settings.rotation_sd_rad**2, 1.0**2])
     return Track(stamp, pose.position, zero, _rotation(pose), zero, linear, angular)
 
 
 def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
-    """Return the track at another time, at constant velocity."""
+    """Return the track predicted to another time, at constant velocity."""
     dt = stamp - track.stamp
     return Track(
         stamp,
@@ -86,7 +85,7 @@ def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
 
 
 def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose) -> Track:
-    """Return the track after a measurement; a jump or a long gap starts a new one."""
+    """Return the track after a measurement; restart it after a jump or a long gap."""
     if stamp <= track.stamp:
         return track
     if stamp - track.stamp > _GAP_S:
@@ -112,12 +111,12 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
 
 
 def at_pose(track: Track, pose: Pose) -> Track:
-    """Return a motion that is where something was measured, as fast as it was estimated."""
+    """Return the track at a measured pose, with its estimated velocity."""
     return track._replace(position=pose.position, rotation=_rotation(pose))
 
 
 def state(track: Track) -> tuple[Array, Array]:
-    """Return the free joint's qpos (7,) and qvel (6,), whose rotation rate is body-fixed."""
+    """Return qpos (7,) and qvel (6,) of a free joint; its angular velocity is body-fixed."""
     quaternion = _wxyz(track.rotation)
     local = track.rotation.inv().apply(track.angular_velocity)
     return np.concatenate([track.position, quaternion]), np.concatenate([track.velocity, local])

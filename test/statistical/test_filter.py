@@ -11,7 +11,7 @@ from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.session.particle_filter import Filter
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.
 CART = """
@@ -121,7 +121,7 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     command = np.array([4.0]) if name == 'slider' else np.array([0.6])
     for i in range(40):
         stamp = 0.02 * i
-        moment = Moment(state, state, {})
+        moment = Observation(state, state, {})
         done = update.observe(stamp, moment, lambda t: np.tile(command, (len(t), 1)))
         assert (done is None) == (i == 0)
         after = world.predict(state, np.tile(command, (10, 1)), 0.002)
@@ -140,7 +140,7 @@ def test_a_filter_without_news_keeps_its_prior(make_task):
     before = update.belief
     still = State(np.zeros(1), np.zeros(1))
     for i in range(10):  # at rest without force, every mass predicts the same
-        update.observe(0.02 * i, Moment(still, still, {}), lambda t: np.zeros((len(t), 1)))
+        update.observe(0.02 * i, Observation(still, still, {}), lambda t: np.zeros((len(t), 1)))
     np.testing.assert_allclose(
         update.belief.log_weights,
         before.log_weights,
@@ -154,7 +154,7 @@ def test_a_gap_in_measurements_starts_anew_and_a_reset_draws_again(make_task):
     task = make_task('slider')
     update = Filter(task, np.random.default_rng(0))
     states = State(np.zeros(1), np.zeros(1)), State(np.zeros(1), np.ones(1))
-    still, moving = (Moment(state, state, {}) for state in states)
+    still, moving = (Observation(state, state, {}) for state in states)
     push = lambda t: np.full((len(t), 1), 5.0)  # noqa: E731
     assert update.observe(0.0, still, push) is None
     assert update.observe(0.9, moving, push) is None  # a gap of 0.9 s says nothing

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model import uncertain_joints
-from emppi_ros.model.uncertain_joints import Joint, Motion
+from emppi_ros.model.uncertain_joints import JointMotion, UncertainJoint
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
     return found
 
 
-def share_of_kind(task: Task, joint: Joint, belief: Belief, truth: Array) -> float:
+def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Array) -> float:
     """Return the share of a belief that is right about hinge or slide, or about the choice."""
     believed, true = (
         uncertain_joints.kinds(task.model, task.parameters, joint, theta)
@@ -118,11 +118,11 @@ def has_interval(task: Task) -> list[bool]:
     return [i not in apart for i in range(len(task.parameters))]
 
 
-def _motion(task: Task, joint: Joint, theta: Array) -> Motion:
+def _motion(task: Task, joint: UncertainJoint, theta: Array) -> JointMotion:
     return uncertain_joints.motion(task.model, task.parameters, joint, theta)
 
 
-def _mean_pivot(belief: Belief, believed: Motion) -> Array:
+def _mean_pivot(belief: Belief, believed: JointMotion) -> Array:
     """Return the mean pivot (3,) of the particles with a hinge; of all, if none has one."""
     shares = np.exp(belief.log_weights)
     hinged = shares * believed.hinge
@@ -130,15 +130,15 @@ def _mean_pivot(belief: Belief, believed: Motion) -> Array:
     return chosen @ believed.pivot / chosen.sum()
 
 
-def _off_line(point: Array, line: Motion) -> float:
+def _off_line(point: Array, line: JointMotion) -> float:
     return float(np.linalg.norm(np.cross(point - line.pivot[0], line.axis[0])))
 
 
-def _aligned(task: Task, joint: Joint, axes: Array, truth: Array) -> Array:
+def _aligned(task: Task, joint: UncertainJoint, axes: Array, truth: Array) -> Array:
     """Return unit axes (n, 3), turned over where they point away from the true one."""
     (true,) = _motion(task, joint, truth[None]).axis
     return np.where((axes @ true < 0.0)[:, None], -axes, axes)
 
 
-def _elements(task: Task, joint: Joint, axes: Array) -> Array:
+def _elements(task: Task, joint: UncertainJoint, axes: Array) -> Array:
     return axes[:, [task.parameters[column].element for column in joint.axis]]

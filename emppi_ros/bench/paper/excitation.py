@@ -13,7 +13,7 @@ from emppi_ros.session.particle_filter import Filter
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ def excite(task: Task, seed: int) -> tuple[Trace, Belief]:
     before = belief.belief
     dt, duration = task.simulation.timestep_s, min(DURATION_S, task.file.duration_s)
     plan = commands(task, np.random.default_rng([seed, 3]), duration)
-    applied, estimator = Series('applied commands', reach_s=np.inf), Estimator(task)
+    applied, estimator = TimeSeries('applied commands', reach_s=np.inf), Estimator(task)
     every = {
         'reading': max(1, round(1.0 / task.simulation.joint_state_rate_hz / dt)),
         'command': max(1, round(1.0 / RATE_HZ / dt)),
@@ -43,7 +43,7 @@ def excite(task: Task, seed: int) -> tuple[Trace, Belief]:
             reading = robot.read_joints()
             estimator.add_joints(reading.stamp, reading.position, reading.velocity)
         if step % every['update'] == 0:
-            update = belief.observe(now, estimator.moment(now), applied.hold)
+            update = belief.observe(now, estimator.observation(now), applied.hold)
             if update is not None:
                 trace.degenerate += update.reinjected
                 trace.beliefs.append((now, belief.belief))

@@ -161,7 +161,7 @@ def share_after_moving(task: Task, trace: Trace) -> float | None:
     true = with_parameters(task.model, task.parameters, trace.truth)
     qpos = np.array([frame.qpos for frame in trace.frames])
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
-        moved = uncertain_joints.first_beyond(
+        moved = uncertain_joints.first_moved(
             true, joint, task.start(), qpos, uncertain_joints.MOVED_M
         )
         if moved is None:

@@ -11,9 +11,9 @@ from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal
 from emppi_ros.session.planner import Commands
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 from emppi_ros.state.measurements import Measurements
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
@@ -24,7 +24,7 @@ _FEWEST = 10  # moments: from fewer nobody learns
 class Seen(NamedTuple):
     """What a belief learns from: stamped moments, and the commands that were in force."""
 
-    moments: list[tuple[float, Moment]]
+    moments: list[tuple[float, Observation]]
     commands: Commands
 
 
@@ -48,7 +48,7 @@ def build(task: Task, recording: Recording) -> Seen:
     times = _around(joints[0].time, begin, end)
     rows = np.column_stack([np.interp(times, s.time, s.values) for s in joints])
     heard = Measurements(task)
-    heard.applied = Series('applied commands', span_s=np.inf, reach_s=np.inf)  # all of them
+    heard.applied = TimeSeries('applied commands', span_s=np.inf, reach_s=np.inf)  # all of them
     for stamp, row in _commands(task, commands):
         heard.command(stamp, row)
     poses = [
@@ -116,16 +116,16 @@ def _commands(task: Task, signals: Sequence[Signal]) -> list[tuple[float, Array]
 
 def _moments(
     heard: Measurements, times: Array, rows: Array, poses: Sequence[tuple[float, str, Pose]]
-) -> list[tuple[float, Moment]]:
+) -> list[tuple[float, Observation]]:
     """Return the moments: joints are heard up to a pose, and once beyond it."""
     task, estimator = heard.task, heard.estimator
     readings = iter(zip(times.tolist(), rows, strict=True))
     if not task.tracked:
-        found: list[tuple[float, Moment]] = []
+        found: list[tuple[float, Observation]] = []
         for stamp, row in readings:
             heard.joints(stamp, *np.split(row, 2))
             if not found or stamp - found[-1][0] >= task.belief.interval_s - 1e-9:
-                found.append((stamp, estimator.moment(stamp)))
+                found.append((stamp, estimator.observation(stamp)))
         return found
     found = []
     for stamp, name, pose in poses:
@@ -134,5 +134,5 @@ def _moments(
             heard.joints(reading, *np.split(row, 2))
         taken = estimator.add_pose(name, stamp, pose)
         if taken is not None and np.isfinite(estimator.stamp):
-            found.append((stamp, estimator.moment(stamp, name, taken)))
+            found.append((stamp, estimator.observation(stamp, name, taken)))
     return found

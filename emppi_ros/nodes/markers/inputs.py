@@ -91,7 +91,7 @@ class MarkerInputs:
         return DisplayState(
             stamp,
             estimator.state(stamp),
-            estimator.seen(stamp),
+            estimator.tracks(stamp),
             self._belief,
             self._plan if self._plan is not None and self._plan.end > stamp else None,
             self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None,

@@ -125,7 +125,7 @@ class MarkersNode(FollowingNode):
         self._marker_inputs = (
             None
             if needed is None
-            else MarkerInputs(self, self.task, needed, self._shapes.preview.ensemble.hold)
+            else MarkerInputs(self, self.task, needed, self._shapes.preview.ensemble.activate)
         )
         self._error = ''
 

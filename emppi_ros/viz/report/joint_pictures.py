@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.model import uncertain_joints
-from emppi_ros.model.uncertain_joints import Joint
+from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
@@ -56,7 +56,7 @@ class Arrow(NamedTuple):
 
 def arrows(
     task: Task,
-    joint: Joint,
+    joint: UncertainJoint,
     item: JointedObject,
     theta: Array,
     shares: Array,
@@ -82,7 +82,7 @@ def arrows(
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
     largest = np.argmax(np.abs(motion.axis), axis=1)[:, None]
     sign = np.sign(np.take_along_axis(motion.axis, largest, axis=1))  # one direction for all
-    world = articulation.of(item, sign * motion.axis, motion.pivot, motion.hinge)
+    world = articulation.from_joints(item, sign * motion.axis, motion.pivot, motion.hinge)
     start = np.where(motion.hinge[:, None], world.pivot, position)
     end = start + length * world.axis
     alpha = shares / shares.max()
@@ -138,11 +138,11 @@ def source_of(path: Path) -> str | None:
     return str(imageio.immeta(path).get('Source')) if path.is_file() else None
 
 
-def draw(task: Task, record: RunRecord, joint: Joint, item: JointedObject) -> Figure:
+def draw(task: Task, record: RunRecord, joint: UncertainJoint, item: JointedObject) -> Figure:
     """Return the belief about a joint in the scene, at two or three times."""
     model = video.true_model(task, record)
     times = {'start': 0, 'end': len(record.times) - 1}
-    moved = uncertain_joints.first_beyond(
+    moved = uncertain_joints.first_moved(
         model, joint, task.start(), record.qpos, uncertain_joints.MOVED_M
     )
     if moved is not None:
@@ -174,7 +174,7 @@ def draw(task: Task, record: RunRecord, joint: Joint, item: JointedObject) -> Fi
 def _picture(
     task: Task,
     record: RunRecord,
-    joint: Joint,
+    joint: UncertainJoint,
     item: JointedObject,
     row: int,
     renderer: Renderer,
@@ -216,7 +216,7 @@ def _fade(scene: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: floa
 
 
 def _camera(
-    task: Task, joint: Joint, item: JointedObject, theta: Array
+    task: Task, joint: UncertainJoint, item: JointedObject, theta: Array
 ) -> tuple[mujoco.MjvCamera, float]:
     """Return a camera that shows robot, object and pivots, and their extent [m]."""
     data = mujoco.MjData(task.model)
@@ -224,7 +224,7 @@ def _camera(
     mujoco.mj_kinematics(task.model, data)
     robot = data.xpos[np.unique(task.model.dof_bodyid[task.map.qvel])]
     motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
-    pivots = articulation.of(item, *motion).pivot[motion.hinge]
+    pivots = articulation.from_joints(item, *motion).pivot[motion.hinge]
     around = np.vstack([data.xpos[item.body], pivots])
     middle, target = _middle(np.vstack([robot, around])), _middle(around)
     across = target - robot.mean(axis=0)

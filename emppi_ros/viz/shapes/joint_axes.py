@@ -6,8 +6,8 @@ import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.model import uncertain_joints
-from emppi_ros.model.uncertain_joints import Joint
-from emppi_ros.state.articulation import of
+from emppi_ros.model.uncertain_joints import UncertainJoint
+from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import JOINT_KINDS, SHEET
@@ -30,7 +30,7 @@ _TEXT, _LIFT = 0.024, 0.25  # height of a letter; of a label above its object
 _BEHIND = 0.02  # distance of the sheet behind a label, which turns towards the camera
 
 
-def uncertain_objects(task: Task) -> list[tuple[Joint, JointedObject]]:
+def uncertain_objects(task: Task) -> list[tuple[UncertainJoint, JointedObject]]:
     """Return the tracked objects whose joint axis is uncertain, each with its joint."""
     return [
         (joint, item)
@@ -40,7 +40,7 @@ def uncertain_objects(task: Task) -> list[tuple[Joint, JointedObject]]:
     ]
 
 
-def kind_names(task: Task, joint: Joint) -> list[str]:
+def kind_names(task: Task, joint: UncertainJoint) -> list[str]:
     """Return the name of each kind of a joint, in the order of their numbers."""
     if joint.choice is None:
         return ['slide', 'hinge']
@@ -48,7 +48,9 @@ def kind_names(task: Task, joint: Joint) -> list[str]:
     return [f'axis {" ".join(f"{x:g}" for x in axis)}' for axis in axes]
 
 
-def kind_shares(task: Task, joint: Joint, kinds: npt.NDArray[np.intp], shares: Array) -> str:
+def kind_shares(
+    task: Task, joint: UncertainJoint, kinds: npt.NDArray[np.intp], shares: Array
+) -> str:
     """Return the probability of each kind of a joint as text."""
     return ', '.join(
         f'{100.0 * shares[kinds == i].sum():.0f} % {name}'
@@ -77,7 +79,7 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     for joint, item in uncertain:
         motion = uncertain_joints.motion(task.model, task.parameters, joint, belief.theta)
         kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
-        world = of(item, *motion)
+        world = articulation.from_joints(item, *motion)
         centre = np.where(world.hinge[:, None], world.pivot, data.xpos[item.body])
         half = 0.5 * _LENGTH * extent.size * world.axis
         painted = np.column_stack([kind_colors(kinds), shares])

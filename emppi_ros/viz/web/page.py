@@ -143,7 +143,7 @@ class Page:
             return
         try:
             stage = next(s for s in now.task.stages if s.name == now.stage)
-            self._shapes.preview.ensemble.hold(stage.grasp)
+            self._shapes.preview.ensemble.activate(stage.grasp)
             prediction = self._shapes.predict(now.display, stage.cost)
             self._nodes.show(
                 [

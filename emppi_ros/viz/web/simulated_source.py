@@ -172,7 +172,7 @@ def _display_state(loop: OperatedLoop) -> DisplayState | None:
     return DisplayState(
         stamp,
         state,
-        loop.estimator.seen(stamp),
+        loop.estimator.tracks(stamp),
         loop.filter.belief,
         loop.planned if loop.planned is not None and loop.planned.end > stamp else None,
         loop.planner.candidates,

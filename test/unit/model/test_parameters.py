@@ -251,10 +251,20 @@ def test_an_axis_may_be_one_of_a_few():
 @pytest.mark.parametrize(
     ('field', 'upper', 'choices', 'match'),
     [
-        ('jnt_pos', 1.0, ((1.0, 0.0, 0.0),), 'choices: jnt_pos has none; jnt_axis has'),
-        ('jnt_axis', 1.0, ((1.0, 0.0),), r'choices: \[1.0, 0.0\] is no direction'),
-        ('jnt_axis', 1.0, ((0.0, 0.0, 0.0),), 'is no direction'),
-        ('jnt_axis', 3.0, ((1.0, 0.0, 0.0),), 'found 0, 3; 1 choices need 0, 1'),
+        ('jnt_pos', 1.0, ((1.0, 0.0, 0.0),), 'choices: only jnt_axis has choices, not jnt_pos'),
+        (
+            'jnt_axis',
+            1.0,
+            ((1.0, 0.0),),
+            r'found \[1.0, 0.0\], expected a nonzero',
+        ),
+        (
+            'jnt_axis',
+            1.0,
+            ((0.0, 0.0, 0.0),),
+            r'choices: found \[0.0, 0.0, 0.0\]',
+        ),
+        ('jnt_axis', 3.0, ((1.0, 0.0, 0.0),), 'found 0, 3; expected 0, 1 for 1 choices'),
     ],
 )
 def test_choices_that_make_no_sense_are_errors(field, upper, choices, match):
@@ -322,7 +332,7 @@ def test_an_axis_of_length_zero_is_an_error_and_changes_nothing():
     expected = _roll_out(ensemble).copy()
     bad = good.copy()
     bad[1] = 0.0, 0.0, 0.0, 9.0
-    with pytest.raises(ParameterError, match="joint 'j': an axis of length zero"):
+    with pytest.raises(ParameterError, match="joint 'j': the axis has length zero"):
         ensemble.write(bad)
     ensemble.write(good)
     assert np.array_equal(_roll_out(ensemble), expected)

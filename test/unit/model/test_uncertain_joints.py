@@ -43,7 +43,7 @@ def test_a_motion_is_that_of_the_ensembles_models(rng):
     ensemble.write(theta)
     (door,) = uncertain_joints.uncertain(MODEL, OPEN)
     found = uncertain_joints.motion(MODEL, OPEN, door, theta)
-    for one, other in zip(found, ensemble.joint(door.index), strict=True):
+    for one, other in zip(found, ensemble.joint_axes(door.index), strict=True):
         np.testing.assert_array_equal(one, other)
     kinds = uncertain_joints.kinds(MODEL, OPEN, door, theta)
     np.testing.assert_array_equal(kinds, np.argmax(np.abs(theta[:, 1:4]), axis=1) > 0)
@@ -60,12 +60,12 @@ def test_a_body_has_moved_where_the_true_joint_brings_it():
     qpos = np.array([[0.0, 9.0], [0.5, 0.0], [1.0, 0.0], [1.5, 0.0]])  # the cart does not count
     start = State(np.zeros(2), np.zeros(2))
     slide = with_parameters(MODEL, OPEN, np.array([1.0, 1.0, 0.1, 0.0, 0.0, 0.0]))
-    assert uncertain_joints.first_beyond(slide, door, start, qpos, 0.99) == 2
+    assert uncertain_joints.first_moved(slide, door, start, qpos, 0.99) == 2
     hinge = with_parameters(MODEL, OPEN, np.array([1.0, 0.0, 0.0, 1.0, 0.4, 0.0]))
     # a chord of a circle of 0.4 m: 0.8 sin(q / 2)
     for i in (1, 2, 3):
         chord = 0.8 * np.sin(qpos[i, 0] / 2.0)
-        assert uncertain_joints.first_beyond(hinge, door, start, qpos, chord - 1e-9) == i
-    assert uncertain_joints.first_beyond(hinge, door, start, qpos, 0.8) is None
+        assert uncertain_joints.first_moved(hinge, door, start, qpos, chord - 1e-9) == i
+    assert uncertain_joints.first_moved(hinge, door, start, qpos, 0.8) is None
     about_itself = with_parameters(MODEL, OPEN, np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
-    assert uncertain_joints.first_beyond(about_itself, door, start, qpos, 1e-6) is None
+    assert uncertain_joints.first_moved(about_itself, door, start, qpos, 1e-6) is None

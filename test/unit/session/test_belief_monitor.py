@@ -8,7 +8,7 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import Monitor
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.particle_filter import Filter
-from emppi_ros.state.estimator import Moment
+from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import load_task
 
 DT, SD = 0.02, 0.01  # s; m/s, the slider's likelihood
@@ -34,7 +34,7 @@ def with_slip(make_task, task_data):
 def resting(count, speed=0.0):
     for i in range(count):
         state = State(np.zeros(1), np.array([speed]))
-        yield i * DT, Moment(state, state, {})
+        yield i * DT, Observation(state, state, {})
 
 
 def pushed(force):

@@ -39,7 +39,7 @@ def models(rng):
     """Return an ensemble of random doors and drawers, and its articulation."""
     ensemble = Ensemble(MODEL, PARAMETERS, COUNT)
     ensemble.write(rng.normal(0.0, 1.0, (COUNT, 6)))
-    joints = articulation.of_models(ensemble, ITEM)
+    joints = articulation.for_ensemble(ensemble, ITEM)
     assert 5 < joints.hinge.sum() < COUNT - 5  # both kinds are there
     return ensemble, joints
 
@@ -53,7 +53,7 @@ def _track(position, rotation, velocity=(0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0)):
 def _moved(ensemble, row, q, speed=0.0):
     """Return MuJoCo's own pose and velocity of the door in one model of an ensemble."""
     model = mujoco.MjModel.from_xml_string(DOOR)
-    axis, place, hinge = ensemble.joint(ITEM.joint)
+    axis, place, hinge = ensemble.joint_axes(ITEM.joint)
     model.jnt_axis[0], model.jnt_pos[0] = axis[row], place[row]
     model.jnt_type[0] = 3 if hinge[row] else 2
     mujoco.mj_setConst(model, mujoco.MjData(model))
@@ -117,7 +117,7 @@ def test_a_state_is_spread_only_where_something_is_jointed(models, make_task):
     task = make_task('block')
     state = task.start()
     ensemble = Ensemble(task.model, task.parameters, 3)
-    assert articulation.spread(task, ensemble, state, {}) is state
+    assert articulation.fit_state(task, ensemble, state, {}) is state
 
 
 def test_a_grasp_holds_two_bodies_together_until_it_is_let_go():
@@ -137,9 +137,9 @@ def test_a_grasp_holds_two_bodies_together_until_it_is_let_go():
     start = State(np.zeros(2), np.zeros(2))
     controls = np.full((200, 1), 0.5)
     free = ensemble.predict(start, controls, 0.002)
-    ensemble.hold([0])
+    ensemble.activate([0])
     held = ensemble.predict(start, controls, 0.002)
-    ensemble.hold([])
+    ensemble.activate([])
     again = ensemble.predict(start, controls, 0.002)
     assert np.array_equal(free.qpos, again.qpos) and np.all(free.qpos[:, 1] == 0.0)
     assert np.all(held.qpos[:, 0] > 0.1)

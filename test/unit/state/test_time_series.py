@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import StaleInputError
-from emppi_ros.state.time_series import Series
+from emppi_ros.state.time_series import TimeSeries
 
 
 def _series(stamps, **keys):
-    series = Series('joint states', **keys)
+    series = TimeSeries('joint states', **keys)
     for stamp in stamps:
         series.append(stamp, np.array([10.0 * stamp, -stamp]))
     return series
@@ -40,7 +40,7 @@ def test_the_last_row_may_be_read_within_reach_and_no_further():
 
 
 def test_what_was_before_the_first_row_is_an_error():
-    with pytest.raises(StaleInputError, match='nothing as old as needed.* 0.300 s later'):
+    with pytest.raises(StaleInputError, match='the oldest is 0.300 s too new'):
         _series([0.5, 0.6]).interpolate(0.2)
 
 

@@ -193,9 +193,9 @@ def test_the_state_of_a_free_joint_has_its_spin_in_the_body(rng):
 )
 def test_a_pose_that_is_none_is_an_error_that_names_the_object(pose, match):
     with pytest.raises(PoseError, match=match):
-        tracking.checked(pose, 'cup')
+        tracking.validated(pose, 'cup')
 
 
 def test_a_quaternion_that_is_rounded_is_made_one():
-    pose = tracking.checked(Pose(np.zeros(3), 1.001 * UNIT), 'cup')
+    pose = tracking.validated(Pose(np.zeros(3), 1.001 * UNIT), 'cup')
     assert np.linalg.norm(pose.quaternion) == pytest.approx(1.0, abs=1e-15)

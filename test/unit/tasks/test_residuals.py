@@ -208,7 +208,7 @@ def test_a_place_is_a_site_before_a_body_before_a_geom_unless_it_says(block):
         (
             {'residual': 'joint_velocity', 'joints': ['block']},
             SceneError,
-            "'block' is no hinge or slide",
+            "'block' is not a hinge or slide",
         ),
         ({'residual': 'joint_velocity', 'joints': ['x']}, SceneError, "joint 'x'.*block, push"),
         (
