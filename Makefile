@@ -16,7 +16,7 @@ help:
 	@echo "make test      all tests"
 	@echo "make docs      the documentation as a site: out/docs/index.html"
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
-	@echo "make lint      ruff: rules and format"
+	@echo "make lint      ruff (rules and format) and mypy (types)"
 	@echo "make faults    the fault matrix, filled in: docs/reliability.md (FAULTS=3000)"
 	@echo "make swaps     tasks swapped in motion, and wrong ones refused (SWAPS=100)"
 	@echo "make bench     the planner against bare physics"
@@ -51,6 +51,7 @@ fuzz: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push

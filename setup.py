@@ -78,6 +78,7 @@ setup(
             'emcee>=3.1',
             'hypothesis',
             'joblib>=1.4',
+            'mypy>=1.18',
             'playwright',  # drives a browser, if there is one
             'pyarrow',
             'pytest',
@@ -87,6 +88,7 @@ setup(
             'ruff',
             'scikit-learn>=1.7',
             'setuptools>=70.1,<80',  # `setup.py install` for colcon, bdist_wheel for pip
+            'types-PyYAML',
             *TASKS,
             *VIEW,
         ],

@@ -122,8 +122,8 @@ def log_likelihoods(
     for one in deviations:
         density = config.log_density(one.values)
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
-    finite = np.isfinite(predicted.qpos).all(axis=1) & np.isfinite(predicted.qvel).all(axis=1)
-    finite &= np.isfinite(total).all(axis=1)
+    rows = np.hstack([predicted.qpos, predicted.qvel, total])
+    finite = np.all(np.isfinite(rows), axis=1)
     return np.where(finite[:, None], total, -np.inf)
 
 

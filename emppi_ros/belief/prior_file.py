@@ -112,7 +112,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_multi_representer(np.generic, lambda dumper, x: dumper.represent_data(x.item()))
+_Dumper.add_multi_representer(
+    np.generic,  # type: ignore[type-abstract]  # never instantiated
+    lambda dumper, x: dumper.represent_data(x.item()),
+)
 _Dumper.add_representer(np.ndarray, lambda dumper, x: dumper.represent_data(x.tolist()))
 
 

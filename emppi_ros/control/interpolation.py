@@ -46,5 +46,5 @@ def sample(controls: Array, previous: Array, times: Array, step_s: float, kind: 
 def shift(controls: Array, previous: Array, elapsed_s: float, step_s: float, kind: str) -> Array:
     """Return a plan (H, nu) as it is to go on after `elapsed_s`; its last knot is repeated."""
     first = 0.0 if kind == 'hold' else 1.0
-    times = elapsed_s + (first + np.arange(len(controls))) * step_s
+    times = elapsed_s + (first + np.arange(len(controls), dtype=np.float64)) * step_s
     return sample(controls, previous, times, step_s, kind)

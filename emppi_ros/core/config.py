@@ -14,8 +14,12 @@ import typing
 from typing import Any, TypeVar
 
 from emppi_ros.core.errors import ConfigError, unknown
-from emppi_ros.core.yaml_loader import load, located, parse  # noqa: F401  (re-exported)
+from emppi_ros.core.yaml_loader import load, located, parse
 
+__all__ = [
+    'between', 'build', 'describe_type', 'fraction', 'key', 'load', 'located', 'non_negative',
+    'one_of', 'parse', 'positive', 'registered',
+]  # fmt: skip
 T = TypeVar('T')
 
 MAX_INT = 1_000_000_000  # larger integers are rejected

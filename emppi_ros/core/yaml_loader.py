@@ -31,15 +31,17 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise ConfigError(f'line {mark.line + 1}: YAML aliases (*name) are not allowed')
+            raise ConfigError(f'line {self._line()}: YAML aliases (*name) are not allowed')
         if self.depth == MAX_DEPTH:
-            line = self.peek_event().start_mark.line + 1
-            raise ConfigError(f'line {line}: nested more than {MAX_DEPTH} levels deep')
+            raise ConfigError(f'line {self._line()}: nested more than {MAX_DEPTH} levels deep')
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+    def _line(self) -> int:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]  # of PyYAML
+        return event.start_mark.line + 1 if event.start_mark else 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -103,12 +105,13 @@ def located(error: EmppiError, where: str, data: object) -> EmppiError:
     if where in text or text.startswith('line '):
         return error
     named = re.sub(r" \([a-z_]+\)(?=:)|unknown key '(?=\S*')", '', text)  # keep only the path
+    lines: Mapping[str, int] = getattr(data, 'lines', {})
     paths = [
         path
-        for path in getattr(data, 'lines', {})
+        for path in lines
         if named.startswith(path) and named[len(path) : len(path) + 1] in (*": ['", '')
     ]
-    line = f'line {data.lines[max(paths, key=len)]}: ' if paths else ''
+    line = f'line {lines[max(paths, key=len)]}: ' if paths else ''
     return type(error)(f'{where}: {line}{text}')
 
 

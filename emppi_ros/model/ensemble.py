@@ -6,7 +6,7 @@ public arrays have shape (M, K, ...) or (M, ...).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 from mujoco.batch import Batch
@@ -30,7 +30,7 @@ class State(NamedTuple):
 class Records(NamedTuple):
     """Recorded MjData fields (M, K, substeps, ...), and which rollouts diverged."""
 
-    fields: dict[str, npt.NDArray]
+    fields: dict[str, npt.NDArray[Any]]
     diverged: npt.NDArray[np.bool_]  # (M, K)
 
 
@@ -52,7 +52,7 @@ class Ensemble:
         self._batch = Batch(model, models * rollouts, threads)
         self._timesteps = self._batch.expand('opt.timestep')
         self._theta = np.full((models, len(self.parameters)), np.nan)
-        self._buffers: dict[str, npt.NDArray] = {}  # for the last size only
+        self._buffers: dict[str, npt.NDArray[Any]] = {}  # for the last size only
         self._size: tuple[int, tuple[str, ...]] = 0, ()
         self._world = mujoco.MjData(model)  # targets and equality constraints
         self._store_world()

@@ -8,7 +8,7 @@ its gain.
 
 from collections.abc import Callable
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 _HINGE, _SLIDE = mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value
 _HINGE_ABOVE = 0.5  # between 0, a slide, and 1, a hinge
-Expand = Callable[[str], npt.NDArray]  # field name -> (n, ...) writable values per simulation
+Expand = Callable[[str], npt.NDArray[Any]]  # field name -> (n, ...) writable values per simulation
 Reader = Callable[[mujoco.MjModel, int, int], float]  # (model, index, element) -> value
 # (expand, nominal model, index, element, values (n,))
 Writer = Callable[[Expand, mujoco.MjModel, int, int, Array], None]

@@ -152,13 +152,13 @@ def choice_index(parameter: Parameter, values: Array) -> npt.NDArray[np.intp]:
 
 def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Array:
     """Return the parameters (P,) of a compiled model."""
-    values = []
+    values: list[float] = []
     for parameter in parameters:
         field = FIELDS[parameter.field]
         index = scene.find(model, field.kind, parameter.of)
         if parameter.choices:
             cosines = np.array(parameter.choices) @ model.jnt_axis[index]
-            values.append(np.argmax(cosines) + 0.5)
+            values.append(float(np.argmax(cosines)) + 0.5)
         else:
             values.append(field.access.read(model, index, parameter.element))
     return np.array(values, dtype=np.float64)

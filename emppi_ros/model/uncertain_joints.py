@@ -6,7 +6,7 @@ positive direction, and a slide has no pivot.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -26,7 +26,7 @@ AXES = ('jnt_axis', 'jnt_articulation')
 class UncertainJoint(NamedTuple):
     """A joint with an uncertain axis, and the columns of theta (M, P) that define it."""
 
-    index: int
+    id: int  # of the joint
     name: str
     axis: Columns
     pivot: Columns
@@ -58,17 +58,15 @@ def motion(
     model: mujoco.MjModel, parameters: Sequence[Parameter], joint: UncertainJoint, theta: Array
 ) -> JointMotion:
     """Return the motion of a joint in models with parameters theta (M, P)."""
-    fields: dict[str, npt.NDArray] = {}
+    fields: dict[str, npt.NDArray[Any]] = {}
 
-    def expand(name: str) -> npt.NDArray:
+    def expand(name: str) -> npt.NDArray[Any]:
         if name not in fields:
             fields[name] = np.repeat(getattr(model, name)[None], len(theta), axis=0)
         return fields[name]
 
     registry.write(expand, model, parameters, theta)
-    axis, pivot, kind = (
-        expand(name)[:, joint.index] for name in ('jnt_axis', 'jnt_pos', 'jnt_type')
-    )
+    axis, pivot, kind = (expand(name)[:, joint.id] for name in ('jnt_axis', 'jnt_pos', 'jnt_type'))
     return JointMotion(axis, pivot, kind == mujoco.mjtJoint.mjJNT_HINGE.value)
 
 
@@ -89,7 +87,7 @@ def first_moved(
 
     The model has the true parameters. None if the body never moves that far.
     """
-    data, body = mujoco.MjData(model), model.jnt_bodyid[joint.index]
+    data, body = mujoco.MjData(model), model.jnt_bodyid[joint.id]
 
     def position(row: Array) -> Array:
         data.qpos[:] = row

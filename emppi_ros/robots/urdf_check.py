@@ -68,7 +68,7 @@ def check(robot: Robot, text: str) -> list[str]:
         parser = ET.XMLParser(target=_Reader())
         for begin in range(0, len(text), _CHUNK):
             parser.feed(text[begin : begin + _CHUNK])
-        found = parser.close()
+        found: _Reader = parser.close()  # type: ignore[assignment]  # what the target returns
     except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
         return [f'the URDF cannot be read: {_clip(str(error))}']
     problems = []

@@ -6,7 +6,7 @@ position in each of M models: the one that fits best.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -32,7 +32,7 @@ class Articulation(NamedTuple):
 
 
 def from_joints(
-    item: JointedObject, axis: Array, position: Array, hinge: npt.NDArray
+    item: JointedObject, axis: Array, position: Array, hinge: npt.NDArray[Any]
 ) -> Articulation:
     """Return the articulation for joint axes and positions (M, 3) in the frame of the body."""
     rotation = item.rotation

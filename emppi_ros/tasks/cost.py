@@ -93,11 +93,10 @@ class Cost:
         """Return the costs of rollouts recorded over H * substeps + 1 steps; +inf if diverged."""
         fields = at_plan_steps(records, start, substeps)
         values = self.values(fields)
-        running, terminal = 0.0, 0.0
-        for term in self.terms:
-            running = running + term.weight * values[term.name][..., :-1]
-            terminal = terminal + term.terminal_weight * values[term.name][..., -1]
-        running = np.asarray(running)
+        running = sum((t.weight * values[t.name][..., :-1] for t in self.terms), np.zeros(()))
+        terminal = sum(
+            (t.terminal_weight * values[t.name][..., -1] for t in self.terms), np.zeros(())
+        )
         bad = records.diverged | ~np.isfinite(running).all(axis=-1) | ~np.isfinite(terminal)
         running[bad] = np.inf
         return Costs(running, np.where(bad, np.inf, terminal))

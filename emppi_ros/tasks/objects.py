@@ -71,7 +71,8 @@ def bind_blocks(
     objects: Mapping[str, FreeObject | JointedObject],
 ) -> tuple[Block, ...]:
     """Return the blocks of a belief; ConfigError unless each parameter is in exactly one."""
-    bound, assigned = [], []
+    bound: list[Block] = []
+    assigned: list[str] = []
     for i, entry in enumerate(entries):
         dofs: list[int] = []
         for name in entry.parameters:

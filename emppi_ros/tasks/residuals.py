@@ -10,7 +10,7 @@ single state.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
@@ -48,12 +48,12 @@ def norm(residual: Residual, data: mujoco.MjData) -> float:
     return float(l2(residual.evaluate({name: getattr(data, name) for name in residual.fields})))
 
 
-def _axes(doc: str = 'the components to use') -> str:
+def _axes() -> Any:
     return key(
         'xyz',
         check=lambda v: v and set(v) <= set('xyz'),
         allowed='some of the letters xyz',
-        doc=doc,
+        doc='the components to use',
     )
 
 

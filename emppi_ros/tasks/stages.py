@@ -30,9 +30,9 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
     for stage in file.stages:
         where = f'stages: {stage.name}'
         cost = Cost(model, stage.cost, f'{where}: cost')
-        until = stage.until and bind_residual(
-            model, stage.until.residual, f'{where}: until: residual'
-        )
+        until = None
+        if stage.until:
+            until = bind_residual(model, stage.until.residual, f'{where}: until: residual')
         grasp = tuple(
             prefix_errors(f'{where}: grasp', scene.find, model, 'equality', name)
             for name in stage.grasp

@@ -64,7 +64,11 @@ class Task:
             else:
                 self.objects[name] = objects.bind_free(self.model, name, settings)
         # all objects whose poses a tracker reports
-        self.tracked = {n: item.settings for n, item in {**self.objects, **self.jointed}.items()}
+        self.tracked: dict[str, TrackedObjectConfig] = {
+            name: item.settings
+            for items in (self.objects, self.jointed)
+            for name, item in items.items()
+        }
         self.stages = bind_stages(self.model, file)
         self.success: Residual = bind_residual(
             self.model, file.success.residual, 'success: residual'

@@ -83,7 +83,7 @@ def _all(data: Data) -> Iterator[TunableParameter]:
     yield _positive(('planner', 'temperature'), planner['temperature'], docs['temperature'])
     noise = planner['noise_variance']
     yield _positive(('planner', 'noise_variance'), noise, docs['noise_variance'])
-    costs = [(('cost',), data.get('cost') or {})]
+    costs: list[tuple[tuple[str, ...], Data]] = [(('cost',), data.get('cost') or {})]
     costs += [(('stages', s['name'], 'cost'), s['cost']) for s in data.get('stages') or []]
     for path, terms in costs:
         for term, entry in terms.items():

@@ -36,7 +36,7 @@ def uncertain_objects(task: Task) -> list[tuple[UncertainJoint, JointedObject]]:
         (joint, item)
         for joint in uncertain_joints.uncertain(task.model, task.parameters)
         for item in task.jointed.values()
-        if item.joint == joint.index
+        if item.joint == joint.id
     ]
 
 

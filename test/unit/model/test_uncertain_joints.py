@@ -43,7 +43,7 @@ def test_a_motion_is_that_of_the_ensembles_models(rng):
     ensemble.write(theta)
     (door,) = uncertain_joints.uncertain(MODEL, OPEN)
     found = uncertain_joints.motion(MODEL, OPEN, door, theta)
-    for one, other in zip(found, ensemble.joint_axes(door.index), strict=True):
+    for one, other in zip(found, ensemble.joint_axes(door.id), strict=True):
         np.testing.assert_array_equal(one, other)
     kinds = uncertain_joints.kinds(MODEL, OPEN, door, theta)
     np.testing.assert_array_equal(kinds, np.argmax(np.abs(theta[:, 1:4]), axis=1) > 0)

@@ -146,7 +146,7 @@ def test_the_belief_on_a_joints_type_is_looked_at_once_its_body_has_moved(cabine
     trace = Trace(HINGE)
     radius = np.hypot(*HINGE[3:5])  # about z, nearly
     (joint,) = uncertain_joints.uncertain(cabinet.model, cabinet.parameters)
-    place = cabinet.model.jnt_qposadr[joint.index]
+    place = cabinet.model.jnt_qposadr[joint.id]
     for i in range(6):  # the handle's arc is 0, 6, 12 .. mm long
         qpos = cabinet.start().qpos.copy()
         qpos[place] = 0.006 * i / radius
