@@ -11,13 +11,13 @@ from emppi_ros.bench.identify import furuta, pendulum, states_simulation
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
-from emppi_ros.identify.states.estimate import Estimate, begin, estimate
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.states.estimation import StatesEstimate, estimate, initial_states
+from emppi_ros.identify.states.solver import SolverConfig
 
 Array = npt.NDArray[np.float64]
 SERIES = 5  # recordings of the pendulum, as in the paper
 PENDULUM_STEPS, FURUTA_STEPS = 2000, 4000  # 10 s, 20 s
-SETTINGS = Settings()
+SETTINGS = SolverConfig()
 
 
 def pendulum_motions(seed: int) -> list[Motion]:
@@ -64,10 +64,10 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
         inertia = np.array([result.theta[0] for result in found])
         yield {
             'friction': kind,
-            'cost': float(np.mean([result.found.mean_cost for result in found])),
+            'cost': float(np.mean([result.solution.mean_cost for result in found])),
             'cross_validation': float(np.mean(others)),
             'inertia_error_percent': 100.0 * float(np.abs(inertia / pendulum.TRUTH[0] - 1).max()),
-            'iterations': max(result.found.iterations for result in found),
+            'iterations': max(result.solution.iterations for result in found),
             'parameters': [dict(_values(plant, result)) for result in found],
         }
 
@@ -75,10 +75,10 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
 def _state_cost(plant: Plant, theta: Array, motion: Motion) -> float:
     """Return the mean cost of a recording when only its states are estimated."""
     fixed = plant.with_fixed(theta)
-    return solver.solve(fixed, motion, SETTINGS, begin(fixed, motion)).mean_cost
+    return solver.solve(fixed, motion, SETTINGS, initial_states(fixed, motion)).mean_cost
 
 
-def _values(plant: Plant, result: Estimate) -> Iterator[tuple[str, float]]:
+def _values(plant: Plant, result: StatesEstimate) -> Iterator[tuple[str, float]]:
     for unknown, value in zip(plant.unknowns, result.theta, strict=True):
         yield unknown.name, float(value)
 
@@ -109,10 +109,10 @@ def measure_furuta(seed: int) -> dict[str, Any]:
     }
     errors = [row['error_percent'] for row in rows.values() if row['knowledge'] == 'found']
     return {
-        'iterations': result.found.iterations,
-        'converged': result.found.converged,
+        'iterations': result.solution.iterations,
+        'converged': result.solution.converged,
         'seconds': seconds,
-        'cost': result.found.mean_cost,
+        'cost': result.solution.mean_cost,
         'worst_error_percent': max(errors),
         'parameters': rows,
     }

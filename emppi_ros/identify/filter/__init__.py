@@ -1,1 +1,1 @@
-"""Posteriors of a task's parameters, by the belief's own predictions over whole recordings."""
+"""Posterior of a task's parameters from the predictions of its belief (method `filter`)."""

@@ -1,28 +1,37 @@
-"""The method `filter`: particles of the posterior, from the belief's own predictions."""
+"""The method `filter`: particles of the posterior, weighed by the belief's own predictions."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+import copy
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common import checkpoint, prior_output
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
 from emppi_ros.identify.common.recordings import Recording, recording_digests
-from emppi_ros.identify.filter import estimate
-from emppi_ros.identify.filter.posterior import Settings, State
+from emppi_ros.identify.filter import recordings as belief_recordings
+from emppi_ros.identify.filter import smc
+from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
+from emppi_ros.identify.filter.smc import SmcConfig, SmcPosterior, SmcState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.parallel import workers
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+_MAX_INNOVATION = 2.0  # mean square, as in the diagnostics of the belief
+_PRIOR_DRAWS = 10_000
 
 
 @dataclass(frozen=True)
 class FilterOptions:
     """Options of the method `filter`."""
 
-    particles: int = fields.particles(Settings.particles)
+    particles: int = fields.particles(SmcConfig.particles)
 
 
 class FilterMethod(Method):
@@ -37,25 +46,19 @@ class FilterMethod(Method):
         self, options: FilterOptions, plant: Plant, recordings: int, run: RunSettings
     ) -> None:
         """Check that there is a task, and the number of particles."""
-        if plant.task is None:
-            raise ConfigError(
-                '--model: --method filter needs a task, for its likelihood, objects and priors: '
-                'use --task, or another method'
-            )
+        _task_of(plant)
         prior_output.check_particles(options.particles, 1, plant, run.out is not None)
 
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: FilterOptions,
         run: RunSettings,
     ) -> Identification:  # fmt: skip
-        """Infer the parameters of one system."""
-        task = plant.task
-        if task is None:
-            raise ConfigError('the method filter needs a task')
+        """Infer the parameters of one system, from its checkpoint if there is one."""
+        task = _task_of(plant)
         if run.step_s is not None:
-            task = estimate.with_step(task, run.step_s)
+            task = with_substep(task, run.step_s)
         plant.model.opt.timestep = task.belief.substep_s
-        settings = Settings(options.particles)
+        config = SmcConfig(options.particles)
         key = {
             'task': task.data,
             'model': checkpoint.model_digest(task.model),
@@ -63,33 +66,132 @@ class FilterMethod(Method):
             'lag_s': run.lag_s,
             'seed': run.seed,
             'substep_s': task.belief.substep_s,
-            **asdict(settings),
+            **asdict(config),
         }
-        path: Path | None = checkpoint.path_beside(run.out) if run.out else None
-        kept = checkpoint.read(path, key, run.overwrite) if path else None
-        state = State.of_arrays(kept) if kept else None
-        progress = run.progress('filter', settings.power, 'of the likelihood')
+        path = checkpoint.path_beside(run.out) if run.out else None
+        arrays = checkpoint.read(path, key, run.overwrite) if path else None
+        state = SmcState.from_arrays(arrays) if arrays else None
+        progress = run.progress('filter', config.power, 'of the likelihood')
         with checkpoint.removed_on_error(run.out), progress as advance:
 
-            def watch(now: State) -> None:
+            def watch(now: SmcState) -> None:
                 if path is not None:
                     checkpoint.write(path, key, now._asdict())
-                advance(float(now.powers[-1]), _objective(now.log_likelihood))
+                advance(float(now.powers[-1]), _median_text(now.log_likelihood))
 
-            found = estimate.estimate(
-                task, recordings, settings, run.seed, watch, state, run.threads, run.scheduler
+            result = infer_task(
+                task, recordings, config, run.seed, watch, state, run.threads, run.scheduler
             )
-            advance(settings.power, _objective(found.posterior.log_likelihood))
-        summary: dict[str, Any] = estimate.summarize(task, found)
-        # parameters that hardly show keep the task's prior, and their correlations
-        everything = range(len(plant.unknowns))
-        recorded = {
-            **asdict(settings),
-            'substep_s': task.belief.substep_s,
-            'seed': run.seed,
-        }
-        return Identification(summary, found.posterior.theta, everything, recorded)
+            advance(config.power, _median_text(result.posterior.log_likelihood))
+        return Identification(
+            summarize(task, result),
+            result.posterior.theta,
+            # particles of unexcited parameters keep the prior, and correlations with others
+            range(len(plant.unknowns)),
+            {**asdict(config), 'substep_s': task.belief.substep_s, 'seed': run.seed},
+        )
 
 
-def _objective(log_likelihood: npt.NDArray[np.float64]) -> str:
+def _task_of(plant: Plant) -> Task:
+    if plant.task is None:
+        raise ConfigError(
+            '--model: --method filter needs a task, for its likelihood, objects and priors: use '
+            '--task, or another method'
+        )
+    return plant.task
+
+
+def _median_text(log_likelihood: Array) -> str:
     return f'log likelihood {np.median(log_likelihood):.4g}'
+
+
+class FilterResult(NamedTuple):
+    """The posterior, and how well it explains the recordings."""
+
+    posterior: SmcPosterior
+    knowledge: tuple[str, ...]  # (P,) found, vague, or unexcited
+    innovations: Mapping[str, float]  # mean square by quantity, 1 expected
+    observations: int
+
+
+def with_substep(task: Task, step_s: float) -> Task:
+    """Return a task whose belief predicts with physics steps of at most this length."""
+    changed = copy.copy(task)
+    changed.belief = replace(task.belief, substep_s=step_s)
+    return changed
+
+
+def infer_task(
+    task: Task,
+    recordings: Sequence[Recording],
+    config: SmcConfig,
+    seed: int,
+    watch: Callable[[SmcState], None] = lambda _: None,
+    state: SmcState | None = None,
+    threads: int = 0,
+    scheduler: str | None = None,
+) -> FilterResult:
+    """
+    Return the posterior of the recordings of one system; `watch` and `state` are as for `infer`.
+
+    With the address of a Dask cluster in `scheduler`, its workers predict, and the result is the
+    same to the bit. Raises IdentificationError if the recordings are not of this task, if no
+    parameter is excited, or if no particle predicts the measurements.
+    """
+    data = [belief_recordings.build(task, recording) for recording in recordings]
+    likelihood = RecordingLikelihood(task, data, config.particles, threads)
+    rng = np.random.default_rng(seed)
+    with workers.shared(LikelihoodFactory(task, data), scheduler) as share:
+
+        def log_likelihood(theta: Array) -> Array:
+            return np.concatenate(share('log_likelihood', theta))
+
+        posterior = smc.infer(
+            task.parameters,
+            task.priors,
+            log_likelihood if share else likelihood.log_likelihood,
+            config,
+            rng,
+            watch,
+            state,
+        )
+    innovations = likelihood.innovations(posterior.theta)
+    for quantity, size in innovations.items():
+        if size > _MAX_INNOVATION:
+            raise IdentificationError(
+                f'{quantity}: the model does not match: predictions are {np.sqrt(size):.3g} '
+                "standard deviations of the task's likelihood from the measurements (rms), "
+                'expected about 1: check units, signs and commands of the recording, and missing '
+                'parts of the model'
+            )
+    before = task.prior.sample(_PRIOR_DRAWS, rng).std(axis=0)
+    shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
+    knowledge = tuple(knowledge_level(share) for share in shares)
+    prior_output.excited(knowledge)
+    return FilterResult(
+        posterior, knowledge, innovations, sum(len(one.observations) for one in data)
+    )
+
+
+def summarize(task: Task, result: FilterResult) -> dict[str, Any]:
+    """Return each parameter with its uncertainty, and the convergence of the inference."""
+    theta = result.posterior.theta
+    low, high = np.quantile(theta, [0.05, 0.95], axis=0)
+    return {
+        'parameters': {
+            p.name: {
+                'value': float(theta[:, i].mean()),
+                'sd': float(theta[:, i].std()),
+                'lowest': float(low[i]),  # 5 % quantile
+                'highest': float(high[i]),  # 95 % quantile
+                'unit': p.unit,
+                'knowledge': result.knowledge[i],
+            }
+            for i, p in enumerate(task.parameters)
+        },
+        'particles': len(theta),
+        'moments': result.observations,
+        'powers': len(result.posterior.powers) - 1,
+        'acceptance': result.posterior.acceptance,
+        'innovations': dict(result.innovations),
+    }

@@ -1,1 +1,1 @@
-"""Joint estimation of states and parameters from inverse dynamics (method `states`)."""
+"""Joint estimation of states and parameters by discrete inverse dynamics (method `states`)."""

@@ -1,4 +1,4 @@
-"""Whether a model moves as was recorded, and whether recordings agree."""
+"""Checks that a model explains the recordings, and that recordings agree."""
 
 from collections.abc import Sequence
 
@@ -11,49 +11,49 @@ from emppi_ros.identify.common.motion import Motion, difference
 from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.states.estimate import Estimate
+from emppi_ros.identify.states.estimation import StatesEstimate
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-_UNEXPLAINED = 0.2  # of the forces that accelerate a joint
-_ASTRAY = 0.05  # of how far a joint moves
-_SURELY = 4.0  # standard deviations of chance
-_APART = 10.0  # standard deviations, which are too small by several times
+_MAX_UNEXPLAINED = 0.2  # share of the forces that accelerate a joint
+_MAX_DEVIATION = 0.05  # share of the range of a motion
+_SIGNIFICANT = 4.0  # standard errors
+_DISAGREEMENT = 10.0  # standard deviations, which are too small by several times
 
 
-def moves(plant: Plant, motion: Motion, result: Estimate) -> None:
+def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
     """
-    Raise IdentificationError if the model does not move as was recorded.
+    Raise IdentificationError if the model does not explain the motion.
 
-    What no parameter has an effect on, such as a thing in somebody's hand, may move as it likes.
+    Degrees of freedom that depend on no parameter, such as an object in a hand, are not checked.
     """
     joints = scene.names(plant.model, 'joint')
-    known = result.uncertainty
+    uncertainty = result.uncertainty
     for part, away, impulse in zip(
-        motion.parts, known.observation_sd, known.impulse_sd, strict=True
+        motion.parts, uncertainty.observation_sd, uncertainty.impulse_sd, strict=True
     ):
-        needed = _accelerating(plant, result, part)
+        inertial = _inertial_forces(plant, result, part)
         lacking = impulse / plant.model.opt.timestep
         span = np.ptp(motion.qpos[part], axis=0) if plant.model.nq == plant.model.nv else None
-        for dof in np.flatnonzero(known.affected):
+        for dof in np.flatnonzero(uncertainty.affected):
             name = joints[plant.model.dof_jntid[dof]]
-            if lacking[dof] > _UNEXPLAINED * needed[dof]:
+            if lacking[dof] > _MAX_UNEXPLAINED * inertial[dof]:
                 raise IdentificationError(
                     f'joint {name!r}: the model does not match: it lacks {lacking[dof]:.3g} N m '
-                    f'(or N) of the {needed[dof]:.3g} that accelerate it (rms): check units, '
-                    'signs and commands of the recording, and what the model leaves out'
+                    f'(or N) of the {inertial[dof]:.3g} that accelerate it (rms): check units, '
+                    'signs and commands of the recording, and missing parts of the model'
                 )
-            if span is not None and away[dof] > _ASTRAY * span[dof]:
+            if span is not None and away[dof] > _MAX_DEVIATION * span[dof]:
                 raise IdentificationError(
-                    f'joint {name!r}: the model does not match: it stays {away[dof]:.3g} rad '
-                    f'(or m) away from a motion over {span[dof]:.3g} (rms): check units, signs '
-                    'and commands of the recording, and what the model leaves out'
+                    f'joint {name!r}: the model does not match: its states deviate by '
+                    f'{away[dof]:.3g} rad (or m) from a motion over {span[dof]:.3g} (rms): check '
+                    'units, signs and commands of the recording, and missing parts of the model'
                 )
 
 
-def _accelerating(plant: Plant, result: Estimate, part: slice) -> Array:
-    """Return the forces (nv,) that inertia alone needs along a part, rms in N m or N."""
-    model, qpos = plant.at(result.theta), result.found.qpos[part]
+def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array:
+    """Return the inertial forces (nv,) along a part, RMS in N m or N."""
+    model, qpos = plant.at(result.theta), result.solution.qpos[part]
     v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
     a = np.diff(v, axis=0) / model.opt.timestep
     data, forces = mujoco.MjData(model), np.empty_like(a)
@@ -64,20 +64,20 @@ def _accelerating(plant: Plant, result: Estimate, part: slice) -> Array:
     return np.sqrt(np.mean(forces**2, axis=0))
 
 
-def strays(
+def note_deviations(
     plant: Plant,
     names: Sequence[str],
     recordings: Sequence[Recording],
     motion: Motion,
-    result: Estimate,
+    result: StatesEstimate,
 ) -> list[str]:
     """
-    Return in words which joints' states stay further from what was measured than its noise.
+    Return a note on the joints whose states deviate from the measurements by more than noise.
 
-    What smoothing takes out is more than the noise, so that this is too strict only as far as n
-    samples of noise tell its standard deviation: to a share of 1 / sqrt(2 n).
+    Smoothing removes more than the noise, so only the sampling error of its standard deviation
+    counts, which is a share of 1 / sqrt(2 n) for n samples.
     """
-    told, joints = [], scene.names(plant.model, 'joint')
+    deviations, joints = [], scene.names(plant.model, 'joint')
     for name, recording, rows, away in zip(
         names, recordings, motion.parts, result.uncertainty.observation_sd, strict=True
     ):
@@ -88,33 +88,35 @@ def strays(
             if noise is None:
                 continue
             fewest = min(len(signal.values), rows.stop - rows.start)
-            if away[dof] > noise * (1.0 + _SURELY / np.sqrt(2.0 * fewest)):
-                told.append(
-                    f'{signal.of}{where} by {away[dof]:.2g}, where noise is {noise:.2g} at most'
+            if away[dof] > noise * (1.0 + _SIGNIFICANT / np.sqrt(2.0 * fewest)):
+                deviations.append(
+                    f'{signal.of}{where} by {away[dof]:.2g}, with noise of at most {noise:.2g}'
                 )
-    if not told:
+    if not deviations:
         return []
     return [
-        f'states stay away from what was measured: {", ".join(told)} (rms): forces are not as '
-        'sure as was supposed, and standard deviations too small: record faster and take a '
-        'shorter --step, or a smaller --state-weight'
+        f'states deviate from the measurements: {", ".join(deviations)} (rms): the model is less '
+        'exact than --state-weight says, and standard deviations are too small: record faster and '
+        'use a shorter --step, or a smaller --state-weight'
     ]
 
 
-def disagreement(
-    plant: Plant, names: Sequence[str], alone: Sequence[Estimate], together: Estimate
+def note_disagreement(
+    plant: Plant, names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
 ) -> list[str]:
-    """Return in words which parameters are not the same in all recordings."""
-    told = []
+    """Return a note on the parameters on which the recordings disagree."""
+    disagreements = []
     for i, unknown in enumerate(plant.unknowns):
         off = [one.theta[i] - together.theta[i] for one in alone]
         sd = [np.hypot(one.uncertainty.sd[i], together.uncertainty.sd[i]) for one in alone]
-        if any(np.abs(off) > _APART * np.array(sd)):
+        if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
             each = ', '.join(
                 f'{one.theta[i]:.4g} +- {one.uncertainty.sd[i]:.2g} in {name}'
                 for one, name in zip(alone, names, strict=True)
             )
-            told.append(f'{unknown.name} is {each}')
-    if not told:
+            disagreements.append(f'{unknown.name} is {each}')
+    if not disagreements:
         return []
-    return [f'recordings do not agree: {"; ".join(told)}: was it the same in all of them?']
+    return [
+        f'recordings do not agree: {"; ".join(disagreements)}: was it the same in all of them?'
+    ]

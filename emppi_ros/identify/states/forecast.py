@@ -1,4 +1,4 @@
-"""What parameters forecast of the part of a motion that was held out."""
+"""Forecasts of the held-out part of a motion."""
 
 import mujoco
 import numpy as np
@@ -14,9 +14,9 @@ Array = npt.NDArray[np.float64]
 
 def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
     """
-    Return what is learned from, and the share that is held out, its end.
+    Return the part of a motion to learn from, and the last share, which is held out.
 
-    IdentificationError if that leaves too little.
+    Raises IdentificationError if too little is left to learn from.
     """
     count = motion.steps - int(share * motion.steps)
     if count < MIN_SAMPLES:
@@ -30,11 +30,11 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
 
 def forecast(plant: Plant, thetas: Array, known: Motion, later: Motion) -> Array:
     """
-    Return how a motion goes on, (n, T, nq), from its last two known configurations.
+    Return forecasts (n, T, nq) of a motion from its last two known configurations.
 
-    With each of `thetas` (n, P) MuJoCo steps through what drove the T steps of `later`.
+    For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs.
     """
-    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # what is applied until then
+    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
     ctrl = np.concatenate([known.ctrl, later.ctrl])[before]
     applied = np.concatenate([known.applied, later.applied])[before]
     last = difference(plant.model, known.qpos[-2:-1], known.qpos[-1:])[0]

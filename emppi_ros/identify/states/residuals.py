@@ -3,7 +3,7 @@ Residuals of discrete inverse dynamics and of observations, and their derivative
 
 A state is a configuration. Velocities are differences of successive ones, as MuJoCo's
 semi-implicit steps have it: v[k] leads from q[k] to q[k+1]. So the velocities need no residual of
-their own, and what remains of the dynamics is the impulse that each step lacks (eq. 3.6).
+their own; the residual of the dynamics is the impulse that each step lacks (eq. 3.6).
 """
 
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-_NEAR = 0.005  # of a joint's range: there it may be at its end stop
-_STEP = 1e-6  # rad, rad/s, ... for derivatives: MuJoCo's own default
+_NEAR = 0.005  # of the range of a joint: closer to its end it may touch the end stop
+_STEP = 1e-6  # rad, rad/s, ... for derivatives: the default of MuJoCo
 
 
 class Residuals(NamedTuple):
-    """What is to become small, already weighted."""
+    """The weighted residuals."""
 
     observed: Array  # (N, nv)
     impulses: Array  # (N - 2, nv)
@@ -34,7 +34,7 @@ class Residuals(NamedTuple):
 
 
 class Jacobian(NamedTuple):
-    """Derivatives of the residuals: the blocks that are not zero."""
+    """The non-zero blocks of the derivatives of the residuals."""
 
     observed: Array  # (N, nv, nv), by the same configuration
     impulses: tuple[Array, Array, Array]  # (N - 2, nv, nv) by q[k], q[k+1], q[k+2]
@@ -48,20 +48,20 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
     Parameters
     ----------
     plant : Plant
-        What moved.
+        The plant.
     motion : Motion
-        What was observed, N configurations.
+        The observed motion, N configurations.
     weight : float
-        Of squared impulses, the state error weight: the method's one knob.
+        State error weight, of squared impulses.
     theta : (P,) array
         The parameters.
     qpos : (N, nq) array
         The trajectory.
 
     """
-    model = _free(plant, theta)
+    model = _without_stops(plant, theta)
     apart = difference(model, motion.qpos, qpos)
-    forces = explained(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
+    forces = forces_known(plant.model, motion) * _forces(plant, model, motion, theta, qpos)
     return Residuals(
         np.sqrt(motion.weights) * apart, np.sqrt(weight) * model.opt.timestep * forces
     )
@@ -69,7 +69,7 @@ def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Ar
 
 def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Jacobian:
     """Return the derivatives of the residuals; the arguments are those of `evaluate`."""
-    model = _free(plant, theta)
+    model = _without_stops(plant, theta)
     h = model.opt.timestep
     by_q, by_v, by_a = _force_derivatives(plant, model, motion, theta, qpos)
     by_start, by_end = difference_jacobians(model, qpos[:-1], qpos[1:])
@@ -79,22 +79,22 @@ def linearize(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: A
         by_q + by_v @ by_end[before] / h + by_a @ (by_start[after] - by_end[before]) / h**2,
         by_a @ by_end[after] / h**2,
     )
-    size = np.sqrt(weight) * h * explained(plant.model, motion)[:, :, None]
-    seen = difference_jacobians(model, motion.qpos, qpos)[1]
+    size = np.sqrt(weight) * h * forces_known(plant.model, motion)[:, :, None]
+    observed = difference_jacobians(model, motion.qpos, qpos)[1]
     return Jacobian(
-        np.sqrt(motion.weights)[:, :, None] * seen,
+        np.sqrt(motion.weights)[:, :, None] * observed,
         (size * blocks[0], size * blocks[1], size * blocks[2]),
         size * _by_unknowns(plant, motion, theta, qpos),
     )
 
 
-def explained(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
+def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
     """
-    Return of which degrees of freedom the model knows all forces, at each step (N - 2, nv).
+    Return at which steps the model has all forces on each degree of freedom (N - 2, nv).
 
-    It does not at an end stop, whose push a model has softer or harder than it is, and which no
-    step of time resolves for whatever is carried: what is seen there counts, but no forces. And
-    none lead from one recording to the next.
+    It does not at an end stop: its stiffness in the model is not the real one, and time steps do
+    not resolve an impact. Observations count there, impulses do not. Nor do impulses between two
+    recordings.
     """
     result = np.ones((motion.steps - 2, model.nv), dtype=bool)
     for begin in motion.begins[1:]:
@@ -111,7 +111,7 @@ def explained(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _free(plant: Plant, theta: Array) -> mujoco.MjModel:
+def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
     """Return the model without the end stops of hinges and slides."""
     model = plant.at(theta)
     model.jnt_limited[[scene.is_scalar(model, joint) for joint in range(model.njnt)]] = 0
@@ -121,7 +121,7 @@ def _free(plant: Plant, theta: Array) -> mujoco.MjModel:
 def _forces(
     plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
 ) -> Array:
-    """Return the generalised forces (N - 2, nv) that the motion needs beyond those known."""
+    """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
     v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
     a = (v[1:] - v[:-1]) / model.opt.timestep
     friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
@@ -169,7 +169,7 @@ def _force_derivatives(
 
 
 def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) -> Array:
-    """Return derivatives of forces by dry friction, one row (nv,) for each that is there."""
+    """Return the derivatives (nv, nv) of forces by dry friction, one row per joint with any."""
     rows = np.zeros((model.nv, model.nv))
     mujoco.mj_inverse(model, data)
     base = data.qfrc_inverse.copy()
@@ -183,10 +183,10 @@ def _by_friction(model: mujoco.MjModel, data: mujoco.MjData, friction: Array) ->
 
 def _by_unknowns(plant: Plant, motion: Motion, theta: Array, qpos: Array) -> Array:
     """Return the derivatives (N - 2, nv, P) of forces by the parameters."""
-    base = _forces(plant, _free(plant, theta), motion, theta, qpos)
+    base = _forces(plant, _without_stops(plant, theta), motion, theta, qpos)
     columns = np.empty((*base.shape, len(theta)))
     for index in range(len(theta)):
         other, change = plant.perturbed(theta, index)
-        forces = _forces(plant, _free(plant, other), motion, other, qpos)
+        forces = _forces(plant, _without_stops(plant, other), motion, other, qpos)
         columns[:, :, index] = (forces - base) / change
     return columns

@@ -11,33 +11,33 @@ from emppi_ros.core.config import between, positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, displace
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.states.elimination import assemble, step
+from emppi_ros.identify.states.normal_equations import assemble, solve_step
 from emppi_ros.identify.states.residuals import Residuals, evaluate, linearize
 
 Array = npt.NDArray[np.float64]
-Progress = Callable[['Iterate'], None]
-_LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e12
-_EXACT = 1e-12  # of a squared residual: below it are rounding and derivatives' errors
+ProgressCallback = Callable[['Iterate'], None]
+_MIN_DAMPING, _MAX_DAMPING = 1e-3, 1e12
+_ROUNDING = 1e-12  # squared residual of rounding, and of errors of derivatives
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The solver's settings; the state error weight is the one that matters."""
+class SolverConfig:
+    """Settings of the solver; only the state error weight needs tuning."""
 
     state_weight: float = positive(1e5, doc='of squared impulses against squared observations')
     iterations: int = between(1, 1000, 30)
     cost_tolerance: float = positive(1e-5, doc='relative decrease at which it stops')
-    step_tolerance: float = positive(1e-4, doc="change, in unknowns' scales, at which it stops")
+    step_tolerance: float = positive(1e-4, doc='change, in scales, at which it stops')
 
 
 class Iterate(NamedTuple):
-    """What was reached after some iterations."""
+    """The states and parameters after some iterations."""
 
     theta: Array  # (P,)
     qpos: Array  # (N, nq)
     residuals: Residuals
     iterations: int
-    change: float  # of parameters, the largest, in their scales
+    change: float  # largest change of a parameter, in its scale
     damping: float
     converged: bool
 
@@ -50,30 +50,30 @@ class Iterate(NamedTuple):
 def solve(
     plant: Plant,
     motion: Motion,
-    settings: Settings,
+    config: SolverConfig,
     qpos: Array | None = None,
     theta: Array | None = None,
-    progress: Progress = lambda _: None,
+    progress: ProgressCallback = lambda _: None,
 ) -> Iterate:
     """
     Return the states and parameters of least squares.
 
-    Damping is in proportion to the mean square residual, so that it vanishes with the residuals
-    (Fan and Yuan 2005). It never goes below a thousandth of that: a direction which the data do
-    not determine to some thirty of the parameters' scales stays where the search started.
+    Damping is proportional to the mean square residual, so that it vanishes with the residuals
+    (Fan and Yuan 2005). It is at least a thousandth of that: along directions that the data do
+    not determine to about thirty scales, parameters stay where the search started.
 
     Parameters
     ----------
     plant : Plant
-        What moved, with P unknowns.
+        The plant, with P unknowns.
     motion : Motion
-        What was observed.
-    settings : Settings
+        The observed motion, N steps.
+    config : SolverConfig
         When to stop, and the state error weight.
     qpos : (N, nq) array, optional
-        Where the states start; the observations if not given.
+        Initial states; default: the observations.
     theta : (P,) array, optional
-        Where the parameters start; the unknowns' initial values if not given.
+        Initial parameters; default: those of the plant.
     progress : callable
         Called with each iterate.
 
@@ -87,41 +87,41 @@ def solve(
     guess = plant.initial if theta is None else theta
     if not motion.weights.any():
         raise IdentificationError('nothing was observed: record positions of the joints')
-    residuals = evaluate(plant, motion, settings.state_weight, guess, start)
+    residuals = evaluate(plant, motion, config.state_weight, guess, start)
     if not np.isfinite(residuals.cost):
         raise IdentificationError('the motion needs forces that are not finite: check its units')
     current = Iterate(guess, start, residuals, 0, np.inf, 1.0, False)
-    while current.iterations < settings.iterations and not current.converged:
-        current = _iterate(plant, motion, settings, current)
+    while current.iterations < config.iterations and not current.converged:
+        current = _iterate(plant, motion, config, current)
         progress(current)
     return current
 
 
-def _iterate(plant: Plant, motion: Motion, settings: Settings, current: Iterate) -> Iterate:
+def _iterate(plant: Plant, motion: Motion, config: SolverConfig, current: Iterate) -> Iterate:
     """Return the next iterate: one linearisation, and the first damping that lowers the cost."""
-    jacobian = linearize(plant, motion, settings.state_weight, current.theta, current.qpos)
+    jacobian = linearize(plant, motion, config.state_weight, current.theta, current.qpos)
     normal = assemble(jacobian, current.residuals, plant.scales)
     box = [(bound - current.theta) / plant.scales for bound in plant.bounds]
-    count = np.count_nonzero(motion.weights)  # states are as many as impulses, but for two
-    level = max(current.residuals.cost / count, _EXACT)
-    damping, hoped = current.damping, 0.0
-    while damping < _MOST_DAMPING:
-        states, pull, expected = step(normal, damping * level, *box)
-        hoped = max(hoped, expected)  # of the first: a small gain after it failed is no end
-        theta = np.clip(current.theta + pull * plant.scales, *plant.bounds)
+    count = np.count_nonzero(motion.weights)  # as many as impulses, except for two steps
+    level = max(current.residuals.cost / count, _ROUNDING)
+    damping, largest = current.damping, 0.0
+    while damping < _MAX_DAMPING:
+        states, step, expected = solve_step(normal, damping * level, *box)
+        largest = max(largest, expected)  # a small gain after a failed step is no convergence
+        theta = np.clip(current.theta + step * plant.scales, *plant.bounds)
         qpos = displace(plant.model, current.qpos, states.reshape(motion.weights.shape))
-        found = evaluate(plant, motion, settings.state_weight, theta, qpos)
-        gain = current.residuals.cost - found.cost
-        if np.isfinite(found.cost) and gain >= 0.0:
-            change = float(np.max(np.abs(pull), initial=0.0))
-            small = max(gain, hoped) <= settings.cost_tolerance * current.residuals.cost
-            still = len(pull) > 0 and change <= settings.step_tolerance
+        trial = evaluate(plant, motion, config.state_weight, theta, qpos)
+        gain = current.residuals.cost - trial.cost
+        if np.isfinite(trial.cost) and gain >= 0.0:
+            change = float(np.max(np.abs(step), initial=0.0))
+            small = max(gain, largest) <= config.cost_tolerance * current.residuals.cost
+            still = len(step) > 0 and change <= config.step_tolerance
             converged = small or (still and damping == current.damping)
             done = current.iterations + 1
             return Iterate(
-                theta, qpos, found, done, change, max(damping / 10.0, _LEAST_DAMPING), converged
+                theta, qpos, trial, done, change, max(damping / 10.0, _MIN_DAMPING), converged
             )
-        if expected <= settings.cost_tolerance * current.residuals.cost:
-            break  # nothing is left but rounding
+        if expected <= config.cost_tolerance * current.residuals.cost:
+            break  # only rounding is left
         damping *= 10.0
     return current._replace(iterations=current.iterations + 1, change=0.0, converged=True)

@@ -1,4 +1,4 @@
-"""Linearised covariance of parameters, and the directions that the data do not show."""
+"""Linearised covariance of the parameters, and the directions that the data do not determine."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,22 +9,22 @@ import numpy.typing as npt
 from emppi_ros.identify.common import prior_output
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.states.elimination import States, assemble
-from emppi_ros.identify.states.residuals import Jacobian, explained, linearize
+from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
+from emppi_ros.identify.states.residuals import Jacobian, forces_known, linearize
 from emppi_ros.identify.states.solver import Iterate
 
 Array = npt.NDArray[np.float64]
-_RANK = 1e-7  # of the largest singular value: below it are derivatives' errors
+_RANK = 1e-7  # of the largest singular value: smaller ones are errors of derivatives
 
 
 class Uncertainty(NamedTuple):
-    """How well parameters are known."""
+    """The uncertainty of the parameters, and the noise it is derived from."""
 
     covariance: Array  # (P, P), in their units
-    directions: Array  # (d, P) unit vectors in unknowns' scales, along which nothing was learned
+    directions: Array  # (d, P) unit vectors in the scales, which are not determined
     observation_sd: Array  # (R, nv) of each recording, NaN where nothing was observed
     impulse_sd: Array  # (R, nv) N s or N m s
-    affected: npt.NDArray[np.bool_]  # (nv,) whether any parameter has an effect on its forces
+    affected: npt.NDArray[np.bool_]  # (nv,) degrees of freedom whose forces depend on a parameter
 
     @property
     def sd(self) -> Array:
@@ -32,22 +32,24 @@ class Uncertainty(NamedTuple):
         return np.sqrt(np.diag(self.covariance))
 
 
-def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Uncertainty:
+def estimate_uncertainty(
+    plant: Plant, motion: Motion, weight: float, solution: Iterate
+) -> Uncertainty:
     """
-    Return what least squares leave open (section 3.7).
+    Return the uncertainty of the least-squares parameters (section 3.7).
 
-    The noise of each joint's observations and impulses is read from their residuals, recording by
-    recording. It goes through the parameters' Jacobian without what states can explain (eq. 3.27,
-    3.28). Where that has no rank, each unknown's scale is taken for the standard deviation that it
-    had before.
+    The noise of observations and impulses is estimated from their residuals, per joint and
+    recording. It is propagated through the Jacobian of the parameters with the states eliminated
+    (eq. 3.27, 3.28). Where that is rank-deficient, the scale of each parameter is its prior
+    standard deviation.
     """
-    jacobian = linearize(plant, motion, weight, found.theta, found.qpos)
-    observed, impulses = _project(plant, jacobian, found)
+    jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
+    observed, impulses = _project(plant, jacobian, solution)
     steps = [slice(part.start, part.stop - 2) for part in motion.parts]  # that end in the part
     seen = motion.weights > 0.0
-    observation = _rms(found.residuals.observed, seen, motion.parts)
-    impulse = _rms(found.residuals.impulses, explained(plant.model, motion), steps)
-    p = len(found.theta)
+    observation = _rms(solution.residuals.observed, seen, motion.parts)
+    impulse = _rms(solution.residuals.impulses, forces_known(plant.model, motion), steps)
+    p = len(solution.theta)
     rows = np.concatenate([observed.reshape(-1, p), impulses.reshape(-1, p)])
     noise = [
         _each_row(observation, motion.parts, len(observed)),
@@ -66,14 +68,14 @@ def estimate(plant: Plant, motion: Motion, weight: float, found: Iterate) -> Unc
 
 
 def _rms(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
-    """Return root mean squares (R, nv) of what counts of values (n, nv) in each part."""
+    """Return root mean squares (R, nv) of the counted values (n, nv) in each part."""
     squares = [np.sum(values[part] ** 2, axis=0) for part in parts]
     counts = [np.maximum(counted[part].sum(axis=0), 1) for part in parts]
     return np.sqrt(np.array(squares) / counts)
 
 
 def _each_row(of_parts: Array, parts: Sequence[slice], count: int) -> Array:
-    """Return rows (count, nv), alike in each part; 0 in none."""
+    """Return rows (count, nv) with the values of their part; 0 outside of all parts."""
     rows = np.zeros((count, of_parts.shape[1]))
     for part, row in zip(parts, of_parts, strict=True):
         rows[part] = row
@@ -92,11 +94,11 @@ def _covariance(rows: Array, noise: Array) -> Array:
     return np.linalg.inv(right[known].T @ information @ right[known] + eye)
 
 
-def _project(plant: Plant, jacobian: Jacobian, found: Iterate) -> tuple[Array, Array]:
-    """Return derivatives by scaled parameters (N, nv, P), (N - 2, nv, P), states adjusted."""
-    n, nv = found.residuals.observed.shape
-    normal = assemble(jacobian, found.residuals, plant.scales)
-    states = States(normal, 0.0).solve(normal.mixed).reshape(n, nv, -1)
+def _project(plant: Plant, jacobian: Jacobian, solution: Iterate) -> tuple[Array, Array]:
+    """Return derivatives by scaled parameters (N, nv, P), (N - 2, nv, P) at optimal states."""
+    n, nv = solution.residuals.observed.shape
+    normal = assemble(jacobian, solution.residuals, plant.scales)
+    states = StateFactorization(normal, 0.0).solve(normal.mixed).reshape(n, nv, -1)
     observed = -jacobian.observed @ states
     impulses = jacobian.unknowns * plant.scales
     for late, block in enumerate(jacobian.impulses):

@@ -288,7 +288,7 @@ def test_late_commands_are_said_and_taken_as_given(table, tmp_path, capsys):
     assert identify(file, '--json') == 0
     found = json.loads(capsys.readouterr().out)
     assert found['command_lag_s'] == pytest.approx(0.01, abs=1e-3)
-    assert 'commands act 10 ms later than was recorded' in found['notes']
+    assert 'commands seem to act 10 ms later than recorded' in found['notes']
     out = tmp_path / 'prior.yaml'
     assert identify(file, '--lag', '0.01', '--out', str(out), '--json') == 0
     found = json.loads(capsys.readouterr().out)

@@ -12,7 +12,7 @@ from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.motion import resample
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
-from emppi_ros.identify.filter import estimate
+from emppi_ros.identify.filter import method
 from emppi_ros.identify.rigid_body import arm as arms
 from emppi_ros.identify.rigid_body import recordings as arm_recordings
 from emppi_ros.identify.states import residuals
@@ -157,7 +157,7 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
     assert 'another seed: 0, now 1: resume with the same, or' in capsys.readouterr().err
     assert main(words) == 0
     assert out.read_text() == whole and not checkpoint.path_beside(out).exists()
-    monkeypatch.setattr(estimate, '_EXCESSIVE', 0.0)  # nothing that is measured is that exact
+    monkeypatch.setattr(method, '_MAX_INNOVATION', 0.0)  # nothing that is measured is that exact
     assert main([*words, '--overwrite']) == 2
     assert 'the model does not match' in capsys.readouterr().err
     assert out.read_text() == whole and not checkpoint.path_beside(out).exists()

@@ -10,9 +10,9 @@ from emppi_ros.identify.common.motion import resample
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.common.signals import Signal
-from emppi_ros.identify.states import checks, report
-from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.states import checks, method
+from emppi_ros.identify.states.estimation import estimate
+from emppi_ros.identify.states.solver import SolverConfig
 
 BRICK = """<mujoco><option timestep="{step}"/><worldbody><body name="brick">
   <freejoint name="flying"/><geom type="box" size="0.1 0.2 0.3" mass="1"/></body>
@@ -70,14 +70,14 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
         mujoco.mju_euler2Quat(turn, 0.01 * rng.standard_normal(3), 'xyz')
         mujoco.mju_mulQuat(row[3:], row[3:].copy(), turn)
     motion = resample(record(tmp_path, seen, 0.02), plant.model)
-    result = estimate(plant, motion, Settings())
-    checks.moves(plant, motion, result)
+    result = estimate(plant, motion, SolverConfig())
+    checks.check_model(plant, motion, result)
     sd = result.uncertainty.sd[0]
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
     # states are nearer to the truth than what was seen of it
     assert np.std(result.found.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
-    noise = report.summarize(plant, result)['observation_sd']
+    noise = method.summarize(plant, result)['observation_sd']
     for axis in 'xyz':  # what was given; 150 samples know it to 6 %
         assert noise[f'flying {axis}'] == pytest.approx(0.002, rel=0.25)
         assert noise[f'flying about {axis}'] == pytest.approx(0.01, rel=0.25)

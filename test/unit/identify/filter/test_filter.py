@@ -11,9 +11,9 @@ from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.synthetic_recording import sensor_signals
-from emppi_ros.identify.filter import estimate, posterior, recorded
-from emppi_ros.identify.filter.evidence import Evidence
-from emppi_ros.identify.filter.posterior import Settings
+from emppi_ros.identify.filter import method, recordings, smc
+from emppi_ros.identify.filter.likelihood import RecordingLikelihood
+from emppi_ros.identify.filter.smc import SmcConfig
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
@@ -40,14 +40,14 @@ def test_particles_weigh_what_a_belief_has_them_weigh(name):
     loop = ClosedLoop(task, 3)
     theta = loop.filter.belief.theta.copy()
     trace = loop.run(1.2)
-    seen = recorded.build(task, record(task, trace))
-    found = Evidence(task, [seen], len(theta), threads=1).log_likelihood(theta)
+    seen = recordings.build(task, record(task, trace))
+    found = RecordingLikelihood(task, [seen], len(theta), threads=1).log_likelihood(theta)
     assert np.ptp(found) > 1.0  # nats: it says something
     # the same sums in another order, of some thousand nats
     np.testing.assert_allclose(
         weights.normalize(found), loop.filter.belief.log_weights, rtol=1e-9, atol=1e-8
     )
-    twice = Evidence(task, [seen, seen], len(theta), threads=1).log_likelihood(theta)
+    twice = RecordingLikelihood(task, [seen, seen], len(theta), threads=1).log_likelihood(theta)
     np.testing.assert_allclose(twice, 2.0 * found, rtol=1e-12)
 
 
@@ -63,8 +63,8 @@ def test_a_linear_gaussian_posterior_is_the_known_one():
         return -0.5 * np.sum(((theta @ design.T - measured) / noise) ** 2, axis=1)
 
     rng = np.random.default_rng(0)
-    settings = Settings(particles=COUNT, power=1.0)
-    found = posterior.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng)
+    settings = SmcConfig(particles=COUNT, power=1.0)
+    found = smc.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng)
     before = np.diag([1.0 / 2.0**2, 1.0 / 0.5**2])
     covariance = np.linalg.inv(before + design.T @ design / noise**2)
     mean = covariance @ (before @ [1.0, -1.0] + design.T @ measured / noise**2)
@@ -86,15 +86,15 @@ def test_an_inference_goes_on_from_any_power_bit_for_bit():
 
     def infer(watch=lambda _: None, state=None, seed=0):
         rng = np.random.default_rng(seed)
-        settings = Settings(particles=20, power=1.0)
-        return posterior.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng, watch, state)
+        settings = SmcConfig(particles=20, power=1.0)
+        return smc.infer(PARAMETERS, PRIORS, log_likelihood, settings, rng, watch, state)
 
     states = []
     whole = infer(states.append)
     assert len(states) == len(whole.powers) - 1 > 3
     for state in states:
         kept = {name: np.asarray(part) for name, part in state._asdict().items()}
-        again = infer(state=posterior.State.of_arrays(kept), seed=7)  # the state's numbers count
+        again = infer(state=smc.SmcState.from_arrays(kept), seed=7)  # the state's numbers count
         for one, other in zip(again, whole, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -103,8 +103,8 @@ def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
     def half(theta):
         return np.where(theta[:, 0] > 1.0, 0.0, -np.inf)
 
-    rng, settings = np.random.default_rng(0), Settings(particles=COUNT)
-    found = posterior.infer(PARAMETERS, PRIORS, half, settings, rng).theta
+    rng, settings = np.random.default_rng(0), SmcConfig(particles=COUNT)
+    found = smc.infer(PARAMETERS, PRIORS, half, settings, rng).theta
     assert found[:, 0].min() > 1.0
     # a half normal: mean sd sqrt(2 / pi); particles worth 100, four standard errors
     mean = 1.0 + 2.0 * np.sqrt(2.0 / np.pi)
@@ -115,17 +115,17 @@ def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
         return np.full(len(theta), -np.inf)
 
     with pytest.raises(IdentificationError, match='all particles diverge'):
-        posterior.infer(PARAMETERS, PRIORS, none, settings, rng)
+        smc.infer(PARAMETERS, PRIORS, none, settings, rng)
 
 
 def test_what_is_certain_stays_so():
     priors = (Prior('fixed', value=0.5), PRIORS[1])
-    rng, settings = np.random.default_rng(0), Settings(particles=50)
+    rng, settings = np.random.default_rng(0), SmcConfig(particles=50)
 
     def log_likelihood(theta):
         return -50.0 * theta[:, 1] ** 2
 
-    found = posterior.infer(PARAMETERS, priors, log_likelihood, settings, rng)
+    found = smc.infer(PARAMETERS, priors, log_likelihood, settings, rng)
     assert np.all(found.theta[:, 0] == 0.5) and found.theta[:, 1].std() > 0.0
 
 
@@ -139,8 +139,8 @@ def push():
 
 def test_a_recorded_push_tells_friction(push):
     task, recording, truth = push
-    found = estimate.estimate(task, [recording], Settings(particles=60), 0, threads=1)
-    row = estimate.summarize(task, found)['parameters']['block_friction']
+    found = method.infer_task(task, [recording], SmcConfig(particles=60), 0, threads=1)
+    row = method.summarize(task, found)['parameters']['block_friction']
     assert row['sd'] < 0.5 * 0.15  # the prior's
     # particles' own standard deviations: four
     assert row['value'] == pytest.approx(truth[1], abs=4.0 * row['sd'])
@@ -149,9 +149,9 @@ def test_a_recorded_push_tells_friction(push):
 
 def test_a_cluster_changes_no_bit(push, cluster):
     task, recording, _ = push
-    short = Settings(particles=5, moves=1, power=0.01)  # on two threads: blocks of 3 and 2
-    here = estimate.estimate(task, [recording], short, 0, threads=1)
-    there = estimate.estimate(
+    short = SmcConfig(particles=5, moves=1, power=0.01)  # on two threads: blocks of 3 and 2
+    here = method.infer_task(task, [recording], short, 0, threads=1)
+    there = method.infer_task(
         task, [recording], short, 0, threads=1,
         scheduler=cluster.address,
     )  # fmt: skip
@@ -177,7 +177,7 @@ def changed(recording, key, change):
         (lambda r: without(r, ('command', 'panda_joint1')), 'whose command was not recorded'),
         (
             lambda r: changed(r, ('pose', 'block'), lambda s: {'time': s.time + 60.0}),
-            'unsynchronised: 0 moments',
+            'unsynchronised: 0 observations',
         ),
         (  # a tracker whose x and y were mistaken for one another
             lambda r: changed(
@@ -190,4 +190,4 @@ def changed(recording, key, change):
 def test_errors_say_what_is_wrong(push, spoil, words):
     task, recording, _ = push
     with pytest.raises(IdentificationError, match=words):
-        estimate.estimate(task, [spoil(recording)], Settings(particles=10, moves=1), 0, threads=1)
+        method.infer_task(task, [spoil(recording)], SmcConfig(particles=10, moves=1), 0, threads=1)

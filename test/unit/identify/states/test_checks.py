@@ -27,7 +27,7 @@ def told(times, samples, steps):
         observation_sd=np.array([[times * smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)]])
     )
     rows = np.zeros((steps, 1))
-    return checks.strays(
+    return checks.note_deviations(
         plant,
         ['run.csv'],
         [Recording({('position', 'hinge'): signal}, ())],

@@ -7,9 +7,9 @@ import pytest
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.residuals import explained
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.states.estimation import estimate
+from emppi_ros.identify.states.residuals import forces_known
+from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.tasks.task import load_task
 
 TRUE = np.array([0.31, 0.022])
@@ -36,16 +36,16 @@ def bounced():
 
 def test_what_is_found_does_not_hang_on_the_stop(bounced):
     plant, motion = bounced
-    found = estimate(plant, motion, Settings())
+    found = estimate(plant, motion, SolverConfig())
     # linearised: five standard deviations
     assert np.all(np.abs(found.theta - TRUE) < 5.0 * found.uncertainty.sd)
     assert np.all(found.uncertainty.sd < 1e-3 * TRUE)  # with the stop's forces: 0.2 of it
-    assert found.found.converged
+    assert found.solution.converged
 
 
 def test_there_and_nowhere_else_forces_do_not_count(bounced):
     plant, motion = bounced
-    known = explained(plant.model, motion)
+    known = forces_known(plant.model, motion)
     low, high = plant.model.jnt_range[0]
     inside = np.abs(motion.qpos[:, 0]) < 0.99 * high
     whole = inside[:-2] & inside[1:-1] & inside[2:]
@@ -62,4 +62,4 @@ def test_another_tree_is_not_touched():
         </worldbody></mujoco>""")
     qpos = np.array([[0.0, 5.0]] * 3 + [[1.0, 5.0]] * 3)
     motion = Motion(qpos, np.ones((6, 2)), np.zeros((6, 0)), np.zeros((6, 2)))
-    assert explained(model, motion).tolist() == [[True, True], *[[False, True]] * 3]
+    assert forces_known(model, motion).tolist() == [[True, True], *[[False, True]] * 3]

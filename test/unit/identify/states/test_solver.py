@@ -13,9 +13,9 @@ from emppi_ros.bench.identify import pendulum, states_simulation
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, displace, join
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
-from emppi_ros.identify.states import elimination, residuals, solver, uncertainty
-from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.states import normal_equations, residuals, solver, uncertainty
+from emppi_ros.identify.states.estimation import estimate
+from emppi_ros.identify.states.solver import SolverConfig
 
 CART = """<mujoco><option timestep="0.02" integrator="Euler" gravity="0 0 0"/><worldbody>
   <body><joint name="slide" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body>
@@ -77,7 +77,7 @@ def test_a_linear_problem_has_the_closed_solution_in_its_box(upper):
     box = np.full(len(x), np.inf)
     box[-1] = upper - x[-1]
     expected = x + scipy.optimize.lsq_linear(matrix, -base, (-np.inf, box), tol=1e-14).x
-    found = solver.solve(plant, motion, Settings(weight, 30, 1e-14, 1e-10))
+    found = solver.solve(plant, motion, SolverConfig(weight, 30, 1e-14, 1e-10))
     # differences of 1e-6 are known to 1e-10 or so, relative to 1; damping stops within 1e-7
     assert found.theta[0] == pytest.approx(expected[-1], rel=1e-5)
     np.testing.assert_allclose(found.qpos[:, 0], expected[:-1], atol=1e-5)
@@ -87,8 +87,8 @@ def test_a_linear_problem_has_the_closed_solution_in_its_box(upper):
 def test_the_covariance_of_a_linear_problem_is_the_closed_one():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
-    found = solver.solve(plant, motion, Settings(weight))
-    known = uncertainty.estimate(plant, motion, weight, found)
+    found = solver.solve(plant, motion, SolverConfig(weight))
+    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
     spread = np.concatenate(
         [
             np.full(found.residuals.observed.size, known.observation_sd[0]),
@@ -123,7 +123,7 @@ def test_a_nonlinear_problem_has_the_solution_that_scipy_and_mujoco_find():
         bounds=(lower, upper),
         verbose=0,
     )
-    settings = Settings(weight, cost_tolerance=1e-12, step_tolerance=1e-9)
+    settings = SolverConfig(weight, cost_tolerance=1e-12, step_tolerance=1e-9)
     found = solver.solve(plant, motion, settings)
     ours = found.theta / plant.scales
     # they stop where finite differences leave no decrease, some 1e-8 of the cost: 1e-4 of a step
@@ -137,14 +137,14 @@ def test_a_box_holds_in_every_step_of_a_quadratic_problem():
     for _ in range(20):
         root, target = rng.standard_normal((8, 5)), rng.standard_normal(8)
         lower, upper = -rng.uniform(0.0, 0.5, 5), rng.uniform(0.0, 0.5, 5)
-        found = elimination.in_box(root.T @ root, -root.T @ target, lower, upper)
+        found = normal_equations.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
         expected = scipy.optimize.lsq_linear(root, target, (lower, upper), tol=1e-14).x
         np.testing.assert_allclose(found, expected, atol=1e-7)  # lsq_linear's own accuracy
         assert np.all(found >= lower) and np.all(found <= upper)
 
 
 def test_a_free_bound_may_be_infinite():
-    found = elimination.in_box(
+    found = normal_equations.solve_box_qp(
         np.eye(2), np.array([-3.0, 3.0]), np.array([-np.inf, -1.0]), np.array([np.inf, np.inf])
     )
     np.testing.assert_allclose(found, [3.0, -1.0], rtol=1e-12)  # rounding
@@ -171,8 +171,8 @@ def test_orientations_are_estimated_on_their_manifold():
     ones = np.ones((400, 3))
     seen = displace(model, qpos, 1e-4 * rng.standard_normal((400, 3)))
     motion = Motion(seen, ones, np.zeros((400, 0)), 0.0 * ones)
-    found = estimate(plant, motion, Settings(1e5))
-    np.testing.assert_allclose(np.linalg.norm(found.found.qpos, axis=1), 1.0, atol=1e-12)
+    found = estimate(plant, motion, SolverConfig(1e5))
+    np.testing.assert_allclose(np.linalg.norm(found.solution.qpos, axis=1), 1.0, atol=1e-12)
     # noise of 1e-4 rad on motions of radians, 400 times: well below a percent
     np.testing.assert_allclose(found.theta, truth, rtol=0.01)
     assert found.knowledge == ('found',) * 3
@@ -182,7 +182,7 @@ def test_a_parameter_without_effect_stays_and_is_said_to_be_unexcited():
     plant = pendulum.plant('viscous')
     still = np.zeros((200, 1))  # hanging at rest, neither inertia nor friction shows
     motion = Motion(still, np.ones_like(still), np.zeros((200, 0)), still)
-    found = estimate(plant, motion, Settings())
+    found = estimate(plant, motion, SolverConfig())
     np.testing.assert_array_equal(found.theta, plant.initial)
     assert found.knowledge == ('unexcited', 'unexcited')
     np.testing.assert_allclose(found.uncertainty.sd, plant.scales)
@@ -196,7 +196,7 @@ def test_states_in_between_observations_are_those_of_the_dynamics():
     start = np.zeros_like(motion.qpos)
     start[:] = np.interp(np.arange(200), np.arange(200)[::5], motion.qpos[::5, 0])[:, None]
     sparse = dataclasses.replace(motion, weights=weights)
-    found = solver.solve(plant, sparse, Settings(1e3, 60, 1e-12, 1e-9), start)
+    found = solver.solve(plant, sparse, SolverConfig(1e3, 60, 1e-12, 1e-9), start)
     np.testing.assert_allclose(found.theta, pendulum.TRUTH[:2], rtol=1e-3)
     # no noise: what is left is what the settings stop at
     np.testing.assert_allclose(found.qpos[:196], motion.qpos[:196], atol=1e-4)
@@ -206,7 +206,7 @@ def test_that_nothing_was_observed_is_said():
     plant, motion = swing('viscous')
     blind = dataclasses.replace(motion, weights=np.zeros_like(motion.weights))
     with pytest.raises(IdentificationError, match='nothing was observed: record positions'):
-        solver.solve(plant, blind, Settings())
+        solver.solve(plant, blind, SolverConfig())
 
 
 def test_what_is_not_finite_is_named():
@@ -214,7 +214,7 @@ def test_what_is_not_finite_is_named():
     broken = motion.qpos.copy()
     broken[3] = np.nan
     with pytest.raises(IdentificationError, match='not finite: check its units'):
-        solver.solve(plant, dataclasses.replace(motion, qpos=broken), Settings())
+        solver.solve(plant, dataclasses.replace(motion, qpos=broken), SolverConfig())
 
 
 def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
@@ -229,7 +229,7 @@ def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
     states = scipy.linalg.block_diag(*(matrix[:, :-1] for matrix in matrices))
     matrix = np.column_stack([states, np.concatenate([matrix[:, -1] for matrix in matrices])])
     expected = np.linalg.lstsq(matrix, -np.concatenate(lacks))[0]
-    found = solver.solve(plant, motion, Settings(weight, 30, 1e-14, 1e-10))
+    found = solver.solve(plant, motion, SolverConfig(weight, 30, 1e-14, 1e-10))
     # as above: derivatives, and where damping stops
     assert found.theta[0] == pytest.approx(x[-1] + expected[-1], rel=1e-5)
     np.testing.assert_allclose(found.qpos, motion.qpos + expected[:-1, None], atol=1e-5)
@@ -238,12 +238,12 @@ def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
 def test_each_recording_has_noise_of_its_own():
     plant, parts, weight = cart(), [drive(200), drive(150, noise=0.05)], 5.0
     motion = join(parts)
-    found = solver.solve(plant, motion, Settings(weight))
-    known = uncertainty.estimate(plant, motion, weight, found)
+    found = solver.solve(plant, motion, SolverConfig(weight))
+    known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
     for i, (part, rows) in enumerate(zip(parts, motion.parts, strict=True)):
         qpos = found.qpos[rows]
         left = residuals.evaluate(plant, part, weight, found.theta, qpos)
-        alone = uncertainty.estimate(
+        alone = uncertainty.estimate_uncertainty(
             plant, part, weight, found._replace(qpos=qpos, residuals=left)
         )
         # the same sums: rounding

@@ -6,9 +6,9 @@ import pytest
 from emppi_ros.bench.identify import states_simulation
 from emppi_ros.identify.common.motion import Motion, join
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.states import lag
-from emppi_ros.identify.states.estimate import estimate
-from emppi_ros.identify.states.solver import Settings
+from emppi_ros.identify.states import command_lag
+from emppi_ros.identify.states.estimation import estimate
+from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.tasks.task import load_task
 
 NOISE = 3e-4
@@ -35,8 +35,10 @@ def motions(plant):
 
 @pytest.mark.parametrize('steps', [-3, -1, 1, 2])
 def test_a_lag_of_whole_steps_is_found(plant, motions, steps):
-    late = lag._late(motions[0], steps)
-    found = lag.find(plant, late, Settings(), estimate(plant, late, Settings()))
+    late = command_lag._delay(motions[0], steps)
+    found = command_lag.estimate_lag(
+        plant, late, SolverConfig(), estimate(plant, late, SolverConfig())
+    )
     # a parabola of what is left is right near its end, and about right elsewhere
     assert found.steps == pytest.approx(-steps, abs=0.1)
     assert found.seconds == pytest.approx(-0.01 * steps, abs=1e-3)
@@ -47,12 +49,14 @@ def test_a_lag_of_whole_steps_is_found(plant, motions, steps):
 
 def test_commands_in_time_are_not_late(plant, motions):
     whole = join(motions)
-    found = lag.find(plant, whole, Settings(), estimate(plant, whole, Settings()))
+    found = command_lag.estimate_lag(
+        plant, whole, SolverConfig(), estimate(plant, whole, SolverConfig())
+    )
     assert abs(found.steps) < 0.05 and found.notes == []
 
 
 def test_each_of_several_motions_has_commands_of_its_own(motions):
-    late = lag._late(join(motions), 2)
+    late = command_lag._delay(join(motions), 2)
     for rows, motion in zip(late.parts, motions, strict=True):
         np.testing.assert_array_equal(late.ctrl[rows][2:], motion.ctrl[:-2])
         np.testing.assert_array_equal(late.ctrl[rows][:2], motion.ctrl[[0, 0]])
@@ -60,4 +64,4 @@ def test_each_of_several_motions_has_commands_of_its_own(motions):
 
 def test_without_commands_nothing_is_late(plant, motions):
     free = Motion(motions[0].qpos, motions[0].weights, np.zeros((300, 1)), np.zeros((300, 2)))
-    assert lag.find(plant, free, Settings(), None) is None
+    assert command_lag.estimate_lag(plant, free, SolverConfig(), None) is None

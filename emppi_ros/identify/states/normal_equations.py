@@ -1,9 +1,9 @@
 """
-Normal equations with the states taken out: banded for states, dense for parameters.
+Normal equations: banded in the states, dense in the parameters, solved by the Schur complement.
 
-The box is on parameters alone. For given ones the best states are those of a linear system, so
-that the constrained problem of each iteration (appendix C) is left with P variables: the Schur
-complement, in a box, for which MuJoCo has a solver.
+Only parameters have bounds. For given parameters the best states solve a linear system, so the
+constrained problem of each iteration (appendix C) has P variables: the Schur complement with box
+constraints, for which MuJoCo has a solver.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from emppi_ros.identify.states.residuals import Jacobian, Residuals
 Array = npt.NDArray[np.float64]
 
 
-class Normal(NamedTuple):
-    """Normal equations of a linearised problem: J'J and J'r in blocks."""
+class NormalEquations(NamedTuple):
+    """The blocks of J'J and J'r of a linearised problem."""
 
     states: Array  # (3 nv, N nv), lower bands
     mixed: Array  # (N nv, P)
@@ -29,8 +29,8 @@ class Normal(NamedTuple):
     gradient: Array  # (P,)
 
 
-def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> Normal:
-    """Return the normal equations, for parameters in units of their scales (P,)."""
+def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> NormalEquations:
+    """Return the normal equations for parameters in units of their scales (P,)."""
     n, nv = residuals.observed.shape
     unknowns = jacobian.unknowns * scales
     diagonal = np.einsum('kri,krj->kij', jacobian.observed, jacobian.observed)
@@ -46,7 +46,7 @@ def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> Normal:
             by_early = jacobian.impulses[early]
             columns = slice(early, n - 2 + early)
             lower[late - early][columns] += np.einsum('kri,krj->kij', by_late, by_early)
-    return Normal(
+    return NormalEquations(
         _bands(diagonal, lower[1], lower[2]),
         mixed.reshape(n * nv, -1),
         np.einsum('krp,krq->pq', unknowns, unknowns),
@@ -56,7 +56,7 @@ def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> Normal:
 
 
 def _bands(diagonal: Array, first: Array, second: Array) -> Array:
-    """Return lower bands of a block matrix; blocks (n, nv, nv) of a row below are by column."""
+    """Return the lower bands of a block-tridiagonal matrix of blocks (n, nv, nv), by column."""
     n, nv, _ = diagonal.shape
     bands = np.zeros((3 * nv, n, nv))
     for distance, blocks in enumerate((diagonal, first, second)):
@@ -68,11 +68,11 @@ def _bands(diagonal: Array, first: Array, second: Array) -> Array:
     return bands.reshape(3 * nv, n * nv)
 
 
-class States:
-    """The states' part of the normal equations, factored with some damping."""
+class StateFactorization:
+    """The Cholesky factor of the states' block of the normal equations, with damping."""
 
-    def __init__(self, normal: Normal, damping: float) -> None:
-        """Factor it; IdentificationError if observations and dynamics leave states open."""
+    def __init__(self, normal: NormalEquations, damping: float) -> None:
+        """Factor the block; IdentificationError if the data do not determine the states."""
         bands = normal.states.copy()
         bands[0] += damping
         try:
@@ -89,20 +89,22 @@ class States:
         return scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)
 
 
-def step(normal: Normal, damping: float, lower: Array, upper: Array) -> tuple[Array, Array, float]:
+def solve_step(
+    normal: NormalEquations, damping: float, lower: Array, upper: Array
+) -> tuple[Array, Array, float]:
     """
     Return the steps of states (N nv,) and of scaled parameters (P,), and the expected decrease.
 
-    The parameters' step is the best one between lower and upper (P,).
+    The step of the parameters is optimal between `lower` and `upper` (P,).
     """
-    states = States(normal, damping)
+    states = StateFactorization(normal, damping)
     free = states.solve(normal.state_gradient)
     pull = np.zeros(len(lower))
     if len(lower):
         bound = states.solve(normal.mixed)
         schur = normal.unknowns - normal.mixed.T @ bound + damping * np.eye(len(lower))
         slope = normal.gradient - normal.mixed.T @ free
-        pull = in_box(0.5 * (schur + schur.T), slope, lower, upper)
+        pull = solve_box_qp(0.5 * (schur + schur.T), slope, lower, upper)
         free = free + bound @ pull
         expected = -float(pull @ normal.gradient - free @ normal.state_gradient)
     else:
@@ -110,14 +112,16 @@ def step(normal: Normal, damping: float, lower: Array, upper: Array) -> tuple[Ar
     return -free, pull, expected
 
 
-def in_box(hessian: Array, slope: Array, lower: Array, upper: Array) -> Array:
-    """Return the minimum (P,) of x'Hx / 2 + x'g between lower and upper (P,)."""
+def solve_box_qp(hessian: Array, slope: Array, lower: Array, upper: Array) -> Array:
+    """Return the minimiser (P,) of x'Hx / 2 + x'g between lower and upper (P,)."""
     count = len(slope)
     result = np.zeros(count)
     work = np.zeros((count, count + 7))
-    most = np.finfo(np.float64).max ** 0.25  # MuJoCo's solver takes no infinity
-    box = np.clip(lower, -most, most), np.clip(upper, -most, most)
-    found = mujoco.mju_boxQP(result, work, None, np.ascontiguousarray(hessian), slope, *box)
-    if found < 0:
-        raise IdentificationError('parameters: the linearised problem has no solution in its box')
+    limit = np.finfo(np.float64).max ** 0.25  # MuJoCo's solver takes no infinity
+    box = np.clip(lower, -limit, limit), np.clip(upper, -limit, limit)
+    rank = mujoco.mju_boxQP(result, work, None, np.ascontiguousarray(hessian), slope, *box)
+    if rank < 0:
+        raise IdentificationError(
+            'parameters: the linearised problem has no solution within the bounds'
+        )
     return result

@@ -1,4 +1,4 @@
-"""From a recording to the moments that the belief would have learned from, and the commands."""
+"""Recordings as the belief receives them: stamped observations, and commands."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,23 +18,22 @@ from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-_FEWEST = 10  # moments: from fewer nobody learns
+_MIN_OBSERVATIONS = 10
 
 
-class Seen(NamedTuple):
-    """What a belief learns from: stamped moments, and the commands that were in force."""
+class BeliefData(NamedTuple):
+    """The stamped observations of a recording, and its commands."""
 
-    moments: list[tuple[float, Observation]]
+    observations: list[tuple[float, Observation]]
     commands: Commands
 
 
-def build(task: Task, recording: Recording) -> Seen:
+def build(task: Task, recording: Recording) -> BeliefData:
     """
-    Return the moments of a recording.
+    Return the observations of a recording, from the estimator of the node and the closed loop.
 
-    There is one for each tracked pose, or, where a task tracks nothing, one every `interval_s`:
-    as the node and the closed loop have them, by the same estimator. IdentificationError names
-    what is missing, or does not fit.
+    There is one for each tracked pose, or one every `interval_s` if the task tracks nothing.
+    Raises IdentificationError if signals are missing or do not match the task.
     """
     _check(task, recording)
     signals = recording.signals
@@ -47,31 +46,36 @@ def build(task: Task, recording: Recording) -> Seen:
     begin, end = max(s.time[0] for s in used), min(s.time[-1] for s in used)
     times = _around(joints[0].time, begin, end)
     rows = np.column_stack([np.interp(times, s.time, s.values) for s in joints])
-    heard = Measurements(task)
-    heard.applied = TimeSeries('applied commands', span_s=np.inf, reach_s=np.inf)  # all of them
+    measurements = Measurements(task)
+    measurements.applied = TimeSeries(
+        'applied commands', span_s=np.inf, reach_s=np.inf
+    )  # all of them
     for stamp, row in _commands(task, commands):
-        heard.command(stamp, row)
+        measurements.command(stamp, row)
     poses = [
         (float(stamp), name, Pose(*np.split(row, [3])))
         for name, signal in places.items()
         for stamp, row in zip(signal.time, signal.values, strict=True)
         if begin <= stamp <= end
     ]
-    moments = _moments(heard, times, rows, sorted(poses, key=lambda pose: pose[0]))
-    if len(moments) < _FEWEST:
+    observations = _observations(
+        measurements, times, rows, sorted(poses, key=lambda pose: pose[0])
+    )
+    if len(observations) < _MIN_OBSERVATIONS:
         raise IdentificationError(
-            f'unsynchronised: {len(moments)} moments from {begin:.6g} to {end:.6g} s, which all '
-            f'signals reach; expected {_FEWEST} or more: record them on one clock, and for longer'
+            f'unsynchronised: {len(observations)} observations from {begin:.6g} to {end:.6g} s, '
+            f'which all signals cover; expected {_MIN_OBSERVATIONS} or more: record longer, on '
+            'one clock'
         )
-    return Seen(moments, heard.applied.hold)
+    return BeliefData(observations, measurements.applied.hold)
 
 
 def _check(task: Task, recording: Recording) -> None:
-    """Raise IdentificationError unless a belief could have learned from this."""
+    """Raise IdentificationError unless the belief can learn from this recording."""
     if task.stages and any(stage.grasp for stage in task.stages):
         raise IdentificationError(
-            f'task {task.name!r} grasps in some of its stages, and recordings do not say when: '
-            'take a task without stages'
+            f'task {task.name!r} grasps in some of its stages, which recordings do not contain: '
+            'use a task without stages'
         )
     bodies = {name: settings.body for name, settings in task.tracked.items()}
     matching.check_names(recording, task.model, bodies)
@@ -90,7 +94,7 @@ def _check(task: Task, recording: Recording) -> None:
     for signal in recording.signals.values():
         if signal.kind == 'torque':
             raise IdentificationError(
-                f'{signal.where}: forces from elsewhere are no input of this method: leave the '
+                f'{signal.where}: external forces are not an input of this method: leave the '
                 'column out, or use --method states'
             )
         if signal.kind == 'position':
@@ -98,7 +102,7 @@ def _check(task: Task, recording: Recording) -> None:
 
 
 def _around(times: Array, begin: float, end: float) -> Array:
-    """Return the times from the last up to the beginning to the first from the end on."""
+    """Return the times between begin and end, and the nearest ones outside."""
     first = max(np.searchsorted(times, begin, side='right') - 1, 0)
     return times[first : np.searchsorted(times, end) + 1]
 
@@ -114,25 +118,24 @@ def _commands(task: Task, signals: Sequence[Signal]) -> list[tuple[float, Array]
     return list(zip(times.tolist(), rows[:, task.map.ctrl], strict=True))
 
 
-def _moments(
-    heard: Measurements, times: Array, rows: Array, poses: Sequence[tuple[float, str, Pose]]
+def _observations(
+    measurements: Measurements, times: Array, rows: Array, poses: Sequence[tuple[float, str, Pose]]
 ) -> list[tuple[float, Observation]]:
-    """Return the moments: joints are heard up to a pose, and once beyond it."""
-    task, estimator = heard.task, heard.estimator
+    """Return the observations: joint readings are added up to each pose, and one beyond it."""
+    task, estimator = measurements.task, measurements.estimator
     readings = iter(zip(times.tolist(), rows, strict=True))
+    observations: list[tuple[float, Observation]] = []
     if not task.tracked:
-        found: list[tuple[float, Observation]] = []
         for stamp, row in readings:
-            heard.joints(stamp, *np.split(row, 2))
-            if not found or stamp - found[-1][0] >= task.belief.interval_s - 1e-9:
-                found.append((stamp, estimator.observation(stamp)))
-        return found
-    found = []
+            measurements.joints(stamp, *np.split(row, 2))
+            if not observations or stamp - observations[-1][0] >= task.belief.interval_s - 1e-9:
+                observations.append((stamp, estimator.observation(stamp)))
+        return observations
     for stamp, name, pose in poses:
         while estimator.joints_stamp < stamp:
             reading, row = next(readings)
-            heard.joints(reading, *np.split(row, 2))
+            measurements.joints(reading, *np.split(row, 2))
         taken = estimator.add_pose(name, stamp, pose)
         if taken is not None and np.isfinite(estimator.stamp):
-            found.append((stamp, estimator.observation(stamp, name, taken)))
-    return found
+            observations.append((stamp, estimator.observation(stamp, name, taken)))
+    return observations

@@ -1,0 +1,68 @@
+"""Estimation of states and parameters from one observed motion."""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smooth
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.states import solver
+from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
+from emppi_ros.identify.states.uncertainty import Uncertainty, estimate_uncertainty
+
+Array = npt.NDArray[np.float64]
+
+
+class StatesEstimate(NamedTuple):
+    """The least-squares solution, and the uncertainty of its parameters."""
+
+    solution: Iterate
+    uncertainty: Uncertainty
+    knowledge: tuple[str, ...]  # (P,) found, vague, or unexcited
+
+    @property
+    def theta(self) -> Array:
+        """The parameters (P,)."""
+        return self.solution.theta
+
+
+def estimate(
+    plant: Plant, motion: Motion, config: SolverConfig,
+    progress: ProgressCallback = lambda _: None,
+) -> StatesEstimate:  # fmt: skip
+    """
+    Return parameters and states by least squares, starting from filtered observations.
+
+    The search runs twice. With parameters that are still far off, states may be pushed across a
+    reversal, where dry friction jumps, and stay there; the second search starts from the
+    parameters of the first, and from the observations again.
+    """
+    start = initial_states(plant, motion)
+    first = solver.solve(plant, motion, config, start, progress=progress)
+
+    def offset_progress(iterate: Iterate) -> None:
+        progress(iterate._replace(iterations=first.iterations + iterate.iterations))
+
+    best = solver.solve(plant, motion, config, start, first.theta, offset_progress)
+    if best.residuals.cost > first.residuals.cost:
+        best = first._replace(iterations=best.iterations)
+    best = best._replace(iterations=first.iterations + best.iterations)
+    uncertainty = estimate_uncertainty(plant, motion, config.state_weight, best)
+    shares = uncertainty.sd / plant.scales
+    return StatesEstimate(best, uncertainty, tuple(knowledge_level(share) for share in shares))
+
+
+def initial_states(plant: Plant, motion: Motion) -> Array:
+    """Return smoothed observations (N, nq), from which the search for states starts."""
+    model = plant.model
+    rate = 1.0 / model.opt.timestep
+    qpos = np.concatenate(
+        [smooth(motion.qpos[part], rate, SMOOTHING_CUTOFF_HZ) for part in motion.parts]
+    )
+    for row in qpos if model.nq != model.nv else ():
+        mujoco.mj_normalizeQuat(model, row)
+    return qpos
