@@ -1,9 +1,9 @@
 """
-The command `emppi`, and its commands, from `emppi tasks` to `emppi bench`.
+The command `emppi` and its subcommands.
 
-Exit status: 0 when a command ran to its end (whether a task succeeded is in its output), 1 when a
-replay parts from what was recorded, 2 when something given to it is wrong, 3 when `emppi task`
-began a swap that did not end, 130 after Ctrl-C.
+Exit status: 0 if a command completed (its output says whether a task succeeded), 1 if a replay
+differs from the recording, 2 for invalid input, 3 if `emppi task` started a task switch that did
+not complete, 130 after Ctrl-C.
 """
 
 import argparse
@@ -15,9 +15,9 @@ import sys
 from emppi_ros import __version__
 from emppi_ros.core.errors import EmppiError
 
-WRONG, INTERRUPTED = 2, 130
-# each module with its commands. Only that of the command which is given is loaded: an operator who
-# gives another task does not wait for what benchmarks need
+INVALID, INTERRUPTED = 2, 130
+# each module with its commands; only the module of the given command is imported, so that
+# switching the task, for example, does not wait for the imports of benchmarks
 MODULES = {
     'tasks': ('tasks', 'check'),
     'run': ('run',),
@@ -29,16 +29,17 @@ MODULES = {
     'markers': ('markers',),
     'excite': ('excite',),
     'identify': ('identify',),
-    'bench_planner': ('bench',),
+    'bench': ('bench',),
 }
 
 
 def make_parser(command: str = '') -> argparse.ArgumentParser:
-    """Return the parser of a command, or else of all."""
+    """Return the parser of one command, or of all."""
     parser = argparse.ArgumentParser(
         prog='emppi',
-        description='Ensemble model predictive path integral control with an online belief.',
-        epilog='`emppi COMMAND --help` tells more about a command.',
+        description='Ensemble model predictive path integral (EMPPI) control, which learns '
+        'unknown physical parameters while it runs.',
+        epilog='`emppi COMMAND --help` describes a command.',
     )
     parser.add_argument('--version', action='version', version=f'emppi {__version__}')
     commands = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
@@ -49,20 +50,20 @@ def make_parser(command: str = '') -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; errors are a line on stderr."""
+    """Run one command and return its exit status; an error is one line on stderr."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = make_parser(words[0] if words else '').parse_args(words)
-    options.words = words  # as they were given, for reports
+    options.words = words  # for reports
     try:
         status = options.execute(options) or 0
         sys.stdout.flush()
     except EmppiError as error:
         print(f'error: {error}', file=sys.stderr)
-        return WRONG
+        return INVALID
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status

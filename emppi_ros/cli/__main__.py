@@ -1,4 +1,4 @@
-"""`python -m emppi_ros.cli` is the command `emppi`."""
+"""Run the command `emppi` as `python -m emppi_ros.cli`."""
 
 import sys
 

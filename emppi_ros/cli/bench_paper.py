@@ -1,4 +1,4 @@
-"""`emppi bench paper`: the paper's claims, held against runs of its tasks."""
+"""`emppi bench paper`: check the paper's claims on its tasks."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -9,73 +9,72 @@ import sys
 from typing import Any
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.paper import cells, claims, plots, results, scenes, store
+from emppi_ros.bench.paper import cells, claims, joint_pictures, plots, results, rows
 from emppi_ros.bench.paper.cells import Cell, Request
 from emppi_ros.bench.paper.compute import compute
-from emppi_ros.bench.paper.numbers import as_json
-from emppi_ros.bench.paper.results import Origin
-from emppi_ros.bench.paper.rows import Row
-from emppi_ros.bench.paper.store import Store
-from emppi_ros.bench.paper.summary import Summary, summarize
+from emppi_ros.bench.paper.results import Provenance
+from emppi_ros.bench.paper.rows import Row, RowStore
+from emppi_ros.bench.paper.summary import Summary, as_json, summarize
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
 from emppi_ros.parallel import workers
 
 DESCRIPTION = f"""
-Run tasks under several controllers from many seeds, and report what the paper claims.
+Run tasks with several controllers and many seeds, and check the paper's claims.
 
-Each run is a row in DIR/rows.jsonl as soon as it is finished. The same command with the same
-DIR goes on where it was stopped, and computes anew what another version of a task file made
-(after a change of the code or of a scene, give another DIR). Then come tables (CSV), plots,
-and DIR/results.md. With {cells.STUDIED} come an ablation over models and rollouts, and
-the calibration of the filter; with {' and '.join(cells.LEARNING_S)}
-longer runs of EMPPI, to see its estimates converge; with {' and '.join(cells.RISK_TASKS)},
-measures of risk.
+Each finished run is stored as a row of DIR/rows.jsonl. The same command with the same DIR resumes
+an interrupted benchmark, and recomputes rows whose task file has changed (after changes of the
+code or of a scene, use another DIR). The report consists of tables (CSV), plots and
+DIR/results.md. {cells.STUDIED} adds an ablation over models and rollouts and the
+calibration of the filter; {' and '.join(cells.LEARNING_S)} add longer runs of EMPPI,
+in which estimates converge; {' and '.join(cells.RISK_TASKS)} add risk measures.
 """
 
 
-def add_command(kinds: Any) -> None:
-    """Add the command to the parser of `emppi bench`."""
-    parser = kinds.add_parser(
+def add_command(studies: Any) -> None:
+    """Add the study to the parser of `emppi bench`."""
+    parser = studies.add_parser(
         'paper',
-        help="the paper's claims, held against runs of its tasks",
+        help="check the paper's claims on its tasks",
         description=DESCRIPTION.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     names = {'nargs': '+', 'action': 'extend', 'metavar': 'NAME'}
     parser.add_argument(
-        '--tasks', **names, help=f'some tasks, or YAML files ({", ".join(cells.TASKS)})'
+        '--tasks', **names, help=f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'
     )
     parser.add_argument(
-        '--controllers', **names, help=f'some controllers ({", ".join(Request().controllers)})'
+        '--controllers', **names, help=f'controllers ({", ".join(Request().controllers)})'
     )
-    parser.add_argument(
-        '--studies', **names, help=f'some parts of it ({", ".join(cells.STUDIES)})'
-    )
+    parser.add_argument('--studies', **names, help=f'studies ({", ".join(cells.STUDIES)})')
     parser.add_argument(
         '--seeds',
         metavar='N',
         type=output.count,
-        help=f'runs of each cell ({cells.SEEDS}, and {cells.PANDA_SEEDS} for the Panda)',
+        help=f'runs per task and controller ({cells.SEEDS}, {cells.PANDA_SEEDS} for the Panda)',
     )
     output.add_workers(parser)
     parser.add_argument(
-        '--out', metavar='DIR', type=Path, default=Path('out/paper'), help='(out/paper)'
+        '--out',
+        metavar='DIR',
+        type=Path,
+        default=Path('out/paper'),
+        help='folder of the rows and the report (out/paper)',
     )
     parser.add_argument(
         '--quick',
         action='store_true',
-        help=f'see whether it works: one seed, {cells.QUICK_S} s a run; no evidence of anything',
+        help=f'check that everything works: one seed, {cells.QUICK_S} s a run; no evidence',
     )
     parser.add_argument(
-        '--so-far', action='store_true', help='compute nothing: report what is finished'
+        '--so-far', action='store_true', help='report the finished runs, compute nothing'
     )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=paper)
 
 
 def paper(options: argparse.Namespace) -> None:
-    """Compute what is missing, write the report, print its numbers."""
+    """Compute missing rows, write the report and print its numbers."""
     given = {name: _split(getattr(options, name)) for name in ('tasks', 'controllers', 'studies')}
     request = Request(
         **{name: names for name, names in given.items() if names},
@@ -84,45 +83,44 @@ def paper(options: argparse.Namespace) -> None:
     )
     workers.check(options.jobs, options.scheduler)
     wanted = cells.make_cells(request)
-    kept = Store(options.out)
-    finished, outdated = len(kept.finished(wanted)), kept.outdated(wanted)
+    store = RowStore(options.out)
+    finished, outdated = len(store.finished(wanted)), store.outdated(wanted)
     if finished:
-        print(f'{finished} of {len(wanted)} runs are finished already', file=sys.stderr)
+        print(f'{finished} of {len(wanted)} runs are already finished', file=sys.stderr)
     if outdated:
-        what = 'left out' if options.so_far else 'computed anew'
-        print(f'{outdated} were made by other settings of a task: {what}', file=sys.stderr)
+        action = 'left out' if options.so_far else 'recomputed'
+        print(f'{outdated} have outdated task settings: {action}', file=sys.stderr)
     if options.so_far and not finished:
-        raise BenchError(f'--so-far: none of these runs is finished in {kept.path}')
-    found = kept.finished(wanted) if options.so_far else _compute(options, kept, wanted)
+        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
+    found = store.finished(wanted) if options.so_far else _compute(options, store, wanted)
     summary = summarize(found)
-    origin = Origin(
+    provenance = Provenance(
         command=shlex.join(['emppi', *options.words]),
         date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
         machine=_machine(options),
         quick=options.quick,
     )
-    for path in _write(options.out, wanted, found, summary, origin):
+    for path in _write(options.out, wanted, found, summary, provenance):
         print(f'wrote {path}', file=sys.stderr)
     _show(summary, {'runs': len(found), 'reused': finished, 'outdated': outdated}, options)
 
 
 def _split(words: Sequence[str] | None) -> list[str]:
-    """Return each name once, from words such as `a,b c`."""
+    """Return the unique names in arguments such as `a,b c`."""
     return list(dict.fromkeys(name for word in words or () for name in word.split(',') if name))
 
 
-def _compute(options: argparse.Namespace, kept: Store, wanted: Sequence[Cell]) -> list[Row]:
+def _compute(options: argparse.Namespace, store: RowStore, wanted: Sequence[Cell]) -> list[Row]:
     def compute_missing(missing: Sequence[Cell]) -> Iterable[Row]:
         return workers.spread(compute, missing, options.jobs, options.scheduler)
 
     try:
         with output.progress('paper', len(wanted), 'runs') as advance:
-            return store.complete(kept, wanted, compute_missing, advance)
+            return rows.complete(store, wanted, compute_missing, advance)
     except (KeyboardInterrupt, EmppiError):
-        count = len(kept.finished(wanted))
+        count = len(store.finished(wanted))
         print(
-            f'{count} of {len(wanted)} runs are kept in {kept.path}; the same command goes on '
-            'from there',
+            f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes',
             file=sys.stderr,
         )
         raise
@@ -131,17 +129,29 @@ def _compute(options: argparse.Namespace, kept: Store, wanted: Sequence[Cell]) -
 def _machine(options: argparse.Namespace) -> dict[str, str]:
     described = dict(hardware.describe())
     if options.scheduler is not None:
-        described['cluster'] = f'runs were computed on {options.scheduler}; this is its client'
+        described['cluster'] = (
+            f'runs were computed on {options.scheduler}; the machine is its client'
+        )
     return described
 
 
 def _write(
-    folder: Path, wanted: Sequence[Cell], found: Sequence[Row], summary: Summary, origin: Origin
+    folder: Path,
+    wanted: Sequence[Cell],
+    found: Sequence[Row],
+    summary: Summary,
+    provenance: Provenance,
 ) -> list[Path]:
-    tables = store.write_tables(folder, found)
+    tables = rows.write_tables(folder, found)
     pictures = plots.write_all(found, summary, folder)
-    pictures += scenes.write_all(wanted, folder, lambda words: print(words, file=sys.stderr))
-    return [*tables, *pictures, results.write(folder, found, summary, origin, pictures, wanted)]
+    pictures += joint_pictures.write_all(
+        wanted, folder, lambda words: print(words, file=sys.stderr)
+    )
+    return [
+        *tables,
+        *pictures,
+        results.write(folder, found, summary, provenance, pictures, wanted),
+    ]
 
 
 def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace) -> None:

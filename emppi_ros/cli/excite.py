@@ -1,4 +1,4 @@
-"""`emppi excite`: a motion to record, from which an arm's bodies are result."""
+"""`emppi excite`: write an exciting trajectory for the identification of an arm."""
 
 import argparse
 import math
@@ -23,50 +23,55 @@ def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'excite',
-        help="write a motion that shows an arm's bodies, to be done and recorded",
-        description="Choose a motion that tells much about the bodies of a task's arm, for "
-        '`emppi identify --method rigid-body`, and write it as a table. It begins and ends at '
-        "home, at rest, keeps within the robot's limits (of velocity and acceleration the share "
-        'dynamics_factor), and clear of the arm itself and of what stands in the scene. What is '
-        'free in the scene is not there: clear it away. Nothing is moved.',
+        help='write an exciting trajectory for `emppi identify --method rigid-body`',
+        description='Optimize a trajectory that excites the inertial parameters of the arm in a '
+        'task, for `emppi identify --method rigid-body`, and write it as a table. The '
+        'trajectory starts and ends at rest at home. It respects the position limits, the share '
+        'dynamics_factor of the velocity and acceleration limits, and a clearance from the arm '
+        'itself and from fixed objects; movable objects are ignored: remove them. This command '
+        'moves no robot.',
     )
-    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
+    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
     parser.add_argument(
-        '--out', metavar='FILE', type=Path, required=True, help='the table: .csv, .parquet'
+        '--out', metavar='FILE', type=Path, required=True, help='table to write (.csv, .parquet)'
     )
     parser.add_argument(
-        '--period', metavar='S', type=_positive, default=10.0, help='of the motion, in s (10)'
+        '--period', metavar='S', type=_positive, default=10.0, help='period of the trajectory (10)'
     )
-    parser.add_argument('--periods', type=output.count, default=1, help='how many of them (1)')
+    parser.add_argument('--periods', type=output.count, default=1, help='number of periods (1)')
     parser.add_argument(
-        '--rate', metavar='HZ', type=_positive, default=100.0, help='rows a second (100)'
+        '--rate',
+        metavar='HZ',
+        type=_positive,
+        default=100.0,
+        help='sampling rate of the table (100)',
     )
     parser.add_argument(
         '--range',
         metavar='SHARE',
         type=_share,
         default=1.0,
-        help="how far from home, as a share of the way to the joints' limits (1)",
+        help='range of motion, as a share of the distance from home to the joint limits (1)',
     )
     parser.add_argument(
         '--clearance',
         metavar='M',
         type=_positive,
         default=0.02,
-        help='least distance between links, and from what stands there; what is nearer at home '
-        'is said, and does not count (0.02)',
+        help='minimum distance between links and from fixed objects; pairs that are closer at '
+        'home are reported and ignored (0.02)',
     )
     parser.add_argument(
-        '--trials', type=output.count, default=150, help='steps of the search (150)'
+        '--trials', type=output.count, default=150, help='iterations of the optimization (150)'
     )
-    parser.add_argument('--seed', type=output.whole, default=0, help='of what is drawn (0)')
+    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
     parser.add_argument('--overwrite', action='store_true', help='replace --out if it exists')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Choose a motion, write it, print what it tells."""
+    """Optimize a trajectory, write it and print a summary."""
     tables.check_writable('--out', options.out)
     if options.out.exists() and not options.overwrite:
         raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
@@ -81,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal]:
-    """Return positions and velocities along a course, at least to where it rests."""
+    """Return positions and velocities sampled along a trajectory, until it rests."""
     time = np.arange(math.ceil(result.trajectory.duration_s * rate_hz) + 1) / rate_hz
     states = excitation_trajectory.sample_trajectory(result.trajectory, time)
     listed = []
@@ -98,12 +103,12 @@ def _positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text!r} is no number above 0')
+        raise argparse.ArgumentTypeError(f'{text!r} must be a positive number')
     return value
 
 
 def _share(text: str) -> float:
     value = _positive(text)
     if value > 1.0:
-        raise argparse.ArgumentTypeError(f'{text!r} is no share from 0 to 1')
+        raise argparse.ArgumentTypeError(f'{text!r} must be a share from 0 to 1')
     return value

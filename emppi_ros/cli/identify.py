@@ -13,6 +13,7 @@ import numpy as np
 
 from emppi_ros.belief import prior_file
 from emppi_ros.cli import output
+from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
@@ -217,7 +218,7 @@ def _options_of(method: Method, options: argparse.Namespace) -> Any:
                     f'use --method {" or ".join(names)}'
                 )
             if isinstance(value, list):
-                value = output.assignments(value, _flag(name), 'position/hinge=0.001')
+                value = config.parse_assignments(value, _flag(name), 'position/hinge=0.001')
             check = fields[name].metadata['check']
             if check is not None and not check(value):
                 allowed = fields[name].metadata['allowed']

@@ -1,31 +1,31 @@
-"""Until when a command goes on that has no end of its own: Ctrl-C, or SIGTERM."""
+"""Ctrl-C and SIGTERM for commands that run until they are stopped."""
 
 import signal
 import time
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
-class Ending:
+class StopSignal:
     """
-    Whether a signal came, from now on.
+    A flag that SIGINT and SIGTERM set.
 
-    No exception, which would come in the middle of anything; and no threading.Event: a handler
-    that sets it waits for a lock that the thread which it interrupts may hold, forever.
+    Not an exception, which could be raised anywhere, and not a threading.Event: setting it in a
+    signal handler deadlocks if the interrupted thread holds its lock.
     """
 
     def __init__(self) -> None:
-        """Listen for signals, from the main thread."""
-        self._came = False
-        for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C
-            signal.signal(number, self._take)
+        """Install the signal handlers; call this from the main thread."""
+        self._received = False
+        for number in (signal.SIGINT, signal.SIGTERM):  # background jobs of a shell ignore Ctrl-C
+            signal.signal(number, self._handle)
 
     def wait(self, seconds: float) -> bool:
-        """Return whether one came: when it does, or after a time."""
+        """Wait for a signal or a timeout; return whether a signal came."""
         end = time.monotonic() + seconds
-        while not self._came and (left := end - time.monotonic()) > 0.0:
-            time.sleep(min(left, _LOOK_S))
-        return self._came
+        while not self._received and (left := end - time.monotonic()) > 0.0:
+            time.sleep(min(left, _POLL_S))
+        return self._received
 
-    def _take(self, *_: object) -> None:
-        self._came = True
+    def _handle(self, *_: object) -> None:
+        self._received = True

@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, a few aligned lines, a progress bar."""
+"""Output of commands (JSON, aligned lines, progress bars) and types of their options."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from emppi_ros.core.errors import ConfigError
-
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON knows it: what is not finite becomes null."""
+    """Convert a value to plain JSON types; NaN and infinities become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
@@ -28,12 +26,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """Return one line of JSON."""
+    """Return a mapping as one line of JSON."""
     return json.dumps(plain(value), allow_nan=False)
 
 
 def show(summary: Mapping[str, Any], as_json: bool) -> None:
-    """Print a summary, as the last line of stdout if it is JSON."""
+    """Print a summary as aligned lines, or as one line of JSON."""
     if as_json:
         print(to_json(summary), flush=True)
         return
@@ -41,14 +39,14 @@ def show(summary: Mapping[str, Any], as_json: bool) -> None:
     for key, value in summary.items():
         if isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
             for name, item in value.items():
-                print(f'{name:>{width}}  {_words(item)}')
+                print(f'{name:>{width}}  {_text(item)}')
         else:
-            print(f'{key:>{width}}  {_words(value)}')
+            print(f'{key:>{width}}  {_text(value)}')
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return '  '.join(f'{key} {_words(item)}' for key, item in value.items())
+        return '  '.join(f'{key} {_text(item)}' for key, item in value.items())
     if isinstance(value, bool):
         return 'yes' if value else 'no'
     if isinstance(value, float):
@@ -58,13 +56,13 @@ def _words(value: Any) -> str:
 
 @contextmanager
 def progress(what: str, total: float, unit: str) -> Iterator[Callable[..., None]]:
-    """Yield a function of how far the work is, and maybe a note; it moves a bar on stderr."""
+    """Show a progress bar on stderr; yield a function that takes the work done and a note."""
     layout = '{desc}: {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} {unit} [{elapsed}{postfix}]'
     if float(total).is_integer() and unit != 's':
         layout = layout.replace(':.1f}', ':.0f}')
-    calm = 0.1 if sys.stderr.isatty() else 2.0  # s between updates: a log file needs few
+    interval = 0.1 if sys.stderr.isatty() else 2.0  # s: a log file needs few updates
     with tqdm(
-        total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, mininterval=calm
+        total=total, desc=what, unit=unit, bar_format=layout, file=sys.stderr, mininterval=interval
     ) as bar:
 
         def advance(done: float, note: str = '') -> None:
@@ -76,77 +74,57 @@ def progress(what: str, total: float, unit: str) -> Iterator[Callable[..., None]
 
 
 def duration(text: str) -> float:
-    """Return a duration in seconds from the command line."""
+    """Option type: a duration in seconds."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0.1 <= value <= 1e5:  # noqa: PLR2004  (less than a few cycles says nothing)
-        raise argparse.ArgumentTypeError(f'{text!r} is no time in seconds from 0.1 to 100000')
+    if not 0.1 <= value <= 1e5:  # noqa: PLR2004  (at least a few cycles)
+        raise argparse.ArgumentTypeError(f'{text!r} must be a time in seconds from 0.1 to 100000')
     return value
 
 
 def whole(text: str) -> int:
-    """Return a whole number from 0 from the command line, such as a seed."""
+    """Option type: a non-negative integer, such as a seed."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 0')
+        raise argparse.ArgumentTypeError(f'{text!r} must be a non-negative integer')
     return int(text)
 
 
 def count(text: str) -> int:
-    """Return a whole number from 1 from the command line, such as a number of runs."""
+    """Option type: a positive integer, such as a number of runs."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
+        raise argparse.ArgumentTypeError(f'{text!r} must be a positive integer')
     return int(text)
 
 
 def seeds(text: str) -> range:
-    """Return which seeds from the command line: how many, from 0, or from which to which."""
+    """Option type: seeds, as their number (from 0) or as a range such as 50-59."""
     first, dash, last = text.partition('-')
     if not dash:
         return range(count(text))
     if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is neither how many seeds, such as 10, nor which, such as 50-59'
+            f'{text!r} must be a number of seeds, such as 10, or a range, such as 50-59'
         )
     return range(int(first), int(last) + 1)
 
 
 def add_workers(parser: Any) -> None:
-    """Add who computes, for `parallel.workers`, to a parser or a group of its options."""
+    """Add --jobs and --scheduler, which choose where runs are computed."""
     parser.add_argument(
         '--jobs',
         metavar='J',
         type=count,
-        help='processes on this machine (one per core); with several, each has a single thread',
+        help='number of processes on this machine (one per core); several use one thread each',
     )
     add_scheduler(parser)
 
 
 def add_scheduler(parser: Any, of: str = '') -> None:
-    """Add a cluster that computes, for `parallel.workers`; `of` what, unless of everything."""
+    """Add --scheduler, a cluster that computes; `of` names what, unless it is everything."""
     parser.add_argument(
         '--scheduler',
         metavar='ADDRESS',
-        help='compute on the workers of a Dask cluster that you trust, such as tcp://host:8786'
-        + of,
+        help='compute on the workers of this Dask cluster, which you trust (tcp://host:8786)' + of,
     )
-
-
-def assignments(
-    texts: list[str], option: str = '--truth', such: str = 'block_mass=0.3'
-) -> dict[str, float]:
-    """Return name -> number from texts such as `block_mass=0.3`."""
-    values: dict[str, float] = {}
-    for text in texts:
-        name, equals, number = text.partition('=')
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not (name and equals and math.isfinite(value)):
-            raise ConfigError(f'{option} {text}: expected name=value, such as {such}')
-        if name in values:
-            raise ConfigError(f'{option} {text}: {name} is given twice')
-        values[name] = value
-    return values

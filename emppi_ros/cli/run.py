@@ -1,11 +1,12 @@
-"""`emppi run`: the closed loop in one process, without ROS, the same bits for the same seed."""
+"""`emppi run`: run the closed loop in one process, without ROS."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from emppi_ros.belief import prior_file
-from emppi_ros.cli import output, report_files
+from emppi_ros.cli import output, reports
+from emppi_ros.core import config
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import ClosedLoop
@@ -20,59 +21,65 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser(
         'run',
         help='run a task in one process, without ROS',
-        description='Run a task against the simulated robot, whose true parameters are hidden '
-        'from planner and belief, on simulated time. The same seed gives the same bits.',
+        description='Run a task with a simulated robot, whose true parameters are hidden from the '
+        'planner, in simulated time. Runs with the same seed are bit-identical.',
     )
-    parser.add_argument('task', metavar='TASK', help='the name of a task, or a YAML file')
-    parser.add_argument('--seed', type=output.whole, default=0, help='of all randomness (0)')
+    parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
+    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
     parser.add_argument(
         '--controller',
         choices=CONTROLLERS,
         default='emppi',
-        help='emppi learns; no-update plans with the prior all along; the others plan with one '
-        "model: mppi-true the hidden one, mppi-mean the prior's mean, mppi-wrong the task's wrong "
-        "one, mppi-nominal the scene's own values (emppi)",
+        help='emppi learns while it runs; no-update keeps the prior; the others plan with a '
+        "single model: mppi-true has the true parameters, mppi-mean the prior's mean, "
+        "mppi-wrong the task's wrong values, mppi-nominal the values of the scene (emppi)",
     )
     parser.add_argument(
         '--truth',
         metavar='NAME=VALUE',
         action='append',
         default=[],
-        help='a hidden true parameter, else drawn from the seed; may be repeated',
+        help='true value of a parameter, hidden from the planner (drawn from the seed); '
+        'repeatable',
     )
     parser.add_argument(
         '--prior',
         metavar='FILE',
         default='',
-        help="where the belief starts, in place of the task's own priors: a name in "
-        'config/priors, or a YAML file',
+        help="prior of the belief instead of the task's own: a name in config/priors, or a YAML "
+        'file',
     )
     parser.add_argument(
         '--save',
         metavar='FILE.yaml',
         type=Path,
-        help='write what is believed at the end, to be the prior of another run',
+        help='write the final belief, for --prior of another run',
     )
     parser.add_argument(
-        '--duration', metavar='S', type=output.duration, help="simulated seconds (the task's own)"
+        '--duration',
+        metavar='S',
+        type=output.duration,
+        help="simulated time limit in seconds (the task's own)",
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
     parser.add_argument(
         '--record',
         metavar='FILE',
         type=Path,
-        help='write what sensors measured and what was commanded (.csv, .parquet), for `emppi '
-        'identify`, and the truth beside it (.truth.json)',
+        help='write measurements and commands for `emppi identify` (.csv, .parquet), and the true '
+        'parameters (.truth.json)',
     )
-    parser.add_argument('--out', metavar='DIR', type=Path, help='write plots and summary here')
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='write plots and a summary to this folder'
+    )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the loop, print its summary, write what was asked for."""
+    """Run the loop, print a summary and write the requested files."""
     if options.video is not None:
-        report_files.check_video(options.video)
+        reports.check_video(options.video)
     if options.save is not None:
         prior_file.check_path(options.save)
     if options.record is not None:
@@ -80,16 +87,21 @@ def run(options: argparse.Namespace) -> None:
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
-    loop = ClosedLoop(task, options.seed, options.controller, output.assignments(options.truth))
+    loop = ClosedLoop(
+        task,
+        options.seed,
+        options.controller,
+        config.parse_assignments(options.truth, '--truth', 'block_mass=0.3'),
+    )
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         trace = loop.run(options.duration, progress=advance)
     summary = summarize(loop, options.controller, options.seed)
     record = recording.of_trace(trace)
     if options.out is not None:
-        report_files.write_plots(task, record, summary, options.out)
+        reports.write_plots(task, record, summary, options.out)
     if options.video is not None:
-        report_files.write_video(task, record, options.video)
+        reports.write_video(task, record, options.video)
     if options.record is not None:
         summary['truth_in'] = str(write_recording(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)

@@ -1,4 +1,4 @@
-"""`emppi tasks` and `emppi check`: what tasks there are, and whether a file is one."""
+"""`emppi tasks` and `emppi check`: list the tasks, and validate a task file."""
 
 import argparse
 from typing import Any
@@ -8,7 +8,7 @@ from emppi_ros.core import config, paths
 from emppi_ros.tasks.task import initial_cost, load_task, validate
 
 
-def add_commands(commands: Any) -> None:  # argparse hides this type
+def add_commands(commands: Any) -> None:  # argparse has no public type for it
     """Add both commands to the parser."""
     listing = commands.add_parser(
         'tasks',
@@ -20,10 +20,11 @@ def add_commands(commands: Any) -> None:  # argparse hides this type
     checking = commands.add_parser(
         'check',
         help='validate a task file',
-        description='Load a task with its scene and robot, find every name in it, and say what '
-        'was found. Exit status 2, with the key, the reason and what is allowed, if it is wrong.',
+        description='Load a task with its scene and robot, check every name and value, and '
+        'print a summary. For an invalid task, print the key, the reason and the allowed '
+        'values; exit status 2.',
     )
-    checking.add_argument('task', metavar='FILE.yaml', help='a YAML file, or the name of a task')
+    checking.add_argument('task', metavar='FILE.yaml', help='YAML file, or name of a task')
     checking.add_argument('--json', action='store_true', help='print one JSON object')
     checking.set_defaults(execute=check_task)
 
@@ -43,7 +44,7 @@ def list_tasks(options: argparse.Namespace) -> None:
 
 
 def check_task(options: argparse.Namespace) -> None:
-    """Load a task, draw from its priors, evaluate its cost at the start; print what was found."""
+    """Load a task, sample its priors, evaluate its cost at the start and print a summary."""
     task = load_task(options.task)
     validate(task)
     terms = initial_cost(task)

@@ -6,8 +6,9 @@ and validates every value against its type annotation and its `check`. A `Config
 the file, line and key, the value found and the values allowed.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
+import math
 import sys
 import types
 import typing
@@ -80,6 +81,23 @@ def between(low: float, high: float, default: Any = dataclasses.MISSING, doc: st
     """Return a field for a number between two bounds, both included."""
     allowed = f'from {low:g} to {high:g}'
     return key(default, check=lambda value: low <= value <= high, allowed=allowed, doc=doc)
+
+
+def parse_assignments(texts: Iterable[str], where: str, example: str) -> dict[str, float]:
+    """Return {name: value} of texts such as `block_mass=0.3`; ConfigError with an example."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, _, number = (part.strip() for part in text.partition('='))
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not (name and math.isfinite(value)):
+            raise ConfigError(f'{where}: found {text!r}, expected name=value, such as {example}')
+        if name in values:
+            raise ConfigError(f'{where}: {name} is given twice')
+        values[name] = value
+    return values
 
 
 def build(cls: type[T], data: object, where: str) -> T:

@@ -1,4 +1,4 @@
-"""What the benchmark runs: one cell a run, described so wholly that anyone can compute it."""
+"""The runs of the benchmark: each cell describes one completely."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,45 +30,45 @@ SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
-LEARNING_S = {'halfcheetah_backflip': 10.0, 'shadow_dice': 4.0}  # success or not
+LEARNING_S = {'halfcheetah_backflip': 10.0, 'shadow_dice': 4.0}  # also after success
 STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
 ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
 RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
 RISK_MEASURES, RISK_SIZE = ('none', *MEASURES), {'models': 8, 'rollouts': 8}
-CALIBRATION_RUNS = 120  # a share of 0.9 has then a standard error of 0.027
+CALIBRATION_RUNS = 120  # a rate of 0.9 then has a standard error of 0.027
 QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run; `models` and `rollouts` other than 0 replace the task's."""
+    """One run; nonzero `models` and `rollouts` replace the task's."""
 
     study: str
     task: str
     controller: str
     seed: int
-    text: str = field(repr=False)  # the task's YAML, changes and all
+    text: str = field(repr=False)  # the task's YAML, with all changes
     models: int = 0
     rollouts: int = 0
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        """What tells this cell from all others."""
+        """Identifies the cell."""
         return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the task's YAML: a row with another one was made by other settings."""
+        """SHA-256 of the task's YAML: rows with another one are outdated."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Return the cell in words, for messages."""
+        """Return a description for messages."""
         size = f' with {self.models} x {self.rollouts}' if self.models else ''
         return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
 
 
 class Request(NamedTuple):
-    """What was asked for on the command line."""
+    """The selection on the command line."""
 
     tasks: Sequence[str] = TASKS
     controllers: Sequence[str] = CONTROLLERS
@@ -79,9 +79,9 @@ class Request(NamedTuple):
 
 def make_cells(request: Request) -> list[Cell]:
     """
-    Return all cells of a request, seed by seed, so that half a benchmark compares too.
+    Return all cells of a request, seed by seed: an unfinished benchmark compares too.
 
-    Every task is loaded once: one that cannot be is an error before anything runs.
+    Every task is loaded once, so that an invalid one is an error before anything runs.
     """
     for name in request.controllers:
         if name not in CONTROLLERS:
@@ -131,7 +131,7 @@ def _success(request: Request, task: Task, text: str) -> list[Cell]:
 
 
 def _learning(request: Request, task: Task, text: str) -> list[Cell]:
-    """Return the cells of runs that go on, whatever succeeds, so that estimates may converge."""
+    """Return the cells of longer runs, which continue after success: estimates may converge."""
     seconds = LEARNING_S.get(task.name)
     if seconds is None or LEARNER not in request.controllers:
         return []
@@ -142,7 +142,7 @@ def _learning(request: Request, task: Task, text: str) -> list[Cell]:
 
 
 def _published(request: Request, task: Task, text: str) -> list[Cell]:
-    """Return the cells of runs by the paper's own hyper-parameters."""
+    """Return the cells of runs with the paper's own hyper-parameters."""
     theirs = changed(text, published.changes(task.file))
     return [
         Cell(PUBLISHED, task.name, controller, seed, theirs)
@@ -172,7 +172,7 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
 
 
 def _risk(request: Request, task: Task, text: str) -> list[Cell]:
-    """Return the cells of EMPPI with each measure of risk, named in place of the controller."""
+    """Return the cells of EMPPI with each risk measure, whose name replaces the controller's."""
     seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
     texts = {
         name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in RISK_MEASURES
@@ -191,7 +191,7 @@ def changed(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with the changes in it, at every depth."""
+    """Return a mapping with changes merged in, at every depth."""
     merged = dict(data)
     for name, value in changes.items():
         nested = isinstance(value, Mapping) and isinstance(data.get(name), Mapping)

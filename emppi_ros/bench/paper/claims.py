@@ -1,18 +1,23 @@
-"""What the paper claims, held against the numbers; the bounds are chosen before any run."""
+"""The paper's claims, checked against the numbers; the thresholds were fixed before any run."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from emppi_ros.bench.paper.cells import LEARNER, ORACLE, WRONG
-from emppi_ros.bench.paper.measures import KNOWN, Fall, Kind
-from emppi_ros.bench.paper.summary import STEPS, Summary
+from emppi_ros.bench.paper.summary import (
+    KNOWN,
+    STEPS,
+    ErrorReduction,
+    JointKindBelief,
+    Summary,
+)
 from emppi_ros.model.uncertain_joints import MOVED_M
 
 FIRST_RUN = 0.9  # of first runs succeed
-NEAR_ORACLE = 0.10  # of all runs: so many fewer may succeed than with the true parameters
-LEFT_OVER = 0.05  # of the squared parameter error: it falls by 95 %
-CALIBRATED = (0.80, 0.97)  # of the true values lie in 90 % intervals
+NEAR_ORACLE = 0.10  # how far the success rate may be below that with the true parameters
+LEFT_OVER = 0.05  # of the squared parameter error: a reduction by 95 %
+CALIBRATED = (0.80, 0.97)  # share of true values in 90 % intervals
 _ROUNDING = 1e-9  # 18/20 is within 0.1 of 20/20
 
 
@@ -26,12 +31,12 @@ class Verdict(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Whether it holds, in words."""
+        """Whether the claim holds, as text."""
         return 'holds' if self.holds else 'does not hold'
 
 
 def judge(summary: Summary) -> list[Verdict]:
-    """Return a verdict on each claim for each task; what was not run is not judged."""
+    """Return a verdict on each claim for each task; studies that were not run are not judged."""
     verdicts = []
     for task, shares in summary.success.items():
         if LEARNER not in shares:
@@ -39,7 +44,7 @@ def judge(summary: Summary) -> list[Verdict]:
         first = shares[LEARNER]
         holds = first.rate >= FIRST_RUN
         verdicts.append(Verdict(task, 'succeeds from the first run', holds, f'{first}'))
-        # where targets follow one another each of them counts (the paper's Fig. 4a)
+        # with consecutive targets each of them counts (the paper's Fig. 4a)
         tried = summary.attempts.get(task, {})
         counted = tried if LEARNER in tried else shares
         ours, oracle, wrong = counted[LEARNER], counted.get(ORACLE), counted.get(WRONG)
@@ -57,26 +62,26 @@ def judge(summary: Summary) -> list[Verdict]:
             verdicts.append(Verdict(task, claim, within.rate >= FIRST_RUN, f'{within}'))
         fall = summary.fall.get(task)
         if fall is not None and np.isfinite(fall.ratio):
-            verdicts.append(_of_fall(task, 'its estimates converge', fall))
+            verdicts.append(_error_verdict(task, 'its estimates converge', fall))
         if task in summary.kinds:
-            verdicts.append(_of_kind(task, summary.kinds[task]))
+            verdicts.append(_kind_verdict(task, summary.kinds[task]))
     for task, learning in summary.learning.items():
         claim = (
             f'its squared error falls by {_percent(1.0 - LEFT_OVER)} % within '
             f'{learning.seconds:g} s, {learning.steps} steps'
         )
-        verdicts.append(_of_fall(task, claim, learning.fall))
+        verdicts.append(_error_verdict(task, claim, learning.fall))
     return verdicts
 
 
 def judge_published(summary: Summary) -> list[Verdict]:
-    """Return a verdict on the same claims by the paper's own hyper-parameters."""
+    """Return verdicts on the same claims with the paper's own hyper-parameters."""
     nothing = summary._replace(attempts={}, in_steps={}, kinds={}, learning={})
     return judge(nothing._replace(success=summary.published, fall=summary.published_fall))
 
 
-def _of_fall(task: str, claim: str, fall: Fall) -> Verdict:
-    """Return whether the squared error has fallen far enough."""
+def _error_verdict(task: str, claim: str, fall: ErrorReduction) -> Verdict:
+    """Return whether the squared error was reduced enough."""
     numbers = (
         f'squared error {fall.start:.3g} to {fall.end:.3g} at the median, '
         f'{_percent(fall.ratio)} % left; it fell in {fall.fallen}'
@@ -84,8 +89,8 @@ def _of_fall(task: str, claim: str, fall: Fall) -> Verdict:
     return Verdict(task, claim, fall.ratio <= LEFT_OVER, numbers)
 
 
-def _of_kind(task: str, kind: Kind) -> Verdict:
-    """Return whether every run knew what its joint is, once that had moved a bit."""
+def _kind_verdict(task: str, kind: JointKindBelief) -> Verdict:
+    """Return whether every run identified the kind of its joint once it had moved."""
     claim = f"knows the joint's type after {100.0 * MOVED_M:g} cm"
     numbers = (
         f'more than {_percent(KNOWN)} % of the belief in {kind.known}, at least '
@@ -97,7 +102,7 @@ def _of_kind(task: str, kind: Kind) -> Verdict:
 
 
 def judge_calibration(summary: Summary) -> list[Verdict]:
-    """Return for each parameter whether its 90 % intervals mean what they say."""
+    """Return whether the 90 % intervals of each parameter are calibrated."""
     low, high = CALIBRATED
     return [
         Verdict(name, '90 % intervals are calibrated', low <= share.rate <= high, f'{share}')
@@ -106,5 +111,5 @@ def judge_calibration(summary: Summary) -> list[Verdict]:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, small ones with two digits that count."""
+    """Return a share in percent, small ones with two significant digits."""
     return f'{100.0 * share:.0f}' if 100.0 * share >= 10 else f'{100.0 * share:.2g}'

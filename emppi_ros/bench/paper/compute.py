@@ -1,62 +1,65 @@
-"""From a cell to its row, on whatever machine: the same bits for the same cell."""
+"""Compute the row of a cell, on any machine: the same cell gives the same bits."""
 
 from collections.abc import Sequence
 import time
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.bench import hardware
-from emppi_ros.bench.paper import rows
+from emppi_ros.bench.paper import errors
 from emppi_ros.bench.paper.cells import CALIBRATION, LEARNER, LEARNING, RISK, Cell, changed
-from emppi_ros.bench.paper.excitation import excite
-from emppi_ros.bench.paper.rows import Attempt, Row
+from emppi_ros.bench.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
+from emppi_ros.core import weights
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.model import uncertain_joints
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.particle_filter import Filter
 from emppi_ros.session.trace import Trace
+from emppi_ros.sim.simulated_robot import SimulatedRobot
+from emppi_ros.state.estimator import Estimator
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task, parse_task
 
 Array = npt.NDArray[np.float64]
-
-
-class Run(NamedTuple):
-    """What happened: the trace, and the belief before anything did."""
-
-    trace: Trace
-    prior: Belief
+MAX_TIMES = 60  # of an estimate series: more are not visible in a plot
+LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
+DURATION_S = 2.0  # of a calibration run
+RATE_HZ = 100.0  # of its commands
+SHARE = 0.3  # of the limits: a cart stays on its rail
+WAVES, LOWEST_HZ, HIGHEST_HZ = 4, 0.5, 3.0
 
 
 def compute(cell: Cell, threads: int | None = None) -> Row:
-    """Return a cell's row; `threads` of each planner and filter replace the task's."""
-    began = time.perf_counter()
+    """Return the row of a cell; `threads` replaces the threads of each planner and filter."""
+    start = time.perf_counter()
     text = cell.text
     if threads is not None:
         text = changed(text, {'planner': {'threads': threads}})
     try:
         task = parse_task(text, cell.task)
-        run = _observe(task, cell) if cell.study == CALIBRATION else _control(task, cell)
+        if cell.study == CALIBRATION:
+            trace, prior = run_open_loop(task, cell.seed)
+        else:
+            trace, prior = _run_closed_loop(task, cell)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
-    return _row(cell, task, run, time.perf_counter() - began)
+    return _row(cell, task, trace, prior, time.perf_counter() - start)
 
 
-def _control(task: Task, cell: Cell) -> Run:
+def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
+    """Return the trace of a controlled run, and the prior."""
     loop = ClosedLoop(task, cell.seed, LEARNER if cell.study == RISK else cell.controller)
     prior = loop.filter.belief
-    return Run(loop.run(stop_at_success=cell.study != LEARNING), prior)
+    return loop.run(stop_at_success=cell.study != LEARNING), prior
 
 
-def _observe(task: Task, cell: Cell) -> Run:
-    trace, prior = excite(task, cell.seed)
-    return Run(trace, prior)
-
-
-def _row(cell: Cell, task: Task, run: Run, compute_s: float) -> Row:
-    trace, limit = run.trace, task.file.duration_s
-    beliefs: Sequence[tuple[float, Belief]] = [(0.0, run.prior), *trace.beliefs]
-    course = rows.course(task, trace.truth, beliefs)
+def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) -> Row:
+    limit = task.file.duration_s
+    beliefs: Sequence[tuple[float, Belief]] = [(0.0, prior), *trace.beliefs]
+    course = estimate_series(task, trace.truth, beliefs)
     plan_ms = 1e3 * np.array(trace.plan_s)
     return Row(
         study=cell.study,
@@ -71,10 +74,11 @@ def _row(cell: Cell, task: Task, run: Run, compute_s: float) -> Row:
         limit_s=limit,
         steps=len(trace.plan_s),
         squared_error=course.squared_error[-1],
-        parameters=rows.estimates(task, trace.truth, beliefs[-1][1]),
+        parameters=estimates(task, trace.truth, beliefs[-1][1]),
         course=course,
         attempts=tuple(
-            Attempt(float(one.ended), bool(one.reached), bool(one.lost)) for one in trace.attempts
+            AttemptResult(float(one.ended), bool(one.reached), bool(one.lost))
+            for one in trace.attempts
         ),
         diverged=trace.diverged,
         degenerate=trace.degenerate,
@@ -83,5 +87,119 @@ def _row(cell: Cell, task: Task, run: Run, compute_s: float) -> Row:
         period_ms=1e3 / task.planner.rate_hz,
         compute_s=compute_s,
         made_by=hardware.label(),
-        right_kind=rows.share_after_moving(task, trace),
+        right_kind=share_after_moving(task, trace),
     )
+
+
+def run_open_loop(task: Task, seed: int) -> tuple[Trace, Belief]:
+    """
+    Return the trace of a calibration run, and the prior.
+
+    The belief filters while random smooth commands move the robot, without any control. The true
+    values are drawn from the prior: only then must a 90 % interval hold 90 % of them.
+    """
+    (truth,) = task.prior.sample(1, np.random.default_rng([seed, 0]))
+    trace, robot = Trace(truth), SimulatedRobot(task, truth, seed)
+    belief = Filter(task, np.random.default_rng([seed, 2]))
+    before = belief.belief
+    dt, duration = task.simulation.timestep_s, min(DURATION_S, task.file.duration_s)
+    plan = smooth_commands(task, np.random.default_rng([seed, 3]), duration)
+    applied, estimator = TimeSeries('applied commands', reach_s=np.inf), Estimator(task)
+    every = {
+        'reading': max(1, round(1.0 / task.simulation.joint_state_rate_hz / dt)),
+        'command': max(1, round(1.0 / RATE_HZ / dt)),
+        'update': max(1, round(task.belief.interval_s / dt)),
+    }
+    for step in range(round(duration / dt)):
+        now = robot.time
+        if step % every['reading'] == 0:
+            reading = robot.read_joints()
+            estimator.add_joints(reading.stamp, reading.position, reading.velocity)
+        if step % every['update'] == 0:
+            update = belief.observe(now, estimator.observation(now), applied.hold)
+            if update is not None:
+                trace.degenerate += update.reinjected
+                trace.beliefs.append((now, belief.belief))
+        if step % every['command'] == 0:
+            command = plan[step // every['command']]
+            robot.command(command)
+            applied.append(now, command)
+        robot.step()
+    return trace, before
+
+
+def smooth_commands(task: Task, rng: np.random.Generator, duration_s: float) -> Array:
+    """
+    Return smooth random commands (n, joints) at RATE_HZ: a sum of cosines for each joint.
+
+    Cosines start at their maximum, so that a cart under a force swings about its start instead
+    of drifting away.
+    """
+    limits = task.robot.control_limits(task.planner.step_s)
+    count = len(task.robot.commanded)
+    times = np.arange(int(duration_s * RATE_HZ) + 1) / RATE_HZ
+    frequency = rng.uniform(LOWEST_HZ, HIGHEST_HZ, (WAVES, count))
+    size = rng.standard_normal((WAVES, count)) / np.sqrt(WAVES)
+    waves = size * np.cos(2.0 * np.pi * frequency * times[:, None, None])  # (n, WAVES, joints)
+    centre, reach = 0.5 * (limits.upper + limits.lower), 0.5 * (limits.upper - limits.lower)
+    return np.clip(centre + SHARE * reach * waves.sum(axis=1), limits.lower, limits.upper)
+
+
+def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, ParameterEstimate]:
+    """Return mean, sd and 90 % interval of each parameter."""
+    theta, log_weights = errors.comparable(task, belief.theta, truth), belief.log_weights
+    (true,) = errors.comparable(task, truth[None], truth)
+    columns = (
+        errors.mean(task, belief, truth),
+        np.sqrt(np.diag(weights.covariance(log_weights, theta))),
+        weights.quantile(log_weights, theta, LOW),
+        weights.quantile(log_weights, theta, HIGH),
+    )
+    judged = errors.has_interval(task)
+    return {
+        parameter.name: ParameterEstimate(
+            float(true[i]), *(float(column[i]) for column in columns), parameter.unit, judged[i]
+        )
+        for i, parameter in enumerate(task.parameters)
+    }
+
+
+def estimate_series(
+    task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]
+) -> EstimateSeries:
+    """Return the means of stamped beliefs, thinned evenly; the first and last are kept."""
+    count = min(len(beliefs), MAX_TIMES)
+    chosen = np.unique(np.linspace(0, len(beliefs) - 1, count).round().astype(int))
+    means = np.array([errors.mean(task, beliefs[i][1], truth) for i in chosen])
+    return EstimateSeries(
+        times=tuple(float(beliefs[i][0]) for i in chosen),
+        squared_error=tuple(errors.squared_error(task, beliefs[i][1], truth) for i in chosen),
+        means={
+            parameter.name: tuple(means[:, i].tolist())
+            for i, parameter in enumerate(task.parameters)
+        },
+    )
+
+
+def share_after_moving(task: Task, trace: Trace) -> float | None:
+    """
+    Return the belief's share of the true kind of an uncertain joint once its body has moved.
+
+    That is the first belief after the body was `uncertain_joints.MOVED_M` from its start; with
+    several uncertain joints the least share. None without an uncertain joint, such a motion or
+    an update of the belief.
+    """
+    found = []
+    true = with_parameters(task.model, task.parameters, trace.truth)
+    qpos = np.array([frame.qpos for frame in trace.frames])
+    for joint in uncertain_joints.uncertain(task.model, task.parameters):
+        moved = uncertain_joints.first_moved(
+            true, joint, task.start(), qpos, uncertain_joints.MOVED_M
+        )
+        if moved is None:
+            continue
+        since = trace.frames[moved].time
+        belief = next((belief for stamp, belief in trace.beliefs if stamp >= since), None)
+        if belief is not None:
+            found.append(errors.share_of_kind(task, joint, belief, trace.truth))
+    return min(found, default=None)

@@ -1,9 +1,9 @@
 """
-How wrong a belief is: squared errors of what can be told apart.
+Errors of a belief about the true parameters, in identifiable quantities.
 
-Most parameters are compared with the truth as they are. The axis of a joint is compared by its
-angle to the true one, for its length and sign mean nothing, and a pivot by its distance from
-the true hinge line, for it may lie anywhere on that; a slide has none.
+Most parameters are compared directly. The axis of a joint is compared by its angle to the true
+one, since its length and sign have no meaning; a pivot by its distance from the true hinge line,
+since it may lie anywhere on it; a slide has no pivot.
 """
 
 import numpy as np
@@ -19,21 +19,21 @@ Array = npt.NDArray[np.float64]
 
 
 def squared_error(task: Task, belief: Belief, truth: Array) -> float:
-    """Return the sum of `terms`; rad^2, m^2 and other units squared count alike."""
+    """Return the sum of `terms`; all units squared count alike."""
     return sum(terms(task, belief, truth).values())
 
 
 def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
     """
-    Return the squared errors of a belief about a task's parameters, by what they are about.
+    Return the squared errors of a belief about a task's parameters, by name.
 
-    An ordinary parameter's is that of its mean. A joint with an uncertain axis has
+    The error of an ordinary parameter is that of its mean. A joint with an uncertain axis has
 
     - 'axis of NAME': the squared angle [rad^2] between the mean axis and the true one;
     - 'pivot of NAME', where the true joint is a hinge and pivots are uncertain: the squared
       distance [m^2] of the mean pivot from the true hinge line;
-    - 'choice of NAME', in place of its axis where it is one of a few: the squared probability
-      of all that are wrong.
+    - 'choice of NAME', instead of its axis if it is one of a few: the squared probability of
+      the wrong ones.
     """
     found = {}
     apart: set[int] = set()
@@ -57,7 +57,7 @@ def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
 
 
 def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Array) -> float:
-    """Return the share of a belief that is right about hinge or slide, or about the choice."""
+    """Return the belief's share of the true joint kind: hinge or slide, or the chosen axis."""
     believed, true = (
         uncertain_joints.kinds(task.model, task.parameters, joint, theta)
         for theta in (belief.theta, truth[None])
@@ -67,23 +67,23 @@ def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Arra
 
 def mean_axis(shares: Array, axes: Array) -> Array:
     """
-    Return the mean (3,) of unit axes (M, 3) of either sign, itself a unit vector of either sign.
+    Return the mean (3,) of unit axes (M, 3) whose signs are arbitrary, as is that of the mean.
 
-    It is the one with the largest mean squared cosine: the first eigenvector of sum w a a'.
+    It has the largest mean squared cosine: the first eigenvector of sum w a a'.
     """
     return np.linalg.eigh((axes * shares[:, None]).T @ axes)[1][:, -1]
 
 
 def angle(one: Array, other: Array) -> float:
-    """Return the angle [rad] between two axes, from 0 to a right angle: signs mean nothing."""
+    """Return the angle [rad] between two axes, from 0 to pi / 2: signs do not count."""
     return float(np.arctan2(np.linalg.norm(np.cross(one, other)), abs(one @ other)))
 
 
-def told(task: Task, theta: Array, truth: Array) -> Array:
+def comparable(task: Task, theta: Array, truth: Array) -> Array:
     """
-    Return theta (n, P) in numbers that may be averaged and compared with the truth's.
+    Return theta (n, P) in values that may be averaged and compared with the true ones.
 
-    Axes are unit vectors whose sign is the true one's, choices whole numbers; others stay.
+    Axes become unit vectors that point the same way as the true one, choices integers.
     """
     found = theta.copy()
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
@@ -97,19 +97,19 @@ def told(task: Task, theta: Array, truth: Array) -> Array:
     return found
 
 
-def centre(task: Task, belief: Belief, truth: Array) -> Array:
-    """Return the mean (P,) of a belief in the numbers of `told`: of axes, the mean axis."""
-    mean = weights.mean(belief.log_weights, told(task, belief.theta, truth))
+def mean(task: Task, belief: Belief, truth: Array) -> Array:
+    """Return the mean (P,) of a belief in the values of `comparable`; of axes, the mean axis."""
+    means = weights.mean(belief.log_weights, comparable(task, belief.theta, truth))
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
         if joint.choice is None:
             axes = _motion(task, joint, belief.theta).axis
             axis = mean_axis(np.exp(belief.log_weights), axes)[None]
-            mean[list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axis, truth))[0]
-    return mean
+            means[list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axis, truth))[0]
+    return means
 
 
 def has_interval(task: Task) -> list[bool]:
-    """Return for each parameter whether its interval means anything: not where joints are open."""
+    """Return whether the interval of each parameter can be judged: not for uncertain joints."""
     apart = {
         column
         for joint in uncertain_joints.uncertain(task.model, task.parameters)
@@ -123,7 +123,7 @@ def _motion(task: Task, joint: UncertainJoint, theta: Array) -> JointMotion:
 
 
 def _mean_pivot(belief: Belief, believed: JointMotion) -> Array:
-    """Return the mean pivot (3,) of the particles with a hinge; of all, if none has one."""
+    """Return the mean pivot (3,) of the particles with a hinge, or of all if there is none."""
     shares = np.exp(belief.log_weights)
     hinged = shares * believed.hinge
     chosen = hinged if hinged.sum() > 0.0 else shares
@@ -135,7 +135,7 @@ def _off_line(point: Array, line: JointMotion) -> float:
 
 
 def _aligned(task: Task, joint: UncertainJoint, axes: Array, truth: Array) -> Array:
-    """Return unit axes (n, 3), turned over where they point away from the true one."""
+    """Return unit axes (n, 3), flipped where they point away from the true one."""
     (true,) = _motion(task, joint, truth[None]).axis
     return np.where((axes @ true < 0.0)[:, None], -axes, axes)
 

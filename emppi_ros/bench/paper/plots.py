@@ -1,33 +1,39 @@
-"""Plots of the benchmark's numbers: success, regret, times of plans, calibration, ablation."""
+"""Plots of the benchmark: success, regret, times, calibration, ablation, and curves over time."""
 
 from collections.abc import Callable, Mapping, Sequence
+import math
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 import numpy as np
+import numpy.typing as npt
 
-from emppi_ros.bench.paper import curves
 from emppi_ros.bench.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
 from emppi_ros.bench.paper.claims import CALIBRATED
 from emppi_ros.bench.paper.rows import Row
-from emppi_ros.bench.paper.summary import Summary
+from emppi_ros.bench.paper.summary import Summary, by_task
 from emppi_ros.bench.statistics import Share
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
 from emppi_ros.viz.report.plots import styled
 
-GREEN, LIGHT = '#3a8f5c', '#c9ced6'
+Array = npt.NDArray[np.float64]
+GREEN, CALIBRATED_BAND = '#3a8f5c', '#e8f1ea'
 COLORS = dict(zip(CONTROLLERS, (BLUE, GREEN, RED, ORANGE, GREY), strict=True))
 INTERVAL = {'ecolor': '#1f2937', 'elinewidth': 1.2, 'capsize': 2.5}
 WIDTH = 10.0  # inches
-WIDE = 20.0  # times as long: within it, a scale from 0 shows all
-DARK = 60.0  # %: words on such a field are white
+WIDE = 20.0  # ratio of values from which an axis is logarithmic
+DARK = 60.0  # %: text on such a field is white
+POINTS = 200  # of a curve
+COLUMNS = 3  # of panels
+FEW_DECADES = 300.0  # ratio of values below which powers of ten are too few labels
 
 
 def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]:
-    """Write each plot that there are numbers for, as PNG, and return the paths."""
+    """Write all plots that have data as PNG files, and return the paths."""
     pictures: dict[str, Callable[[], Figure]] = {}
     if summary.success:
         pictures['success'] = lambda: success(summary)
@@ -35,13 +41,13 @@ def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]
     if any(summary.regret_s.values()):
         pictures['regret'] = lambda: regret(summary)
     if summary.fall:
-        pictures['squared_error'] = lambda: curves.squared_error(rows)
+        pictures['squared_error'] = lambda: squared_error(rows)
         for task in summary.fall:
-            pictures[f'estimates_{task}'] = lambda task=task: curves.estimates(rows, task)
+            pictures[f'estimates_{task}'] = lambda task=task: estimates(rows, task)
     if summary.learning:
-        pictures['learning'] = lambda: curves.squared_error(rows, LEARNING)
+        pictures['learning'] = lambda: squared_error(rows, LEARNING)
     if any(row.goals_s for row in rows if row.study == SUCCESS):
-        pictures['goals'] = lambda: curves.goals(rows, COLORS)
+        pictures['goals'] = lambda: goals(rows, COLORS)
     if summary.ablation:
         pictures['ablation'] = lambda: ablation(summary.ablation)
     if summary.calibration:
@@ -55,7 +61,7 @@ def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]
 
 
 def success(summary: Summary) -> Figure:
-    """Return success rates with Wilson's intervals, by task and controller."""
+    """Return success rates with Wilson intervals by task and controller."""
     figure, axis, places = _by_task(summary.success)
     for (task, name), y in places.items():
         share = summary.success[task][name]
@@ -63,7 +69,7 @@ def success(summary: Summary) -> Figure:
         error = [[100.0 * max(low, 0.0)], [100.0 * max(high, 0.0)]]
         axis.barh(y, 100.0 * share.rate, 0.8, xerr=error, color=COLORS[name], error_kw=INTERVAL)
         axis.text(103.0, y, f'{share.count}/{share.total}', va='center', color=GREY, fontsize=9)
-    axis.set(xlim=(0, 100), xlabel='runs that succeed [%], with 95 % Wilson intervals')
+    axis.set(xlim=(0, 100), xlabel='successful runs [%], with 95 % Wilson intervals')
     axis.set_title('Success in the first run')
     _legend(figure, summary.success)
     return figure
@@ -80,13 +86,13 @@ def regret(summary: Summary) -> Figure:
         axis.plot(value.mean, y, 'o', color=COLORS[name], markersize=7)
     axis.axvline(0.0, color=GREY, linewidth=1.2)
     axis.set_xlabel('seconds more than MPPI with the true parameters (mean, 95 % bootstrap)')
-    axis.set_title('Regret: time to success, or all the time if there is none')
+    axis.set_title('Regret: time to success (time limit without success)')
     _legend(figure, found)
     return figure
 
 
 def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
-    """Return how long a plan takes, beside the period in which real time needs one."""
+    """Return planning times and the periods that real time allows."""
     figure, axis, places = _by_task(summary.plan_ms)
     periods = {row.task: row.period_ms for row in rows}
     for (task, name), y in places.items():
@@ -104,8 +110,8 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
         axis.xaxis.set_minor_formatter(NullFormatter())
     else:
         axis.set_xlim(0, None)
-    axis.set_xlabel('time of a plan [ms], median (dashed: real time needs less)')
-    axis.set_title('What a plan costs here')
+    axis.set_xlabel('planning time [ms], median (dashed: real-time limit)')
+    axis.set_title('Planning time on this machine')
     _legend(figure, summary.plan_ms)
     return figure
 
@@ -114,8 +120,10 @@ def calibration(found: Mapping[str, Share]) -> Figure:
     """Return how often 90 % intervals hold the true value, by parameter."""
     figure = _figure(1.8 + 0.5 * len(found))
     axis = figure.subplots()
-    axis.axvspan(*(100.0 * bound for bound in CALIBRATED), color='#e8f1ea', label='calibrated')
-    axis.axvline(90.0, color=GREEN, linestyle='--', linewidth=1.5, label='as it says')
+    axis.axvspan(
+        *(100.0 * bound for bound in CALIBRATED), color=CALIBRATED_BAND, label='calibrated'
+    )
+    axis.axvline(90.0, color=GREEN, linestyle='--', linewidth=1.5, label='nominal')
     for y, share in enumerate(found.values()):
         axis.plot([100.0 * share.low, 100.0 * share.high], [y, y], color=BLUE, linewidth=2.2)
         axis.plot(100.0 * share.rate, y, 'o', color=BLUE, markersize=8)
@@ -145,21 +153,132 @@ def ablation(found: Mapping[tuple[int, int], Share]) -> Figure:
     for (m, k), share in found.items():
         i, j = models.index(m), rollouts.index(k)
         color = 'white' if rates[i, j] > DARK else 'black'
-        words = f'{share.count}/{share.total}\n{100 * share.low:.0f}-{100 * share.high:.0f} %'
-        axis.text(j, i, words, ha='center', va='center', color=color, fontsize=10)
+        text = f'{share.count}/{share.total}\n{100 * share.low:.0f}-{100 * share.high:.0f} %'
+        axis.text(j, i, text, ha='center', va='center', color=color, fontsize=10)
     axis.set_xticks(range(len(rollouts)), [str(k) for k in rollouts])
     axis.set_yticks(range(len(models)), [str(m) for m in models])
     axis.set(xlabel='rollouts per model, K', ylabel='models, M')
     axis.set_title('Success by size')
     axis.grid(visible=False)
-    figure.colorbar(image, label='runs that succeed [%]')
+    figure.colorbar(image, label='successful runs [%]')
     return figure
+
+
+def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
+    """Return the squared parameter error over time, one panel a task (the paper's Fig. 3)."""
+    runs = {
+        task: found[LEARNER]
+        for task, found in by_task(rows, study).items()
+        if LEARNER in found and found[LEARNER][0].parameters
+    }
+    figure, axes = _panels(len(runs))
+    for axis, (task, found) in zip(axes, runs.items(), strict=True):
+        times = _times(found)
+        values = np.array([_held(row, row.course.squared_error, times) for row in found])
+        _band(axis, times, values)
+        axis.set(title=task.replace('_', ' '), xlabel='time [s]', xlim=(0, times[-1]))
+        if np.all(values > 0.0):
+            _logarithmic(axis)
+    axes[0].set_ylabel('squared error')
+    axes[0].legend()
+    rest = 'finished runs keep their last value'
+    if study == LEARNING:
+        rest = 'runs continue after success'
+    _title(figure, f'Squared error of the parameters ({rest})')
+    return figure
+
+
+def estimates(rows: Sequence[Row], task: str) -> Figure:
+    """Return the error of each parameter's estimate over time."""
+    found = by_task(rows)[task][LEARNER]
+    times = _times(found)
+    figure, axes = _panels(len(found[0].parameters))
+    for axis, (name, estimate) in zip(axes, found[0].parameters.items(), strict=True):
+        off = np.array(
+            [_held(r, r.course.means[name], times) - r.parameters[name].true for r in found]
+        )
+        axis.plot(times, off.T, color=BLUE, alpha=0.25, linewidth=0.8)
+        _band(axis, times, off)
+        axis.axhline(0.0, color=RED, linestyle='--', linewidth=1.4, label='true value')
+        unit = f' [{estimate.unit}]' if estimate.unit else ''
+        axis.set(title=name.replace('_', ' ') + unit, xlabel='time [s]', xlim=(0, times[-1]))
+    axes[0].set_ylabel('mean minus true value')
+    axes[0].legend()
+    _title(figure, f'Estimates of EMPPI: {task.replace("_", " ")}')
+    return figure
+
+
+def goals(rows: Sequence[Row], colors: Mapping[str, str]) -> Figure:
+    """Return the number of goals reached over time, one panel a task (the paper's Fig. 4)."""
+    runs = {
+        task: controllers
+        for task, controllers in by_task(rows).items()
+        if any(row.goals_s for found in controllers.values() for row in found)
+    }
+    figure, axes = _panels(len(runs))
+    for axis, (task, controllers) in zip(axes, runs.items(), strict=True):
+        end = max(row.limit_s for found in controllers.values() for row in found)
+        times = np.linspace(0.0, end, POINTS)
+        for name, found in controllers.items():
+            counts = [np.searchsorted(np.sort(row.goals_s), times, 'right') for row in found]
+            axis.plot(times, np.mean(counts, axis=0), color=colors[name], label=name)
+        axis.set(title=task.replace('_', ' '), xlabel='time [s]', xlim=(0, end), ylim=(0, None))
+    axes[0].set_ylabel('goals reached, mean over runs')
+    figure.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=3)
+    return figure
+
+
+def _logarithmic(axis: Axes) -> None:
+    """Make the y axis logarithmic, with a few readable labels."""
+    axis.set_yscale('log')
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(
+        LogLocator(subs=(1.0,) if high > FEW_DECADES * low else (1.0, 2.0, 5.0))
+    )
+    axis.yaxis.set_major_formatter('{x:g}')
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _title(figure: Figure, text: str) -> None:
+    figure.suptitle(text, x=0.01, ha='left', fontsize=12, fontweight='bold')
+
+
+def _times(found: Sequence[Row]) -> Array:
+    """Return times from the start to the end of the longest run."""
+    end = max(row.course.times[-1] for row in found)
+    return np.linspace(0.0, end or 1.0, POINTS)
+
+
+def _held(row: Row, values: Sequence[float], times: Array) -> Array:
+    """Return the values of a series at other times: each holds until the next."""
+    index = np.searchsorted(row.course.times, times, 'right') - 1
+    return np.asarray(values)[np.maximum(index, 0)]
+
+
+def _band(axis: Axes, times: Array, values: Array) -> None:
+    """Draw median and quartiles of values (runs, n)."""
+    low, middle, high = np.percentile(values, [25, 50, 75], axis=0)
+    axis.fill_between(times, low, high, color=BLUE, alpha=0.22, linewidth=0, label='quartiles')
+    axis.plot(times, middle, color=BLUE, label='median')
+
+
+def _panels(count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `count` panels in rows of up to COLUMNS."""
+    columns = min(count, COLUMNS)
+    lines = math.ceil(count / columns)
+    width = {1: 6.5, 2: 10.0}.get(columns, 12.0)
+    figure = Figure(figsize=(width, 0.6 + 2.9 * lines), layout='constrained')
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
 
 
 def _by_task(
     found: Mapping[str, Mapping[str, object]],
 ) -> tuple[Figure, Axes, dict[tuple[str, str], float]]:
-    """Return a figure with a place (y) for each task and controller, tasks from the top."""
+    """Return a figure, and a y position for each task and controller, tasks from the top."""
     places: dict[tuple[str, str], float] = {}
     middles, y = [], 0.0
     for task, controllers in found.items():
@@ -177,9 +296,9 @@ def _by_task(
 
 
 def _legend(figure: Figure, found: Mapping[str, Mapping[str, object]]) -> None:
-    """Name the controllers that are there, below the plot."""
+    """Add a legend of the controllers below the plot."""
     names = [name for name in COLORS if any(name in group for group in found.values())]
-    marks = [curves.patch(COLORS[name]) for name in names]
+    marks = [Patch(facecolor=COLORS[name]) for name in names]
     if names != [LEARNER]:
         figure.legend(marks, names, loc='outside lower center', ncols=len(names))
 

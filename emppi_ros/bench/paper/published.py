@@ -1,4 +1,4 @@
-"""What the paper's Table I says, and a task's settings by it."""
+"""The paper's Table I, and the settings of a task that follow it."""
 
 from collections.abc import Mapping
 import math
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from emppi_ros.tasks.schema import TaskFile
 
 
-class Settings(NamedTuple):
-    """What the planner and the likelihood of a task were told."""
+class PaperSettings(NamedTuple):
+    """Hyper-parameters of a task in the paper."""
 
     models: int  # N
     rollouts: int  # K
@@ -16,20 +16,20 @@ class Settings(NamedTuple):
     noise_variance: float  # Sigma
     temperature: float  # lambda
     likelihood_variance: float
-    over: float = 1.0  # our costs are the table's over so much, and so is our lambda
+    over: float = 1.0  # our costs, and so our lambda, are the table's divided by this
 
 
 SOURCE = 'Abraham et al. 2020, Table I'
-PAPER: Mapping[str, Settings] = {
-    'halfcheetah_backflip': Settings(20, 4, 40, 0.5, 0.1, 0.01),
-    'shadow_dice': Settings(20, 2, 20, 0.8, 0.001, 1.0, 400.0),
-    'adroit_door': Settings(40, 1, 30, 0.2, 0.8, 0.01, 100.0),
-    'panda_drawer': Settings(10, 2, 20, 1.0, 0.8, 0.01, 200.0),
-    'panda_cabinet': Settings(10, 2, 20, 1.0, 0.8, 0.01, 200.0),
-    'panda_push': Settings(10, 1, 8, 0.08, 0.02, 0.2),
-    'panda_reconfigure': Settings(10, 1, 8, 0.08, 0.02, 0.2),
+PAPER: Mapping[str, PaperSettings] = {
+    'halfcheetah_backflip': PaperSettings(20, 4, 40, 0.5, 0.1, 0.01),
+    'shadow_dice': PaperSettings(20, 2, 20, 0.8, 0.001, 1.0, 400.0),
+    'adroit_door': PaperSettings(40, 1, 30, 0.2, 0.8, 0.01, 100.0),
+    'panda_drawer': PaperSettings(10, 2, 20, 1.0, 0.8, 0.01, 200.0),
+    'panda_cabinet': PaperSettings(10, 2, 20, 1.0, 0.8, 0.01, 200.0),
+    'panda_push': PaperSettings(10, 1, 8, 0.08, 0.02, 0.2),
+    'panda_reconfigure': PaperSettings(10, 1, 8, 0.08, 0.02, 0.2),
 }
-COMPARED = {  # keys of a likelihood, and of what each is the standard deviation
+COMPARED = {  # key of a likelihood: the quantity whose standard deviation it is
     'joint_position_sd': 'joint positions',
     'joint_velocity_sd': 'joint velocities',
     'object_position_sd_m': 'object positions',
@@ -39,9 +39,9 @@ COMPARED = {  # keys of a likelihood, and of what each is the standard deviation
 
 def changes(file: TaskFile) -> dict[str, Any]:
     """
-    Return what makes a task's file the paper's: Table I, and Algorithm 1 where we depart from it.
+    Return the changes that give a task the paper's settings: Table I, and Algorithm 1 as printed.
 
-    Costs, models, priors, steps, noise and success stay as they are.
+    Costs, models, priors, steps, noise and success are not changed.
     """
     table, likelihood = PAPER[file.name], file.belief.likelihood
     sd = math.sqrt(table.likelihood_variance)

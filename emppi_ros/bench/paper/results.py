@@ -1,39 +1,42 @@
-"""The report: `results.md`, with every number, and the machine and command they come from."""
+"""The report `results.md`: all numbers, the machine and the command."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emppi_ros.bench.paper import claims, settings
+from emppi_ros.bench.paper import claims
 from emppi_ros.bench.paper.cells import (
     CONTROLLERS,
     LEARNER,
     ORACLE,
     RISK_MEASURES,
     RISK_SIZE,
+    SUCCESS,
     Cell,
 )
 from emppi_ros.bench.paper.claims import Verdict
-from emppi_ros.bench.paper.measures import Outcome
+from emppi_ros.bench.paper.published import COMPARED, PAPER, SOURCE
 from emppi_ros.bench.paper.rows import Row
-from emppi_ros.bench.paper.summary import Summary
+from emppi_ros.bench.paper.summary import SuccessAndTime, Summary
 from emppi_ros.bench.statistics import Share
+from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import MOVED_M
+from emppi_ros.tasks.schema import TaskFile
 
 NAME = 'results.md'
 CAPTIONS = {
     'success': 'Success of first runs, by task and controller.',
-    'regret': 'Time lost against MPPI that knows the true parameters.',
+    'regret': 'Time lost compared with MPPI that knows the true parameters.',
     'squared_error': "Squared error of the parameters over time (the paper's Fig. 3).",
-    'learning': 'Squared error of the parameters in runs that go on after success.',
+    'learning': 'Squared error of the parameters in runs that continue after success.',
     'goals': "Goals reached over time (the paper's Fig. 4).",
     'ablation': 'Success on the cart-pole over the number of models and rollouts.',
     'calibration': 'How often the 90 % intervals hold the true value.',
     'estimates': 'Estimates of the parameters over time: {task}.',
-    'articulation': 'What EMPPI believes of the joint in its first run, an arrow a particle: '
+    'articulation': 'Belief of EMPPI about the joint in its first run, one arrow per particle: '
     "{task} (the paper's Fig. 2 and 6).",
-    'plan_time': 'Wall time of a plan, and the period in which real time needs one.',
+    'plan_time': 'Wall time of a plan, and the period that real time allows.',
 }
 
 
@@ -44,19 +47,37 @@ def _percent(share: float) -> str:
 BOUNDS = (
     f'Success from the first run: at least {_percent(claims.FIRST_RUN)} % of the runs. Like the '
     f'oracle: at most {_percent(claims.NEAR_ORACLE)} percentage points fewer than with the true '
-    f'parameters. A wrong model fails below {_percent(claims.FIRST_RUN)} %. Where targets follow '
-    'one another, attempts are compared, not runs. Estimates converge: '
-    f'at most {_percent(claims.LEFT_OVER)} % of the squared parameter error is left at the end, '
-    'medians over runs. That of a joint whose axis is open is the squared angle to its true axis '
-    '[rad^2] and the squared distance of its pivot from the true hinge line [m^2]; that of one '
-    'of a few axes is the squared probability of the wrong ones. The type of a joint is slide or '
-    'hinge, or which of a few axes it has; looked at is the first belief after the body that '
-    f'hangs on it has moved {100.0 * MOVED_M:g} cm.'
+    f'parameters. A wrong model fails below {_percent(claims.FIRST_RUN)} %. With consecutive '
+    'targets attempts are compared, not runs. Estimates converge: at most '
+    f'{_percent(claims.LEFT_OVER)} % of the squared parameter error is left at the end, medians '
+    'over runs. The error of a joint with an uncertain axis is the squared angle to its true '
+    'axis [rad^2] and the squared distance of its pivot from the true hinge line [m^2]; with a '
+    'choice of axes it is the squared probability of the wrong ones. The type of a joint is '
+    'slide or hinge, or one of a few axes, judged by the first belief after its body has moved '
+    f'{100.0 * MOVED_M:g} cm.'
 )
 
 
-class Origin(NamedTuple):
-    """Where the numbers come from."""
+SETTINGS_NOTE = (
+    f"The paper's settings are those of {SOURCE}. T counts control steps. The paper plans with "
+    'all particles: N is the number of both. Its likelihood has one variance for all compared '
+    'quantities. Lambda scales with the costs: comments in the task files give the factor '
+    'between ours and Table I.'
+)
+SETTINGS_HEADER = (
+    'task',
+    'source',
+    'T',
+    'N',
+    'K',
+    'Sigma',
+    'lambda',
+    'variance of the likelihood',
+)
+
+
+class Provenance(NamedTuple):
+    """How and where the numbers were computed."""
 
     command: str
     date: str
@@ -68,7 +89,7 @@ def write(
     folder: Path,
     rows: Sequence[Row],
     summary: Summary,
-    origin: Origin,
+    origin: Provenance,
     pictures: Sequence[Path],
     cells: Sequence[Cell] = (),
 ) -> Path:
@@ -83,7 +104,7 @@ def write(
         parts += [
             '## Calibration',
             f'How often the 90 % interval held the true value, in {runs} filtered runs of random '
-            'motion without control, true values drawn from the prior. It is to be between '
+            'motion without control, with true values drawn from the prior. Required: '
             f'{" and ".join(_percent(bound) for bound in claims.CALIBRATED)} %.',
             *_verdicts(claims.judge_calibration(summary)),
         ]
@@ -95,22 +116,22 @@ def write(
         parts += [
             "## The paper's own hyper-parameters",
             'The same tasks by Table I and Algorithm 1: N, K, T, Sigma and lambda of the table, N '
-            'particles, one variance of the likelihood for all that is compared, resampling '
-            'around the mean, predictions from what was measured, controls held over a step.',
+            'particles, one likelihood variance for all compared quantities, resampling around '
+            'the mean, predictions from measurements, controls held over a step.',
             _shares(summary.published, (LEARNER, ORACLE)),
             *_verdicts(claims.judge_published(summary)),
         ]
-    if compared := settings.lines(cells):
-        parts += ['## Settings', settings.NOTE, _table(settings.HEADER, compared)]
+    if compared := settings_lines(cells):
+        parts += ['## Settings', SETTINGS_NOTE, _table(SETTINGS_HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
     path = folder / NAME
     path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
     return path
 
 
-def _origin(rows: Sequence[Row], wanted: int, origin: Origin) -> Iterable[str]:
+def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[str]:
     if origin.quick:
-        yield '**A quick run: it shows that everything works, and is no evidence of anything.**'
+        yield '**A quick run: it checks that everything works; its numbers are no evidence.**'
     yield f'```\n{origin.command}\n```'
     yield _table(['', ''], [[name, value] for name, value in origin.machine.items()])
     seconds = sum(row.compute_s for row in rows)
@@ -125,20 +146,20 @@ def _origin(rows: Sequence[Row], wanted: int, origin: Origin) -> Iterable[str]:
     )
     makers = Counter(row.made_by for row in rows)
     if len(makers) > 1:
-        yield 'Not all rows were made by the same version on the same machine:'
+        yield 'Rows come from several versions or machines:'
         yield '\n'.join(f'- {count} by {maker}' for maker, count in makers.items())
 
 
 def _success(summary: Summary) -> Iterable[str]:
     names = [n for n in CONTROLLERS if any(n in found for found in summary.success.values())]
-    yield 'Runs that succeed, with 95 % Wilson intervals.'
+    yield 'Successful runs, with 95 % Wilson intervals.'
     yield _shares(summary.success, names)
     if summary.attempts:
-        yield 'Attempts that reached their target, of all runs (those of one run hang together).'
+        yield 'Attempts that reached their target (attempts of one run are correlated).'
         yield _shares(summary.attempts, names)
     yield (
-        'Time to success in seconds, at the median, all the time counted where there is none; and '
-        'how much longer than the oracle takes with the same seed (mean, 95 % bootstrap interval).'
+        'Median time to success in seconds (the time limit without success), and the mean '
+        'difference to the oracle with the same seed, with a 95 % bootstrap interval.'
     )
     yield _table(
         ['task', *names],
@@ -173,14 +194,46 @@ def _ablation(summary: Summary) -> str:
     )
 
 
-def _risk(found: Mapping[str, Mapping[str, Outcome]]) -> Iterable[str]:
+def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
+    """Return table lines with the paper's settings and ours, for each task of the first study."""
+    texts = {cell.task: cell.text for cell in cells if cell.study == SUCCESS}
+    found: list[list[object]] = []
+    for task, text in texts.items():
+        if task in PAPER:
+            paper = PAPER[task]
+            numbers = (paper.noise_variance, paper.temperature, paper.likelihood_variance)
+            words = (f'{number:g}' for number in numbers)
+            found.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *words])
+        found.append(
+            [task, 'here', *_ours(config.build(TaskFile, config.parse(text, task), task))]
+        )
+    return found
+
+
+def _ours(file: TaskFile) -> list[object]:
+    """Return the settings of a task's file."""
+    planner, likelihood = file.planner, file.belief.likelihood
+    sds = {words: getattr(likelihood, name) for name, words in COMPARED.items()}
+    variances = [f'{sd**2:.2g} ({words})' for words, sd in sds.items() if sd is not None]
+    if likelihood.dof is not None:
+        variances.append(f"Student's t of {likelihood.dof:g} degrees of freedom")
+    return [
+        f'{planner.horizon} of {planner.step_s:g} s',
+        f'{planner.models}, {file.belief.particles} particles',
+        planner.rollouts,
+        ', '.join(f'{variance:g}' for variance in planner.noise_variance),
+        f'{planner.temperature:g}',
+        ', '.join(variances),
+    ]
+
+
+def _risk(found: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
     models, rollouts = RISK_SIZE['models'], RISK_SIZE['rollouts']
     yield (
-        f'EMPPI whose plans are weighed by a measure of risk over models, {models} models x '
-        f'{rollouts} rollouts for all: runs that succeed, with 95 % Wilson intervals, and time to '
-        'success in seconds, at the median, all the time counted where there is none. `none` is '
-        "the paper's update. With a measure all models share their plans: "
-        f'{rollouts} to choose among, in place of {models * rollouts}.'
+        f'EMPPI with a risk measure over models, {models} models x {rollouts} rollouts: '
+        'successful runs with 95 % Wilson intervals, and median time to success in seconds (the '
+        "time limit without success). `none` is the paper's update. With a risk measure all "
+        f'models share their candidates: {rollouts} instead of {models * rollouts}.'
     )
     names = [name for name in RISK_MEASURES if any(name in one for one in found.values())]
     yield _table(

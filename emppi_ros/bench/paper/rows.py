@@ -1,33 +1,37 @@
-"""What a cell came to: one frozen row, which travels as a line of JSON."""
+"""
+The results of cells: one frozen row each, stored as lines of JSON.
 
-from collections.abc import Mapping, Sequence
+`rows.jsonl` is authoritative: a row is appended as soon as its cell is finished, and a later row
+of the same cell replaces an earlier one. The tables are made from it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import csv
 import dataclasses
 from dataclasses import dataclass
 import json
+import os
+from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from emppi_ros.belief.particles import Belief
-from emppi_ros.bench.paper import errors
-from emppi_ros.core import config, weights
+from emppi_ros.bench.paper.cells import Cell
+from emppi_ros.core import config
 from emppi_ros.core.errors import BenchError, ConfigError
-from emppi_ros.model import uncertain_joints
-from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session.trace import Trace
-from emppi_ros.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
-MOMENTS = 60  # of a course, at most: more are not seen in a plot
-LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
+ROWS, TABLE, ESTIMATES = 'rows.jsonl', 'table.csv', 'estimates.csv'
+_CELL = ('study', 'task', 'controller', 'seed', 'models', 'rollouts')
+_RESULT = (
+    'success', 'time_s', 'limit_s', 'steps', 'squared_error', 'diverged', 'degenerate',
+    'plan_ms', 'plan_p99_ms', 'period_ms', 'right_kind', 'compute_s', 'made_by', 'digest',
+)  # fmt: skip
+_ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ParameterEstimate:
     """
-    What was believed of one parameter at the end.
+    The final belief about one parameter.
 
-    Elements of an axis are those of unit vectors whose sign is the true one's.
+    Components of an axis are those of unit vectors that point the same way as the true one.
     """
 
     true: float
@@ -36,26 +40,26 @@ class Estimate:
     low: float  # 5 % quantile
     high: float  # 95 %
     unit: str = ''
-    judged: bool = True  # False: part of an open joint, whose numbers are not to be told apart
+    judged: bool = True  # False: component of an uncertain joint, not comparable by itself
 
     @property
     def inside(self) -> bool | None:
-        """Whether the true value lies in the 90 % interval; None if that would say nothing."""
+        """Whether the true value lies in the 90 % interval; None if it cannot be judged."""
         return self.low <= self.true <= self.high if self.judged else None
 
 
 @dataclass(frozen=True)
-class Course:
-    """How the estimates went on, at a few moments from the start to the last update."""
+class EstimateSeries:
+    """The estimates at a few times from the start to the last update."""
 
     times: tuple[float, ...]  # s
-    squared_error: tuple[float, ...]  # see bench/paper/errors.py; units squared, summed
+    squared_error: tuple[float, ...]  # see bench/paper/errors.py
     means: Mapping[str, tuple[float, ...]]  # of each parameter
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One of a row of targets: when it ended, and how."""
+class AttemptResult:
+    """One of several consecutive targets: when the attempt ended, and how."""
 
     ended_s: float
     reached: bool
@@ -64,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Row:
-    """One finished cell; those of a calibration plan nothing and succeed at nothing."""
+    """The result of one cell; calibration runs have no plans and no success."""
 
     study: str
     task: str
@@ -74,100 +78,133 @@ class Row:
     rollouts: int
     digest: str  # of the task's YAML
     success: bool
-    time_s: float  # until success, or all that was allowed
-    limit_s: float  # what was allowed
+    time_s: float  # until success, else the limit
+    limit_s: float  # time limit
     steps: int  # plans
     squared_error: float  # at the end
-    parameters: Mapping[str, Estimate]
-    course: Course
-    attempts: tuple[Attempt, ...]  # where targets follow one another
+    parameters: Mapping[str, ParameterEstimate]
+    course: EstimateSeries
+    attempts: tuple[AttemptResult, ...]  # of consecutive targets
     diverged: int  # rollouts
-    degenerate: int  # belief updates that no particle could explain
-    plan_ms: float | None  # at the median; None without a plan
+    degenerate: int  # belief updates that no particle explained
+    plan_ms: float | None  # median; None without plans
     plan_p99_ms: float | None
-    period_ms: float  # between plans: longer ones are not real time
+    period_ms: float  # of planning: longer plans are not real time
     compute_s: float
     made_by: str  # version and processor
-    right_kind: float | None = None  # see `share_after_moving`
+    right_kind: float | None = None  # see `compute.share_after_moving`
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        """What tells its cell from all others."""
+        """The cell that this is the result of."""
         return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
 
     @property
     def goals_s(self) -> list[float]:
-        """When targets were reached."""
+        """Times at which targets were reached [s]."""
         return [attempt.ended_s for attempt in self.attempts if attempt.reached]
 
 
 def to_line(row: Row) -> str:
-    """Return a row as JSON, on one line."""
+    """Return a row as one line of JSON."""
     return json.dumps(dataclasses.asdict(row), allow_nan=False)
 
 
 def from_line(line: str, where: str) -> Row:
-    """Return the row in a line of JSON."""
+    """Parse a row from a line of JSON."""
     try:
         return config.build(Row, json.loads(line), where)
     except (ValueError, ConfigError) as error:
         raise BenchError(
-            f'{where}: no row of this benchmark ({error}); remove the line, or give another --out'
+            f'{where}: not a row of this benchmark ({error}); '
+            'remove the line, or choose another --out'
         ) from None
 
 
-def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, Estimate]:
-    """Return mean, sd and 90 % interval of each parameter."""
-    theta, log_weights = errors.told(task, belief.theta, truth), belief.log_weights
-    (true,) = errors.told(task, truth[None], truth)
-    columns = (
-        errors.centre(task, belief, truth),
-        np.sqrt(np.diag(weights.covariance(log_weights, theta))),
-        weights.quantile(log_weights, theta, LOW),
-        weights.quantile(log_weights, theta, HIGH),
-    )
-    judged = errors.has_interval(task)
-    return {
-        parameter.name: Estimate(
-            float(true[i]), *(float(column[i]) for column in columns), parameter.unit, judged[i]
+class RowStore:
+    """A folder with the rows of finished cells."""
+
+    def __init__(self, folder: Path) -> None:
+        """Create the folder if it does not exist, and read its rows."""
+        self.folder, self.path = folder, folder / ROWS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._cut_torn_line()
+            lines = self.path.read_text(encoding='utf-8').splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BenchError(f'--out {folder}: cannot be used: {error}') from None
+        parsed = (
+            from_line(line, f'{self.path} line {number}')
+            for number, line in enumerate(lines, start=1)
         )
-        for i, parameter in enumerate(task.parameters)
+        self._rows: dict[tuple[str | int, ...], Row] = {row.key: row for row in parsed}
+
+    def _cut_torn_line(self) -> None:
+        """Remove an incomplete last line, as after a power failure."""
+        self.path.touch()
+        with self.path.open('r+b') as file:
+            content = file.read()
+            file.truncate(content.rfind(b'\n') + 1)
+
+    def finished(self, cells: Iterable[Cell]) -> list[Row]:
+        """Return the rows of finished cells that were computed from the same task file."""
+        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
+        return [row for cell, row in pairs if row is not None and row.digest == cell.digest]
+
+    def outdated(self, cells: Iterable[Cell]) -> int:
+        """Return how many cells have a row that was computed from another task file."""
+        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
+        return sum(row is not None and row.digest != cell.digest for cell, row in pairs)
+
+    def append(self, row: Row) -> None:
+        """Write a row to disk."""
+        try:
+            with self.path.open('a', encoding='utf-8') as file:
+                file.write(to_line(row) + '\n')
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise BenchError(f'{self.path}: cannot be written: {error.strerror}') from None
+        self._rows[row.key] = row
+
+
+def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
+    """Write one table of runs, and one of runs and parameters; return both paths."""
+    by_parameter = (
+        [*_values(row, _CELL), name, *_values(estimate, _ESTIMATE)]
+        for row in rows
+        for name, estimate in row.parameters.items()
+    )
+    tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[object]]]] = {
+        TABLE: ((*_CELL, *_RESULT), (_values(row, (*_CELL, *_RESULT)) for row in rows)),
+        ESTIMATES: ((*_CELL, 'parameter', *_ESTIMATE), by_parameter),
     }
+    for name, (header, lines) in tables.items():
+        with (folder / name).open('w', encoding='utf-8', newline='') as file:
+            writer = csv.writer(file)
+            writer.writerow(header)
+            writer.writerows(lines)
+    return [folder / name for name in tables]
 
 
-def course(task: Task, truth: Array, beliefs: Sequence[tuple[float, Belief]]) -> Course:
-    """Return how the means went on over stamped beliefs, thinned evenly; the ends stay."""
-    count = min(len(beliefs), MOMENTS)
-    chosen = np.unique(np.linspace(0, len(beliefs) - 1, count).round().astype(int))
-    means = np.array([errors.centre(task, beliefs[i][1], truth) for i in chosen])
-    return Course(
-        times=tuple(float(beliefs[i][0]) for i in chosen),
-        squared_error=tuple(errors.squared_error(task, beliefs[i][1], truth) for i in chosen),
-        means={
-            parameter.name: tuple(means[:, i].tolist())
-            for i, parameter in enumerate(task.parameters)
-        },
-    )
+def _values(item: Row | ParameterEstimate, names: Sequence[str]) -> list[object]:
+    values = {name: getattr(item, name) for name in names}
+    own = {'models', 'rollouts'} & values.keys()  # 0: the task's own
+    return [value or '' if name in own else value for name, value in values.items()]
 
 
-def share_after_moving(task: Task, trace: Trace) -> float | None:
-    """
-    Return the share of the belief on the true kind of an open joint once its body has moved.
-
-    It is that of the first belief after the body was joints.MOVED_M from its start; the least, if
-    several joints are open. None: no joint is, none has moved so far, or nothing was learned.
-    """
-    found = []
-    true = with_parameters(task.model, task.parameters, trace.truth)
-    qpos = np.array([frame.qpos for frame in trace.frames])
-    for joint in uncertain_joints.uncertain(task.model, task.parameters):
-        moved = uncertain_joints.first_moved(
-            true, joint, task.start(), qpos, uncertain_joints.MOVED_M
-        )
-        if moved is None:
-            continue
-        since = trace.frames[moved].time
-        belief = next((belief for stamp, belief in trace.beliefs if stamp >= since), None)
-        if belief is not None:
-            found.append(errors.share_of_kind(task, joint, belief, trace.truth))
-    return min(found, default=None)
+def complete(
+    store: RowStore,
+    cells: Sequence[Cell],
+    compute: Callable[[Sequence[Cell]], Iterable[Row]],
+    progress: Callable[[float], None] = lambda _: None,
+) -> list[Row]:
+    """Return the rows of all cells in order; compute only those that are not finished."""
+    done = {row.key: row for row in store.finished(cells)}
+    missing = [cell for cell in cells if cell.key not in done]
+    progress(len(done))
+    for row in compute(missing) if missing else ():
+        store.append(row)
+        done[row.key] = row
+        progress(len(done))
+    return [done[cell.key] for cell in cells]

@@ -1,4 +1,4 @@
-"""From rows to the numbers that are reported."""
+"""Summaries of rows: every number that the report, the plots and the claims use."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from emppi_ros.bench import statistics
-from emppi_ros.bench.paper import measures
 from emppi_ros.bench.paper.cells import (
     ABLATION,
     CALIBRATION,
@@ -18,35 +17,72 @@ from emppi_ros.bench.paper.cells import (
     RISK,
     SUCCESS,
 )
-from emppi_ros.bench.paper.measures import Fall, Kind, Learning, Outcome
-from emppi_ros.bench.paper.rows import Attempt, Row
+from emppi_ros.bench.paper.rows import AttemptResult, Row
 from emppi_ros.bench.statistics import Mean, Share
 
-STEPS = {'halfcheetah_backflip': 200}  # of control, in which a first run is to succeed
+KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
+_ROUNDING = 1e-6  # of a number of steps
+STEPS = {'halfcheetah_backflip': 200}  # of control, within which a first run must succeed
 K = TypeVar('K', bound=Hashable)
 
 
+class ErrorReduction(NamedTuple):
+    """Reduction of the squared parameter error over several runs: medians and a count."""
+
+    start: float
+    end: float
+    fallen: Share
+
+    @property
+    def ratio(self) -> float:
+        """Remaining share of the error; nan if there was nothing to learn."""
+        return self.end / self.start if self.start > 0.0 else np.nan
+
+
+class SuccessAndTime(NamedTuple):
+    """Success rate and time to success of several runs."""
+
+    success: Share
+    time_s: float  # median; a failure counts with its time limit
+
+
+class Convergence(NamedTuple):
+    """Reduction of the squared parameter error in runs that continue after success."""
+
+    fall: ErrorReduction
+    seconds: float  # duration of the runs
+    steps: int  # of control
+
+
+class JointKindBelief(NamedTuple):
+    """Shares of beliefs on the true kind of an uncertain joint, once it has moved."""
+
+    known: Share  # of the runs with enough motion: share of the true kind above KNOWN
+    least: float  # share of the true kind, over these runs
+    still: int  # number of runs without enough motion
+
+
 class Summary(NamedTuple):
-    """All numbers of a benchmark; what was not run is empty."""
+    """All numbers of a benchmark; studies that were not run are empty."""
 
     success: Mapping[str, Mapping[str, Share]]  # task -> controller
-    attempts: Mapping[str, Mapping[str, Share]]  # that reached their target, of all runs
-    time_s: Mapping[str, Mapping[str, float]]  # median; a failure counts with all its time
-    regret_s: Mapping[str, Mapping[str, Mean]]  # task -> controller but the oracle
-    fall: Mapping[str, Fall]  # task
+    attempts: Mapping[str, Mapping[str, Share]]  # attempts that reached their target, of all runs
+    time_s: Mapping[str, Mapping[str, float]]  # median; a failure counts with its time limit
+    regret_s: Mapping[str, Mapping[str, Mean]]  # task -> controller except the oracle
+    fall: Mapping[str, ErrorReduction]  # task
     plan_ms: Mapping[str, Mapping[str, float]]  # median of medians
     calibration: Mapping[str, Share]  # parameter
     ablation: Mapping[tuple[int, int], Share]  # (M, K)
-    risk: Mapping[str, Mapping[str, Outcome]]  # task -> measure
-    kinds: Mapping[str, Kind]  # task, where a joint is open
+    risk: Mapping[str, Mapping[str, SuccessAndTime]]  # task -> measure
+    kinds: Mapping[str, JointKindBelief]  # task with an uncertain joint
     in_steps: Mapping[str, Share]  # task: EMPPI's runs that succeed within STEPS
-    learning: Mapping[str, Learning]  # task
+    learning: Mapping[str, Convergence]  # task
     published: Mapping[str, Mapping[str, Share]]  # task -> controller, by the paper's settings
-    published_fall: Mapping[str, Fall]  # task
+    published_fall: Mapping[str, ErrorReduction]  # task
 
 
 def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
-    """Return rows by a key, in the order in which each key is met first."""
+    """Group rows by a key, in order of first appearance."""
     groups: dict[K, list[Row]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -54,7 +90,7 @@ def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
 
 
 def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, list[Row]]]:
-    """Return the rows of a study, that of success by default, by task and controller."""
+    """Return the rows of a study (of success by default) by task and controller."""
     chosen = [row for row in rows if row.study == study]
     return {
         task: group(of_task, lambda row: row.controller)
@@ -63,14 +99,14 @@ def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, li
 
 
 def summarize(rows: Sequence[Row]) -> Summary:
-    """Return all numbers that the rows give."""
+    """Summarize rows."""
     runs = by_task(rows)
     calibrated = [row for row in rows if row.study == CALIBRATION]
     sizes = group(
         (row for row in rows if row.study == ABLATION), lambda row: (row.models, row.rollouts)
     )
     return Summary(
-        success=_each(runs, measures.success),
+        success=_each(runs, success),
         attempts=_each(
             {
                 task: {name: found for name, found in controllers.items() if _attempts(found)}
@@ -84,49 +120,46 @@ def summarize(rows: Sequence[Row]) -> Summary:
             task: {
                 name: lost
                 for name, found in controllers.items()
-                if name != ORACLE
-                and (lost := measures.regret(found, controllers[ORACLE])) is not None
+                if name != ORACLE and (lost := regret(found, controllers[ORACLE])) is not None
             }
             for task, controllers in runs.items()
             if ORACLE in controllers
         },
         fall=_falls(runs),
-        plan_ms=_each(runs, measures.plan_ms),
-        calibration=measures.coverage(calibrated),
+        plan_ms=_each(runs, plan_ms),
+        calibration=coverage(calibrated),
         ablation={
             size: statistics.share([row.success for row in found]) for size, found in sizes.items()
         },
-        risk=_each(by_task(rows, RISK), measures.outcome),
+        risk=_each(by_task(rows, RISK), success_and_time),
         kinds={
-            task: measures.kind(controllers[LEARNER])
+            task: joint_kind(controllers[LEARNER])
             for task, controllers in runs.items()
             if any(row.right_kind is not None for row in controllers.get(LEARNER, ()))
         },
         in_steps={
-            task: statistics.share(
-                [measures.in_steps(row, STEPS[task]) for row in controllers[LEARNER]]
-            )
+            task: statistics.share([in_steps(row, STEPS[task]) for row in controllers[LEARNER]])
             for task, controllers in runs.items()
             if task in STEPS and LEARNER in controllers
         },
         learning={
-            task: measures.learning(controllers[LEARNER])
+            task: convergence(controllers[LEARNER])
             for task, controllers in by_task(rows, LEARNING).items()
         },
-        published=_each(by_task(rows, PUBLISHED), measures.success),
+        published=_each(by_task(rows, PUBLISHED), success),
         published_fall=_falls(by_task(rows, PUBLISHED)),
     )
 
 
-def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, Fall]:
+def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduction]:
     return {
-        task: measures.fall(controllers[LEARNER])
+        task: error_reduction(controllers[LEARNER])
         for task, controllers in runs.items()
         if LEARNER in controllers and controllers[LEARNER][0].parameters
     }
 
 
-def _attempts(rows: Sequence[Row]) -> list[Attempt]:
+def _attempts(rows: Sequence[Row]) -> list[AttemptResult]:
     return [attempt for row in rows for attempt in row.attempts]
 
 
@@ -136,4 +169,110 @@ def _each(
     return {
         task: {name: measure(found) for name, found in controllers.items()}
         for task, controllers in runs.items()
+    }
+
+
+def success(rows: Sequence[Row]) -> Share:
+    """Return the share of runs that succeed."""
+    return statistics.share([row.success for row in rows])
+
+
+def success_and_time(rows: Sequence[Row]) -> SuccessAndTime:
+    """Return success rate and time to success."""
+    return SuccessAndTime(success(rows), float(np.median([row.time_s for row in rows])))
+
+
+def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean | None:
+    """
+    Return how much longer runs take than the oracle's run of the same seed.
+
+    A failure counts with its time limit. Runs without an oracle's run of their seed are skipped;
+    None if that leaves none.
+    """
+    best = {row.seed: row.time_s for row in oracle}
+    pairs = [row.time_s - best[row.seed] for row in rows if row.seed in best]
+    return statistics.mean(pairs) if pairs else None
+
+
+def error_reduction(rows: Sequence[Row]) -> ErrorReduction:
+    """Return the reduction of the squared parameter error over the runs."""
+    pairs = np.array([(row.course.squared_error[0], row.squared_error) for row in rows])
+    start, end = np.median(pairs, axis=0)
+    return ErrorReduction(
+        float(start), float(end), statistics.share([bool(b < a) for a, b in pairs])
+    )
+
+
+def joint_kind(rows: Sequence[Row]) -> JointKindBelief:
+    """Return the beliefs' shares of the true joint kind; it moved in at least one run."""
+    found = [row.right_kind for row in rows if row.right_kind is not None]
+    known = statistics.share([share > KNOWN for share in found])
+    return JointKindBelief(known, min(found), len(rows) - len(found))
+
+
+def in_steps(row: Row, steps: int) -> bool:
+    """Return whether a run succeeded within a number of control steps."""
+    return row.success and 1e3 * row.time_s / row.period_ms <= steps + _ROUNDING
+
+
+def convergence(rows: Sequence[Row]) -> Convergence:
+    """Return the reduction of the squared error in runs of equal length."""
+    seconds = rows[0].limit_s
+    return Convergence(error_reduction(rows), seconds, round(1e3 * seconds / rows[0].period_ms))
+
+
+def coverage(rows: Sequence[Row]) -> dict[str, Share]:
+    """Return how often the 90 % interval of each parameter holds the true value."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        for name, estimate in row.parameters.items():
+            if estimate.inside is not None:
+                found[name].append(estimate.inside)
+    return {name: statistics.share(hits) for name, hits in found.items()}
+
+
+def plan_ms(rows: Sequence[Row]) -> float:
+    """Return the median planning time; nan without plans."""
+    found = [row.plan_ms for row in rows if row.plan_ms is not None]
+    return float(np.median(found)) if found else np.nan
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Return a summary as plain mappings, for JSON."""
+
+    def plain(value: Share | Mean | ErrorReduction | JointKindBelief | Convergence | float) -> Any:
+        if isinstance(value, Share):
+            return {**value._asdict(), 'rate': value.rate}
+        if isinstance(value, ErrorReduction):
+            return {**value._asdict(), 'fallen': plain(value.fallen), 'ratio': value.ratio}
+        if isinstance(value, Convergence):
+            return {**value._asdict(), 'fall': plain(value.fall)}
+        if isinstance(value, JointKindBelief):
+            return {**value._asdict(), 'known': plain(value.known)}
+        return value._asdict() if isinstance(value, Mean) else value
+
+    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
+    return {
+        **{
+            name: {
+                task: {controller: plain(value) for controller, value in found.items()}
+                for task, found in getattr(summary, name).items()
+            }
+            for name in tables
+        },
+        'squared_error': {task: plain(value) for task, value in summary.fall.items()},
+        'calibration': {name: plain(value) for name, value in summary.calibration.items()},
+        'kind_of_joint': {task: plain(value) for task, value in summary.kinds.items()},
+        'in_steps': {task: plain(value) for task, value in summary.in_steps.items()},
+        'learning': {task: plain(value) for task, value in summary.learning.items()},
+        'ablation': [
+            {'models': models, 'rollouts': rollouts, **plain(value)}
+            for (models, rollouts), value in summary.ablation.items()
+        ],
+        'risk': {
+            task: {
+                name: {**plain(one.success), 'time_s': one.time_s} for name, one in found.items()
+            }
+            for task, found in summary.risk.items()
+        },
     }

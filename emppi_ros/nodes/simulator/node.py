@@ -17,13 +17,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.parameters import Seeded, declare, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
-from emppi_ros.nodes.simulator.named_values import named_values
 from emppi_ros.nodes.simulator.sensors import Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageTopic, TaskFollower, TaskTopic
 from emppi_ros.robots.robot import Robot
@@ -43,9 +43,8 @@ class SimulatorNode(Node, TaskFollower):
         """Wait for the task."""
         super().__init__('simulator', **kwargs)
         self._seed = declare_all(self, Seeded).seed
-        self._truth = named_values(
-            declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
-        )
+        truth = declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
+        self._truth = config.parse_assignments(filter(None, truth), 'truth', 'block_mass=0.3')
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset

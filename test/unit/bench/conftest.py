@@ -8,7 +8,7 @@ import pytest
 
 from emppi_ros.bench.paper import cells
 from emppi_ros.bench.paper.cells import Cell
-from emppi_ros.bench.paper.rows import Course, Estimate, Row
+from emppi_ros.bench.paper.rows import EstimateSeries, ParameterEstimate, Row
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def make_row() -> Callable[..., Row]:
             'seed': cell.seed, 'models': cell.models, 'rollouts': cell.rollouts,
             'digest': cell.digest, 'success': True, 'time_s': 2.0, 'limit_s': 10.0, 'steps': 40,
             'squared_error': errors[-1],
-            'parameters': {'mass': Estimate(1.0, 1.5, 0.4, 0.9, 2.1, 'kg')},
-            'course': Course((0.0, 1.0), errors, {'mass': (3.0, 2.0)}),
+            'parameters': {'mass': ParameterEstimate(1.0, 1.5, 0.4, 0.9, 2.1, 'kg')},
+            'course': EstimateSeries((0.0, 1.0), errors, {'mass': (3.0, 2.0)}),
             'attempts': (), 'diverged': 0, 'degenerate': 0, 'plan_ms': 5.0, 'plan_p99_ms': 9.0,
             'period_ms': 50.0, 'compute_s': 0.5, 'made_by': 'a test',
         }  # fmt: skip

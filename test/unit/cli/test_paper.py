@@ -48,7 +48,7 @@ def test_the_same_command_computes_nothing_twice_and_says_so(
     assert found['runs'] == found['reused'] == 2 and found['outdated'] == 0
     assert set(found['success']['cartpole_swingup']) == {'emppi', 'mppi-true'}
     assert {claim['claim'] for claim in found['claims']} >= {'succeeds like the oracle'}
-    assert '2 of 2 runs are finished already' in captured.err
+    assert '2 of 2 runs are already finished' in captured.err
     assert (folder / 'rows.jsonl').read_bytes() == before
 
 
@@ -81,7 +81,7 @@ def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
     assert main([*SMALL, '--out', str(tmp_path)]) == 130
     captured = capsys.readouterr()
     assert captured.out == '' and 'Traceback' not in captured.err
-    assert '1 of 2 runs are kept in ' in captured.err
+    assert '1 of 2 runs are stored in ' in captured.err
     assert len((tmp_path / 'rows.jsonl').read_text().splitlines()) == 1
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief import particles
-from emppi_ros.bench.paper import cells, excitation
+from emppi_ros.bench.paper import cells
+from emppi_ros.bench.paper import compute as computing
 from emppi_ros.bench.paper.cells import Cell, Request, make_cells
-from emppi_ros.bench.paper.compute import compute
-from emppi_ros.bench.paper.rows import MOMENTS, course
+from emppi_ros.bench.paper.compute import MAX_TIMES, compute, estimate_series
 from emppi_ros.core import weights
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.session.closed_loop import ClosedLoop
@@ -116,8 +116,8 @@ def test_a_course_is_thinned_and_keeps_both_ends(small, count):
     beliefs = [
         (float(i), particles.uniform(np.array([[1.0 + i], [3.0 + i]]))) for i in range(count)
     ]
-    found = course(task, np.array([2.0]), beliefs)
-    assert len(found.times) == min(count, MOMENTS) and found.times[0] == 0.0
+    found = estimate_series(task, np.array([2.0]), beliefs)
+    assert len(found.times) == min(count, MAX_TIMES) and found.times[0] == 0.0
     assert found.times[-1] == count - 1 and np.all(np.diff(found.times) > 0)
     # the mean is 2 + i and the truth 2: sums of halves are exact
     assert found.squared_error == tuple(i**2 for i in found.times)
@@ -141,20 +141,22 @@ def test_calibration_draws_its_truth_from_the_prior_and_learns():
 
 def test_excitation_is_smooth_within_limits_and_another_for_each_seed():
     task = load_task(cells.STUDIED)
-    one, other = (excitation.commands(task, np.random.default_rng(seed), 2.0) for seed in (0, 1))
+    one, other = (
+        computing.smooth_commands(task, np.random.default_rng(seed), 2.0) for seed in (0, 1)
+    )
     limits = task.robot.control_limits(task.planner.step_s)
     assert one.shape == (201, 1) and np.all(np.abs(one) <= limits.upper)
     assert not np.array_equal(one, other) and one.std() > 0.05 * limits.upper[0]
     # a wave of so many Hz turns by at most so much between two commands
-    fastest = 2.0 * np.pi * excitation.HIGHEST_HZ / excitation.RATE_HZ
+    fastest = 2.0 * np.pi * computing.HIGHEST_HZ / computing.RATE_HZ
     sizes = np.random.default_rng(0)
-    sizes.uniform(size=(excitation.WAVES, 1))  # the frequencies are drawn first
-    reach = excitation.SHARE * limits.upper[0] / np.sqrt(excitation.WAVES)
-    most = reach * np.abs(sizes.standard_normal((excitation.WAVES, 1))).sum()
+    sizes.uniform(size=(computing.WAVES, 1))  # the frequencies are drawn first
+    reach = computing.SHARE * limits.upper[0] / np.sqrt(computing.WAVES)
+    most = reach * np.abs(sizes.standard_normal((computing.WAVES, 1))).sum()
     assert np.abs(np.diff(one, axis=0)).max() <= most * fastest
 
 
 def test_the_cart_stays_on_its_rail_while_it_is_excited():
     task = load_task(cells.STUDIED)
-    trace, _ = excitation.excite(task, 3)
-    assert trace.beliefs[-1][0] > 0.9 * excitation.DURATION_S and trace.degenerate == 0
+    trace, _ = computing.run_open_loop(task, 3)
+    assert trace.beliefs[-1][0] > 0.9 * computing.DURATION_S and trace.degenerate == 0

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.belief.particles import Belief, uniform
-from emppi_ros.bench.paper import errors, rows
-from emppi_ros.bench.paper.measures import coverage
+from emppi_ros.bench.paper import compute, errors
+from emppi_ros.bench.paper.summary import coverage
 from emppi_ros.model import uncertain_joints
 from emppi_ros.session.trace import Frame, Trace
 from emppi_ros.tasks.task import load_task
@@ -59,7 +59,7 @@ def test_lengths_and_signs_of_axes_mean_nothing(cabinet, truth, rng):
     found = [errors.terms(cabinet, b, truth) for b in (belief, belief._replace(theta=other))]
     assert found[0] == pytest.approx(found[1], abs=ROUNDING)
     assert found[0]['axis of handle'] > 1e-6  # there is something to compare
-    told = [errors.centre(cabinet, b, truth) for b in (belief, belief._replace(theta=other))]
+    told = [errors.mean(cabinet, b, truth) for b in (belief, belief._replace(theta=other))]
     np.testing.assert_allclose(*told, atol=ROUNDING)
 
 
@@ -112,7 +112,7 @@ def test_a_choice_errs_by_the_share_of_what_is_wrong(chosen):
     found = errors.terms(chosen, belief, truth)
     assert found == pytest.approx({'choice of x': 0.3**2, 'mass': 0.8**2}, abs=ROUNDING)
     assert errors.has_interval(chosen) == [True, False]
-    np.testing.assert_allclose(errors.centre(chosen, belief, truth), [2.8, 0.3], atol=ROUNDING)
+    np.testing.assert_allclose(errors.mean(chosen, belief, truth), [2.8, 0.3], atol=ROUNDING)
 
 
 def test_ordinary_parameters_err_as_their_means_do(make_task, rng):
@@ -125,7 +125,7 @@ def test_ordinary_parameters_err_as_their_means_do(make_task, rng):
 def test_estimates_of_an_open_joint_are_of_unit_axes_and_are_not_judged(cabinet, rng, make_row):
     belief = _belief(rng)
     flipped = belief._replace(theta=belief.theta * [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
-    found, other = (rows.estimates(cabinet, HINGE, b) for b in (belief, flipped))
+    found, other = (compute.estimates(cabinet, HINGE, b) for b in (belief, flipped))
     axis = [found[f'axis_{x}'] for x in 'xyz']
     for numbers in ([e.true for e in axis], [e.mean for e in axis]):
         assert np.linalg.norm(numbers) == pytest.approx(1.0, abs=ROUNDING)
@@ -137,7 +137,7 @@ def test_estimates_of_an_open_joint_are_of_unit_axes_and_are_not_judged(cabinet,
 
 def test_a_course_has_the_error_of_its_beliefs(cabinet, rng):
     beliefs = [(0.1 * i, _belief(rng)) for i in range(4)]
-    found = rows.course(cabinet, SLIDE, beliefs)
+    found = compute.estimate_series(cabinet, SLIDE, beliefs)
     for (_, belief), value in zip(beliefs, found.squared_error, strict=True):
         assert value == errors.squared_error(cabinet, belief, SLIDE)
 
@@ -154,15 +154,15 @@ def test_the_belief_on_a_joints_type_is_looked_at_once_its_body_has_moved(cabine
         right = np.log([0.1 * i + 0.05, 0.95 - 0.1 * i])
         trace.beliefs.append((0.1 * i - 0.03, Belief(np.stack([HINGE, SLIDE]), right)))
     # 24 mm at 0.4 s; the first belief after it is that of 0.47 s. Rounding of a logarithm
-    assert rows.share_after_moving(cabinet, trace) == pytest.approx(0.55, abs=ROUNDING)
+    assert compute.share_after_moving(cabinet, trace) == pytest.approx(0.55, abs=ROUNDING)
     still = dataclasses.replace(trace, frames=trace.frames[:4])
     blind = dataclasses.replace(trace, beliefs=[])
-    assert rows.share_after_moving(cabinet, still) is None
-    assert rows.share_after_moving(cabinet, blind) is None
+    assert compute.share_after_moving(cabinet, still) is None
+    assert compute.share_after_moving(cabinet, blind) is None
 
 
 def test_a_task_without_open_joints_has_no_type_to_know(make_task):
     task = make_task('slider')
     trace = Trace(np.array([1.0]), [Frame(0.1, np.array([0.5]), np.zeros(1), 0.0)])
     trace.beliefs.append((0.2, uniform(np.array([[1.0]]))))
-    assert rows.share_after_moving(task, trace) is None
+    assert compute.share_after_moving(task, trace) is None

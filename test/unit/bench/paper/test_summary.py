@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench.paper import cells, claims
-from emppi_ros.bench.paper.measures import Fall, coverage, fall, regret
-from emppi_ros.bench.paper.numbers import as_json
-from emppi_ros.bench.paper.summary import summarize
+from emppi_ros.bench.paper.summary import (
+    ErrorReduction,
+    as_json,
+    coverage,
+    error_reduction,
+    regret,
+    summarize,
+)
 from emppi_ros.bench.statistics import share
 from emppi_ros.cli.output import to_json
 
@@ -20,7 +25,7 @@ def _shares(**counts):
         name.replace('_', '-'): share([True] * n + [False] * (20 - n))
         for name, n in counts.items()
     }
-    learnt = Fall(1.0, 0.01, share([True]))
+    learnt = ErrorReduction(1.0, 0.01, share([True]))
     return summarize([])._replace(success={'task': found}, fall={'task': learnt})
 
 
@@ -37,10 +42,12 @@ def test_regret_is_paired_by_seed_whatever_the_order(make_row):
 
 
 def test_the_squared_error_is_judged_at_its_medians(make_row):
-    found = fall([make_row(errors=pair) for pair in ((1.0, 0.1), (4.0, 0.2), (9.0, 90.0))])
+    found = error_reduction(
+        [make_row(errors=pair) for pair in ((1.0, 0.1), (4.0, 0.2), (9.0, 90.0))]
+    )
     assert (found.start, found.end, found.ratio) == (4.0, 0.2, 0.05)
     assert (found.fallen.count, found.fallen.total) == (2, 3)
-    assert np.isnan(fall([make_row(errors=(0.0, 0.0))]).ratio)  # nothing to learn
+    assert np.isnan(error_reduction([make_row(errors=(0.0, 0.0))]).ratio)  # nothing to learn
 
 
 def test_coverage_counts_the_true_values_inside(make_row):

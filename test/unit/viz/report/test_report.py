@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     (tmp_path / 'file').write_text('')
     command = ['run', 'cartpole_swingup', '--duration', '0.1', '--out', str(tmp_path / 'file/x')]
     assert main(command) == 2
-    assert 'cannot be made' in capsys.readouterr().err.splitlines()[-1]
+    assert 'cannot be created' in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_without_a_renderer_the_message_says_what_to_install(

@@ -1,4 +1,4 @@
-"""Pictures of what is believed of open joints: one run of each such task is done again."""
+"""Pictures of the belief about uncertain joints, from one repeated run of each such task."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,10 +14,10 @@ from emppi_ros.viz.report import joint_pictures, recording
 
 def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -> list[Path]:
     """
-    Write `articulation_TASK.png` of EMPPI's first run of each task with an open joint.
+    Write `articulation_TASK.png` of EMPPI's first run of each task with an uncertain joint.
 
-    Rows keep no particles, and the same cell gives the same bits: it is run again, unless the
-    picture is there already. `say` hears about that, and where nothing can be rendered.
+    Rows hold no particles, but the same cell gives the same bits: it is run again, unless the
+    picture exists. `say` receives messages about that, and about a missing renderer.
     """
     written: list[Path] = []
     for cell in _first(cells):
@@ -32,7 +32,7 @@ def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -
             continue
         try:
             renderer.check_renderer()
-            say(f'drawing what is believed of the joint in {cell.task}')
+            say(f'drawing the belief about the joint in {cell.task}')
             task = parse_task(cell.text, cell.task)
             record = recording.of_trace(ClosedLoop(task, cell.seed, cell.controller).run())
             written += joint_pictures.write_all(task, record, folder, name, cell.digest)
@@ -43,7 +43,7 @@ def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -
 
 
 def _first(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the first cell of each task with an open joint, in which the learner runs."""
+    """Return the learner's first cell of each task with an uncertain joint."""
     found: dict[str, Cell] = {}
     for cell in cells:
         if cell.study == SUCCESS and cell.controller == LEARNER and cell.task not in found:

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.paper import cells, plots, results, settings
-from emppi_ros.bench.paper.results import Origin
-from emppi_ros.bench.paper.rows import Attempt, Course, Estimate
+from emppi_ros.bench.paper import cells, plots, published, results
+from emppi_ros.bench.paper.results import Provenance
+from emppi_ros.bench.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate
 from emppi_ros.bench.paper.summary import summarize
 from emppi_ros.tasks.task import parse_task
 
-ORIGIN = Origin('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'processor': 'abacus'})
+ORIGIN = Provenance('emppi bench paper --seeds 2', '2020-01-27 12:00 UTC', {'processor': 'abacus'})
 
 
 @pytest.fixture
 def rows(make_row):
     """Return rows of every study, as random as real ones."""
     rng = np.random.default_rng(0)
-    tried = (Attempt(1.0, True, False), Attempt(2.5, False, True))
+    tried = (AttemptResult(1.0, True, False), AttemptResult(2.5, False, True))
     found = []
     for task, scale in (('first_task', 1.0), ('second_task', 20.0)):
         for seed in range(4):
@@ -37,7 +37,7 @@ def rows(make_row):
                         success=bool(rng.random() < 0.7),
                         errors=errors,
                         plan_ms=scale,
-                        course=Course(times, errors, {'mass': errors}),
+                        course=EstimateSeries(times, errors, {'mass': errors}),
                         attempts=tried if task == 'second_task' else (),
                     )  # fmt: skip
                 )
@@ -57,7 +57,7 @@ def rows(make_row):
         hit = name == cells.ORACLE or seed == 0
         found.append(make_row(study=cells.PUBLISHED, controller=name, seed=seed, success=hit))
     for seed in range(10):
-        mass = Estimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
+        mass = ParameterEstimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
     return found
 
@@ -78,7 +78,7 @@ def test_every_plot_is_written_and_shown(rows, tmp_path):
 
 @pytest.mark.parametrize('study', cells.STUDIES)
 def test_of_a_single_study_those_plots_are_written_that_it_has_numbers_for(rows, tmp_path, study):
-    tried = (Attempt(0.5, True, False), Attempt(2.0, False, False))
+    tried = (AttemptResult(0.5, True, False), AttemptResult(2.0, False, False))
     found = [replace(row, attempts=tried) for row in rows if row.study == study]
     summary = summarize(found)
     pictures = plots.write_all(found, summary, tmp_path)
@@ -108,14 +108,14 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     ours, oracle = (summary.published['slider'][name] for name in (cells.LEARNER, cells.ORACLE))
     assert (ours.count, oracle.count) == (1, 4) and f'| slider | {ours} | {oracle} |' in published
     assert f'| slider | succeeds like the oracle | **does not hold** | {ours}; with' in published
-    assert '8 models x 8 rollouts' in text and '8 to choose among, in place of 64' in text
+    assert '8 models x 8 rollouts' in text and 'their candidates: 8 instead of 64' in text
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
 
 
 def test_settings_stand_beside_the_papers(make_row, tmp_path):
     request = cells.Request(('panda_drawer', 'cartpole_swingup'), ('emppi',), (cells.SUCCESS,), 2)
     wanted = cells.make_cells(request)
-    lines = {tuple(line[:2]): line[2:] for line in settings.lines(wanted)}
+    lines = {tuple(line[:2]): line[2:] for line in results.settings_lines(wanted)}
     # the paper has no swing-up of a cart-pole
     assert set(lines) == {
         ('panda_drawer', 'paper'), ('panda_drawer', 'here'), ('cartpole_swingup', 'here'),
@@ -131,7 +131,7 @@ def test_settings_stand_beside_the_papers(make_row, tmp_path):
 
 
 def test_all_tasks_of_the_papers_table_are_ours_too():
-    assert set(settings.PAPER) < set(cells.TASKS)
+    assert set(published.PAPER) < set(cells.TASKS)
 
 
 def test_a_quick_run_and_rows_of_several_machines_say_so(make_row, tmp_path):
@@ -147,7 +147,7 @@ def test_nothing_is_drawn_without_rows(tmp_path):
 
 
 def test_one_run_of_one_controller_is_enough_for_a_report(make_row, tmp_path):
-    rows = [make_row(course=Course((0.0,), (0.0,), {'mass': (1.0,)}), errors=(0.0,))]
+    rows = [make_row(course=EstimateSeries((0.0,), (0.0,), {'mass': (1.0,)}), errors=(0.0,))]
     pictures = plots.write_all(rows, summarize(rows), tmp_path)
     assert {path.stem for path in pictures} == {
         'success', 'plan_time', 'squared_error', 'estimates_slider',

@@ -1,6 +1,7 @@
 """The benchmark draws what is believed of open joints, once."""
 
-from emppi_ros.bench.paper import cells, scenes
+from emppi_ros.bench.paper import cells
+from emppi_ros.bench.paper import joint_pictures as pictures
 from emppi_ros.bench.paper.cells import Request, make_cells
 from emppi_ros.viz import renderer
 from emppi_ros.viz.report import joint_pictures
@@ -22,15 +23,15 @@ def test_one_run_of_each_task_with_an_open_joint_is_drawn_and_not_again(tmp_path
     monkeypatch.setattr(joint_pictures, 'write_all', write_all)
     monkeypatch.setattr(joint_pictures, 'source_of', lambda _: drawn[-1][2])
     wanted = make_cells(REQUEST)
-    (path,) = scenes.write_all(wanted, tmp_path, said.append)
+    (path,) = pictures.write_all(wanted, tmp_path, said.append)
     assert path.name == 'articulation_panda_drawer.png'
     (learner,) = (
         c for c in wanted if c.task == 'panda_drawer' and c.seed == 0 and c.controller == 'emppi'
     )
     assert drawn == [('panda_drawer', True, learner.digest)] and len(said) == 1
-    assert scenes.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 1
+    assert pictures.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 1
     monkeypatch.setattr(joint_pictures, 'source_of', lambda _: 'other settings')
-    assert scenes.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 2
+    assert pictures.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 2
 
 
 def test_without_a_renderer_it_says_so_and_goes_on(tmp_path, monkeypatch):
@@ -39,10 +40,10 @@ def test_without_a_renderer_it_says_so_and_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(renderer, 'check_renderer', fail)
     said = []
-    assert scenes.write_all(make_cells(REQUEST), tmp_path, said.append) == []
+    assert pictures.write_all(make_cells(REQUEST), tmp_path, said.append) == []
     assert said == ['no pictures of the belief about joints: no off-screen rendering here']
 
 
 def test_a_learner_must_run_for_there_to_be_something_to_draw(tmp_path):
     without = make_cells(REQUEST._replace(controllers=('mppi-true',)))
-    assert scenes.write_all(without, tmp_path, [].append) == []
+    assert pictures.write_all(without, tmp_path, [].append) == []

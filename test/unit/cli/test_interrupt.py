@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import signal, sys, threading
-from emppi_ros.cli.interrupt import Ending
+from emppi_ros.cli.interrupt import StopSignal
 
 class Event(threading.Event):
     def __init__(self):
@@ -48,7 +48,7 @@ def wait(kind, name, seconds):
 
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
 def test_a_signal_ends_the_wait_at_whatever_line_it_comes(name):
-    done = wait('Ending', name, 60.0)
+    done = wait('StopSignal', name, 60.0)
     times = done.stdout.removesuffix(' times\n')
     assert times.isdecimal() and 4 <= int(times) < 90, done.stderr
 

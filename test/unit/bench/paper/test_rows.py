@@ -5,10 +5,9 @@ import dataclasses
 
 import pytest
 
-from emppi_ros.bench.paper import rows, store
+from emppi_ros.bench.paper import rows
 from emppi_ros.bench.paper.cells import Cell
-from emppi_ros.bench.paper.rows import Attempt
-from emppi_ros.bench.paper.store import Store, complete
+from emppi_ros.bench.paper.rows import AttemptResult, RowStore, complete
 from emppi_ros.core.errors import BenchError
 
 CELLS = [
@@ -32,7 +31,7 @@ def counting(make_row):
 
 
 def test_a_row_survives_its_line(make_row):
-    tried = (Attempt(0.5, True, False), Attempt(1.25, False, True))
+    tried = (AttemptResult(0.5, True, False), AttemptResult(1.25, False, True))
     row = make_row(attempts=tried, plan_ms=None, time_s=0.1 + 0.2)
     line = rows.to_line(row)
     assert '\n' not in line and rows.from_line(line, 'here') == row
@@ -40,11 +39,11 @@ def test_a_row_survives_its_line(make_row):
 
 def test_what_is_finished_is_never_computed_again(tmp_path, counting):
     compute, given = counting
-    first = complete(Store(tmp_path), CELLS, compute)
+    first = complete(RowStore(tmp_path), CELLS, compute)
     assert given == CELLS[::-1] and [row.key for row in first] == [cell.key for cell in CELLS]
-    assert complete(Store(tmp_path), CELLS, compute) == first and len(given) == len(CELLS)
+    assert complete(RowStore(tmp_path), CELLS, compute) == first and len(given) == len(CELLS)
     more = [*CELLS, Cell('success', 'slider', 'emppi', 9, 'text')]
-    assert complete(Store(tmp_path), more, compute)[:-1] == first
+    assert complete(RowStore(tmp_path), more, compute)[:-1] == first
     assert given[len(CELLS) :] == more[-1:]
 
 
@@ -57,63 +56,63 @@ def test_a_benchmark_that_stops_keeps_each_finished_row(tmp_path, counting):
                 raise KeyboardInterrupt
             yield row
 
-    kept = Store(tmp_path)
+    kept = RowStore(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         complete(kept, CELLS, stops)
     assert len(kept.finished(CELLS)) == 2
-    assert [row.time_s for row in Store(tmp_path).finished(CELLS)] == [2.0, 1.0]
+    assert [row.time_s for row in RowStore(tmp_path).finished(CELLS)] == [2.0, 1.0]
     given.clear()
-    complete(Store(tmp_path), CELLS, compute)
+    complete(RowStore(tmp_path), CELLS, compute)
     assert given == CELLS[3::-1]
 
 
 def test_a_line_that_was_torn_anywhere_costs_its_own_cell_only(tmp_path, counting):
     compute, given = counting
-    complete(Store(tmp_path), CELLS[:3], compute)
-    path = tmp_path / store.ROWS
+    complete(RowStore(tmp_path), CELLS[:3], compute)
+    path = tmp_path / rows.ROWS
     content = path.read_bytes()
     start = content.rstrip(b'\n').rfind(b'\n') + 1
     for cut in {start + 1, (start + len(content)) // 2, len(content) - 1}:
         path.write_bytes(content[:cut])
         given.clear()
-        found = complete(Store(tmp_path), CELLS[:3], compute)
+        found = complete(RowStore(tmp_path), CELLS[:3], compute)
         assert given == CELLS[:1]  # the last that was written
-        assert Store(tmp_path).finished(CELLS) == found  # and the new line is whole
+        assert RowStore(tmp_path).finished(CELLS) == found  # and the new line is whole
     path.write_bytes(content)
-    assert len(Store(tmp_path).finished(CELLS)) == 3
+    assert len(RowStore(tmp_path).finished(CELLS)) == 3
 
 
 def test_rows_of_another_task_file_are_computed_anew_and_counted(tmp_path, counting):
     compute, given = counting
-    complete(Store(tmp_path), CELLS, compute)
+    complete(RowStore(tmp_path), CELLS, compute)
     changed = [dataclasses.replace(c, text='other') if c.seed == 1 else c for c in CELLS]
-    kept = Store(tmp_path)
+    kept = RowStore(tmp_path)
     assert kept.outdated(changed) == 2 and len(kept.finished(changed)) == len(CELLS) - 2
     given.clear()
     complete(kept, changed, compute)
     assert given == [c for c in changed[::-1] if c.seed == 1]
-    again = Store(tmp_path)
+    again = RowStore(tmp_path)
     assert again.outdated(changed) == 0 and len(again.finished(changed)) == len(CELLS)
 
 
 @pytest.mark.parametrize('line', ['{"study": "success"}', '[]', 'no json', '{"a": NaN}'])
 def test_a_line_that_is_no_row_is_named(tmp_path, counting, line):
-    complete(Store(tmp_path), CELLS[:1], counting[0])
-    with (tmp_path / store.ROWS).open('a') as file:
+    complete(RowStore(tmp_path), CELLS[:1], counting[0])
+    with (tmp_path / rows.ROWS).open('a') as file:
         file.write(line + '\n')
-    with pytest.raises(BenchError, match='rows.jsonl line 2: no row .*remove the line'):
-        Store(tmp_path)
+    with pytest.raises(BenchError, match='rows.jsonl line 2: not a row .*remove the line'):
+        RowStore(tmp_path)
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(tmp_path):
     (tmp_path / 'file').touch()
     with pytest.raises(BenchError, match='--out .*cannot be used'):
-        Store(tmp_path / 'file' / 'below')
+        RowStore(tmp_path / 'file' / 'below')
 
 
 def test_tables_have_a_line_for_each_run_and_for_each_parameter(tmp_path, make_row):
     found = [make_row(cell) for cell in CELLS]
-    for path in store.write_tables(tmp_path, found):
+    for path in rows.write_tables(tmp_path, found):
         with path.open(newline='') as file:
             lines = list(csv.DictReader(file))
         assert len(lines) == len(CELLS)  # of one parameter each

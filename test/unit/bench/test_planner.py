@@ -1,11 +1,11 @@
-"""The benchmark measures what it says; how fast a machine is, is no test's business."""
+"""The floor is the stepping of a plan alone; timing does not change plans."""
 
 import math
 
 import numpy as np
 import pytest
 
-from emppi_ros.cli import bench_planner
+from emppi_ros.bench import planner as benchmark
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import load_task
 
@@ -14,7 +14,7 @@ from emppi_ros.tasks.task import load_task
 def test_the_floor_is_the_stepping_of_a_plan_and_nothing_else(name: str) -> None:
     task = load_task(name)
     seen: list[float] = []
-    found = bench_planner.measure(task, pairs=8, progress=seen.append)
+    found = benchmark.measure(task, pairs=8, progress=seen.append)
     planner = task.planner
     assert found['sim_steps'] == (
         planner.models * planner.rollouts * (planner.horizon * planner.substeps + 1)
@@ -41,6 +41,6 @@ def test_timing_a_cycle_does_not_change_its_plan() -> None:
         return np.array([row.values for row in rows])
 
     plain = plan_with(Planner(task, np.random.default_rng(5)))
-    timed = plan_with(bench_planner.TimedPlanner(task, np.random.default_rng(5), lambda _: None))
+    timed = plan_with(benchmark.TimedPlanner(task, np.random.default_rng(5), lambda _: None))
     assert np.array_equal(plain, timed)
     assert math.isfinite(plain.sum())

@@ -1,4 +1,4 @@
-"""Writing the report of a run, for the commands that make one."""
+"""Reports of runs: plots, summary and video, for several commands."""
 
 from collections.abc import Mapping
 import json
@@ -17,15 +17,15 @@ from emppi_ros.viz.report.recording import RunRecord
 
 
 def check_video(path: Path) -> None:
-    """Raise before any work is done, if a video cannot be written."""
+    """Raise an error if a video cannot be written; call this before any work."""
     if path.suffix not in video.SUFFIXES:
         raise ConfigError(f'--video {path}: expected a name that ends in .mp4 or .gif')
     check_renderer()
 
 
 def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folder: Path) -> None:
-    """Write all plots and summary.json into a folder, made if need be."""
-    _make(folder)
+    """Write all plots and summary.json into a folder, which is created."""
+    _create(folder)
     for path in [*plots.write_all(task, record, folder), *_pictures(task, record, folder)]:
         print(f'wrote {path}', file=sys.stderr)
     text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
@@ -33,8 +33,8 @@ def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folde
 
 
 def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
-    """Write the belief in the scene, and that about joints, if pictures can be made."""
-    known = np.isfinite(record.truth).all()  # not of a real robot: no true axis to draw
+    """Write pictures of the belief in the scene, if rendering is possible."""
+    known = np.isfinite(record.truth).all()  # unknown for a real robot
     if not (known and len(record.times)):
         return []
     try:
@@ -48,16 +48,16 @@ def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
 
 
 def write_video(task: Task, record: RunRecord, path: Path) -> None:
-    """Write the motion with the belief beside it."""
-    _make(path.parent)
+    """Write a video of the motion and the belief."""
+    _create(path.parent)
     count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
         video.write(task, record, path, advance, video.BeliefOverlay(task, record).decorate)
     print(f'wrote {path}', file=sys.stderr)
 
 
-def _make(folder: Path) -> None:
+def _create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f'{folder}: cannot be made: {error.strerror}') from None
+        raise ConfigError(f'{folder}: cannot be created: {error.strerror}') from None

@@ -1,0 +1,98 @@
+"""
+The overhead of a planning cycle over the physics that it needs.
+
+Cycles are timed along a closed-loop run, with its states and its belief. Each is timed as a whole
+(prediction to the start of the plan, noise, interpolation, rollouts with recording, costs,
+weights, plan) and compared with its floor: stepping the same rollouts (same simulations, states,
+controls, physics steps and threads) without recording. The prediction to the start of the plan
+also steps physics, but counts as overhead.
+"""
+
+from collections.abc import Callable, Mapping
+import copy
+import time
+from typing import Any
+
+import numpy as np
+
+from emppi_ros.control.mppi import PlanInfo
+from emppi_ros.control.plan import Plan
+from emppi_ros.model.ensemble import State
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.planner import Commands, Planner
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.task import Task
+
+
+def measure(
+    task: Task, pairs: int, seed: int = 0, progress: Callable[[float], None] = lambda _: None
+) -> dict[str, float | int]:
+    """Return the steps and threads of a plan, median times [ms] and the median of their ratios."""
+    loop = ClosedLoop(task, seed)
+    timed = TimedPlanner(task, np.random.default_rng(seed), progress)
+    timed.believe(loop.filter.belief)
+    loop.planner = timed
+    # the first cycles, which wait for measurements or warm up, are skipped
+    loop.run((pairs + 10) / task.planner.rate_hz, stop_at_success=False)
+    times = np.array(timed.pairs[-pairs:])  # (pairs, 2)
+    config = timed.settings
+    return {
+        # the last step evaluates the final state
+        'sim_steps': config.models * config.rollouts * (config.horizon * config.substeps + 1),
+        'threads': timed.ensemble.batch.nthread,
+        'plan_ms': 1e3 * float(np.median(times[:, 0])),
+        'floor_ms': 1e3 * float(np.median(times[:, 1])),
+        'ratio': float(np.median(times[:, 0] / times[:, 1])),
+    }
+
+
+class TimedPlanner(Planner):
+    """Planner that times each cycle and its floor."""
+
+    def __init__(
+        self, task: Task, rng: np.random.Generator, progress: Callable[[float], None]
+    ) -> None:
+        """Plan for a task; `pairs` collects the times of cycle and floor [s]."""
+        super().__init__(task, rng)
+        self.pairs: list[tuple[float, float]] = []
+        self._random, self._progress = rng, progress
+
+    def cycle(
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        seen: Mapping[str, Track] | None = None,
+    ) -> tuple[Plan, PlanInfo]:
+        """Plan once to get the rollouts, then time the same cycle and its floor."""
+        noise = self._random.bit_generator.state
+        rolled: list[tuple[State, np.ndarray]] = []
+        roll = self.ensemble.rollout
+
+        def spy(begin: State, controls: np.ndarray, record: tuple[str, ...]) -> Any:
+            rolled.append((begin, controls))
+            return roll(begin, controls, record)
+
+        self.ensemble.rollout = spy  # type: ignore[method-assign]
+        Planner.cycle(copy.copy(self), state, stamp, start, commands, seen)
+        self.ensemble.rollout = roll  # type: ignore[method-assign]
+        self._random.bit_generator.state = noise
+        begin, controls = rolled[0]
+        floor_first = len(self.pairs) % 2 == 0
+        floor = self._floor(begin, controls) if floor_first else 0.0
+        began = time.perf_counter()
+        result = super().cycle(state, stamp, start, commands, seen)
+        plan = time.perf_counter() - began
+        floor = floor if floor_first else self._floor(begin, controls)
+        self.pairs.append((plan, floor))
+        self._progress(len(self.pairs))
+        return result
+
+    def _floor(self, begin: State, controls: np.ndarray) -> float:
+        """Return the time of only stepping the same rollouts [s]."""
+        flat = controls.reshape(-1, *controls.shape[2:])
+        self.ensemble.set_state(begin)
+        began = time.perf_counter()
+        self.ensemble.batch.rollout(flat.shape[1], flat, record=[])
+        return time.perf_counter() - began

@@ -1,0 +1,38 @@
+"""A benchmark study is one module and one line in the registry."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from emppi_ros.cli import bench, main
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Register a dummy study; return what it was run with."""
+    calls = []
+
+    def add_command(studies):
+        parser = studies.add_parser('dummy', help='do nothing')
+        parser.add_argument('--size', type=int, default=1)
+        parser.set_defaults(execute=lambda options: calls.append(options.size))
+
+    module = SimpleNamespace(add_command=add_command)
+    monkeypatch.setitem(sys.modules, 'emppi_ros.cli.bench_dummy', module)
+    monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'bench_dummy'))
+    return calls
+
+
+def test_a_study_is_run_after_one_line_in_the_registry(ran):
+    assert main(['bench', 'dummy', '--size', '3']) == 0
+    assert ran == [3]
+
+
+@pytest.mark.usefixtures('ran')
+def test_the_help_lists_every_study(capsys):
+    with pytest.raises(SystemExit):
+        main(['bench', '--help'])
+    text = capsys.readouterr().out
+    for name in ('planner', 'paper', 'identify', 'watched', 'dummy'):
+        assert f'\n    {name} ' in text
