@@ -76,7 +76,7 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
     # states are nearer to the truth than what was seen of it
-    assert np.std(result.found.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
+    assert np.std(result.solution.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
     noise = method.summarize(plant, result)['observation_sd']
     for axis in 'xyz':  # what was given; 150 samples know it to 6 %
         assert noise[f'flying {axis}'] == pytest.approx(0.002, rel=0.25)
