@@ -103,12 +103,12 @@ def _positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a positive number')
+        raise argparse.ArgumentTypeError(f'{text!r}: must be a positive number')
     return value
 
 
 def _share(text: str) -> float:
     value = _positive(text)
     if value > 1.0:
-        raise argparse.ArgumentTypeError(f'{text!r} must be a share from 0 to 1')
+        raise argparse.ArgumentTypeError(f'{text!r}: must be a number from 0 to 1')
     return value

@@ -1,9 +1,10 @@
 """
-The reference: one estimate by MuJoCo's own least squares, and how sure it is.
+The method `sysid`: one estimate by MuJoCo's least squares, as a reference for the other methods.
 
-It is what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
-that of `calculate_intervals`), on the windows of `stein`: their starts are unknowns, and that they
-meet is one more residual, which hardens. `mujoco.sysid` itself asks for `mujoco[sysid]`.
+It does what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
+that of `calculate_intervals`) on the windows of `csvgd`: the start states of the windows are
+unknown, and their continuity is a residual whose weight grows. `mujoco.sysid` itself would need
+the extra `mujoco[sysid]`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +35,11 @@ from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 
 Array = npt.NDArray[np.float64]
-HARDENING = 0.0, 1e4, 1e10  # of windows' meeting: at first each is fitted by itself
-ITERATIONS = 50  # of each
-_FAR = 1e3  # spreads of a state: no start is beyond
+CONTINUITY_WEIGHTS = 0.0, 1e4, 1e10  # of successive searches: at first windows are independent
+ITERATIONS = 50  # of each search
+_STATE_BOUND = 1e3  # of start states, in units of their scale
 _STEP = 1e-6
-_DIVERGED = 1e50  # a residual, whose square is a number yet
+_DIVERGED = 1e50  # a residual whose square is still finite
 
 
 @dataclass(frozen=True)
@@ -62,75 +63,75 @@ class SysidMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit all recordings together."""
-        cut = WindowConfig(options.window, run.held_out)
-        learned = csvgd_recordings.prepare(plant, recordings, cut, options.noise)
-        costs: list[float] = []
-        most = len(HARDENING) * ITERATIONS
-        with run.progress('sysid', most, 'iterations') as advance:
+        windows = WindowConfig(options.window, run.held_out)
+        data = csvgd_recordings.prepare(plant, recordings, windows, options.noise)
+        log_likelihoods: list[float] = []
+        total = len(CONTINUITY_WEIGHTS) * ITERATIONS
+        with run.progress('sysid', total, 'iterations') as advance:
 
             def progress(done: int, cost: float) -> None:
-                costs.append(-cost)
+                log_likelihoods.append(-cost)
                 advance(done, f'log likelihood {-cost:.4g}')
 
-            found = estimate(learned, plant.initial, progress, run.threads)
-            advance(most)
+            result = estimate(data, plant.initial, progress, run.threads)
+            advance(total)
         count = len(plant.unknowns)
-        knowledge = [knowledge_level(share) for share in found.sd(count)]
+        knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = prior_output.excited(knowledge)
-        posterior = as_posterior(learned, found)
-        one = csvgd_report.select_converged(learned, posterior, run.threads)
-        csvgd_report.check(plant, learned, one)
-        forecasts = csvgd_report.forecast(learned, one, run.threads)
-        summary = summarize(plant, SystemResult(learned, posterior, one, forecasts))
-        for row, value, sd, known in zip(
-            summary['parameters'].values(), *in_units(learned, found), knowledge, strict=True
+        posterior = as_posterior(data, result)
+        particle = csvgd_report.select_converged(data, posterior, run.threads)
+        csvgd_report.check(plant, data, particle)
+        forecasts = csvgd_report.forecast(data, particle, run.threads)
+        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts))
+        for row, value, sd, level in zip(
+            summary['parameters'].values(), *in_units(data, result), knowledge, strict=True
         ):
-            row.update(value=float(value), sd=float(sd), knowledge=known)
+            row.update(value=float(value), sd=float(sd), knowledge=level)
         names = [unknown.name for unknown in plant.unknowns]
-        directions = prior_output.unobservable_directions(found.covariance[:count, :count])
+        directions = prior_output.unobservable_directions(result.covariance[:count, :count])
         summary['unexcited_directions'] = prior_output.describe_directions(directions, names)
         del summary['particles'], summary['stranded']
-        theta = learned.problem.theta(draw(found, count, options.spread, run.seed))
+        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
 
-        def futures() -> list[HeldOutForecast]:
-            many = csvgd_report.with_particles(one, theta)
-            return csvgd_report.futures(learned, csvgd_report.forecast(learned, many, run.threads))
+        def sample_forecasts() -> list[HeldOutForecast]:
+            samples = csvgd_report.with_particles(particle, theta)
+            return csvgd_report.futures(data, csvgd_report.forecast(data, samples, run.threads))
 
         return Identification(
             summary,
             theta,
             kept,
             {
-                **asdict(cut),
+                **asdict(windows),
                 'step_s': float(plant.model.opt.timestep),
                 'spread': options.spread,
                 'seed': run.seed,
             },
-            convergence=Convergence('log likelihood', np.array(costs)),
-            forecasts=futures,
+            convergence=Convergence('log likelihood', np.array(log_likelihoods)),
+            forecasts=sample_forecasts,
         )
 
 
-class Estimate(NamedTuple):
-    """Coordinates of one estimate, and their covariance."""
+class SysidEstimate(NamedTuple):
+    """Coordinates of the estimate, and their covariance."""
 
-    z: Array  # (D,): parameters, and starts of windows, as of a particle
-    covariance: Array  # (D, D), with the uniform prior's variance before
+    z: Array  # (D,) parameters and start states of windows, as of a particle of `csvgd`
+    covariance: Array  # (D, D) with a unit prior variance of the parameters
     log_p: float
-    defect: float  # between windows, root mean square, in units of the states' spread
+    defect: float  # RMS discontinuity between windows, in units of the scale of states
 
-    def sd(self, unknown: int) -> Array:
-        """Standard deviations (P,) of the parameters, in that of the uniform prior."""
-        return np.sqrt(np.diag(self.covariance)[:unknown])
+    def sd(self, parameters: int) -> Array:
+        """Return the standard deviations (P,) of the parameters, relative to their prior."""
+        return np.sqrt(np.diag(self.covariance)[:parameters])
 
 
 class _Residuals:
     """Residuals at a point and their derivatives, from one simulation."""
 
-    def __init__(self, shooter: MultipleShooting, stiffness: float) -> None:
-        self.shooter, self.stiffness = shooter, stiffness
+    def __init__(self, shooter: MultipleShooting, weight: float) -> None:
+        self.shooter, self.weight = shooter, weight
         self.measured = np.isfinite(shooter.problem.noise)
-        self._at: bytes = b''
+        self._point: bytes = b''
         self._value = np.empty(0)
 
     def value(self, z: Array) -> Array:
@@ -141,101 +142,101 @@ class _Residuals:
             columns.append(self._value)
         return np.stack(columns, axis=1)
 
-    def slope(self, z: Array, _: Array) -> Array:
+    def jacobian(self, z: Array, _: Array) -> Array:
         """Return derivatives (n, D) at a point."""
         self._update(z.ravel())
-        return self._slope
+        return self._jacobian
 
     def _update(self, point: Array) -> None:
-        if point.tobytes() == self._at:
+        if point.tobytes() == self._point:
             return
-        shooter, self._at = self.shooter, point.tobytes()
+        shooter, self._point = self.shooter, point.tobytes()
         windows = shooter.simulate(point[None])
         if windows.diverged.any():
             if not self._value.size:
                 raise IdentificationError('the model diverges: limits or time step are too large')
-            self._value = np.full_like(self._value, _DIVERGED)  # no step is taken there
+            self._value = np.full_like(self._value, _DIVERGED)  # the search rejects this step
             return
         noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
-        off = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
+        errors = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
-        whole = np.zeros((*off.shape, shooter.size))
-        whole[..., : shooter.unknown] = slopes[..., : shooter.unknown]
+        full = np.zeros((*errors.shape, shooter.size))
+        full[..., : shooter.unknown] = slopes[..., : shooter.unknown]
         for window in range(shooter.first, shooter.windows):
-            own = shooting.start_slice(shooter, window)
-            whole[window, ..., own] = slopes[window, ..., shooter.unknown :]
+            columns = shooting.start_slice(shooter, window)
+            full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
         defects, normals = target_density.continuity(shooter, point[None], windows)
-        hard = np.sqrt(self.stiffness)
+        root = np.sqrt(self.weight)
         self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
-        self._value = np.concatenate([off.ravel(), hard * defects[0]])
-        self._slope = np.concatenate([whole.reshape(-1, shooter.size), hard * normals[0]])
-        self.count = off.size
+        self._value = np.concatenate([errors.ravel(), root * defects[0]])
+        self._jacobian = np.concatenate([full.reshape(-1, shooter.size), root * normals[0]])
+        self.count = errors.size
 
 
 def estimate(
-    learned: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
-) -> Estimate:
+    data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
+) -> SysidEstimate:
     """
-    Return the estimate that a search from parameters `start` (P,) ends at.
+    Return the least-squares estimate of a search from parameters `start` (P,).
 
-    `progress` is told of iterations, and the cost.
+    `progress` is called with the number of iterations and the cost.
     """
-    shooter = MultipleShooting(learned.problem, 1, learned.windows, threads)
+    shooter = MultipleShooting(data.problem, 1, data.windows, threads)
     z = csvgd.initial_particles(shooter)[0]
-    z[: shooter.unknown] = learned.problem.coordinates(start)
-    reach = np.full(shooter.size, _FAR)
-    reach[: shooter.unknown] = LIMIT
+    z[: shooter.unknown] = data.problem.coordinates(start)
+    bound = np.full(shooter.size, _STATE_BOUND)
+    bound[: shooter.unknown] = LIMIT
     done = 0
-    for stiffness in HARDENING:
-        found = _Residuals(shooter, stiffness)
+    for weight in CONTINUITY_WEIGHTS:
+        residuals = _Residuals(shooter, weight)
 
-        def tell(trace: list[minimize.IterLog], before: int = done) -> None:
+        def report(trace: list[minimize.IterLog], before: int = done) -> None:
             progress(before + len(trace), float(trace[-1].objective))
 
         z, trace = minimize.least_squares(
             z,
-            found.value,
-            [-reach, reach],
-            found.slope,
+            residuals.value,
+            [-bound, bound],
+            residuals.jacobian,
             max_iter=ITERATIONS,
             verbose=minimize.Verbosity.SILENT,
-            iter_callback=tell,
+            iter_callback=report,
         )
         z, done = z.ravel(), done + len(trace)
-    value, slope = found.value(z)[:, 0], found.slope(z, z)
-    free = max(found.count - len(z), 1)
-    noise = float(np.sum(value[: found.count] ** 2)) / free
-    rows, walls = slope[: found.count], slope[found.count :]
-    information = rows.T @ rows / noise
-    known = np.arange(shooter.unknown)
-    information[known, known] += 1.0  # what the uniform prior knows, as a variance
-    cost = 0.5 * float(np.sum(value[: found.count] ** 2))
-    along = scipy.linalg.null_space(walls) if len(walls) else np.eye(len(z))  # windows still meet
-    covariance = along @ np.linalg.solve(along.T @ information @ along, along.T)
-    return Estimate(z, covariance, -cost, found.defect)
+    value, jacobian = residuals.value(z)[:, 0], residuals.jacobian(z, z)
+    freedom = max(residuals.count - len(z), 1)
+    squares = float(np.sum(value[: residuals.count] ** 2))
+    rows, constraints = jacobian[: residuals.count], jacobian[residuals.count :]
+    information = rows.T @ rows / (squares / freedom)
+    parameters = np.arange(shooter.unknown)
+    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
+    # windows remain continuous in every direction of the covariance
+    basis = scipy.linalg.null_space(constraints) if len(constraints) else np.eye(len(z))
+    covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
+    return SysidEstimate(z, covariance, -0.5 * squares, residuals.defect)
 
 
-def draw(found: Estimate, unknown: int, spread: float, seed: int) -> Array:
-    """Return coordinates (n, P) of particles within the limits."""
-    box = np.full(unknown, -LIMIT), np.full(unknown, LIMIT)
-    covariance = spread**2 * found.covariance[:unknown, :unknown]
+def draw(result: SysidEstimate, parameters: int, spread: float, seed: int) -> Array:
+    """Return coordinates (n, P) of samples within the limits."""
+    box = np.full(parameters, -LIMIT), np.full(parameters, LIMIT)
+    covariance = spread**2 * result.covariance[:parameters, :parameters]
     rng = np.random.default_rng(seed)
     return prior_output.draw_within_bounds(
-        found.z[:unknown], covariance, np.ones(unknown), box, rng
+        result.z[:parameters], covariance, np.ones(parameters), box, rng
     )
 
 
-def as_posterior(learned: TrainingData, found: Estimate) -> CsvgdPosterior:
+def as_posterior(data: TrainingData, result: SysidEstimate) -> CsvgdPosterior:
     """Return the estimate as a posterior of one particle."""
-    theta = learned.problem.theta(found.z[None, : len(learned.problem.parameters)])
-    return CsvgdPosterior(theta, np.array([found.log_p]), found.z[None], 0.0, found.defect, 0)
+    theta = data.problem.theta(result.z[None, : len(data.problem.parameters)])
+    return CsvgdPosterior(theta, np.array([result.log_p]), result.z[None], 0.0, result.defect, 0)
 
 
-def in_units(learned: TrainingData, found: Estimate) -> tuple[Array, Array]:
+def in_units(data: TrainingData, result: SysidEstimate) -> tuple[Array, Array]:
     """Return the parameters (P,) and their standard deviations, in their units."""
-    count = len(learned.problem.parameters)
-    z = found.z[:count]
+    count = len(data.problem.parameters)
+    z = result.z[:count]
     step = np.where(z > 0.0, -_STEP, _STEP)
-    theta = learned.problem.theta(z)
-    slope = (learned.problem.theta(z + step) - theta) / step
-    return theta, slope * found.sd(count)
+    theta = data.problem.theta(z)
+    slope = (data.problem.theta(z + step) - theta) / step
+    return theta, slope * result.sd(count)

@@ -1,4 +1,4 @@
-"""The method `csvgd`: particles of the posterior, with checkpoints."""
+"""The method `csvgd`: particles of the posterior by Stein variational gradient descent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,7 +31,7 @@ from emppi_ros.parallel import workers
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2
-# of the continuity of windows: recordings are ten times as exact as the benchmark's data
+# of the continuity of windows, first and last; recordings are more exact than benchmark data
 STIFFNESS = 1e3, 1e10
 _MEDIANS = 'medians'  # of the log likelihood, one per iteration
 
@@ -76,43 +76,46 @@ class CsvgdMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Infer each system from its recordings."""
-        cut = WindowConfig(options.window, run.held_out)
-        built = _build(options, plant, recordings, cut)
-        settings = CsvgdConfig(
+        windows = WindowConfig(options.window, run.held_out)
+        datasets = _prepare(options, plant, recordings, windows)
+        config = CsvgdConfig(
             options.particles,
             options.iterations,
-            sum(learned.windows for learned in built),
+            sum(data.windows for data in datasets),
             options.likelihood,
             stiffness=STIFFNESS,
             seed=run.seed,
         )
-        said = {**asdict(settings), 'step_s': float(plant.model.opt.timestep), **asdict(cut)}
-        data = recording_digests(recordings)
+        settings = {
+            **asdict(config),
+            'step_s': float(plant.model.opt.timestep),
+            **asdict(windows),
+        }
         checkpoint_key = {
             'model': checkpoint.model_digest(plant.model),
-            'data': data,
+            'data': recording_digests(recordings),
             'lag_s': run.lag_s,
-            **said,
+            **settings,
         }
-        shares = np.array_split(np.arange(settings.particles), len(built))
-        own = [
-            replace(settings, particles=len(share), windows=learned.windows, likelihood='product')
-            for learned, share in zip(built, shares, strict=True)
+        shares = np.array_split(np.arange(config.particles), len(datasets))
+        configs = [
+            replace(config, particles=len(share), windows=data.windows, likelihood='product')
+            for data, share in zip(datasets, shares, strict=True)
         ]
-        with checkpoint.removed_on_error(run.out, len(built)):
-            done = [
-                _System(plant, learned, how, checkpoint_key, index).infer(run)
-                for index, (learned, how) in enumerate(zip(built, own, strict=True))
+        with checkpoint.removed_on_error(run.out, len(datasets)):
+            inferred = [
+                _SystemInference(plant, data, own, checkpoint_key, index).infer(run)
+                for index, (data, own) in enumerate(zip(datasets, configs, strict=True))
             ]
-        systems = [system for system, _ in done]
+        systems = [system for system, _ in inferred]
         summary = summarize_all(plant, systems)
         return Identification(
             summary,
             np.concatenate([system.converged.theta for system in systems]),
             prior_output.excited([row['knowledge'] for row in summary['parameters'].values()]),
-            said,
+            settings,
             convergence=Convergence(
-                'median log likelihood', np.sum([way for _, way in done], axis=0)
+                'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
             forecasts=lambda: [
                 one for s in systems for one in csvgd_report.futures(s.learned, s.forecasts)
@@ -120,60 +123,62 @@ class CsvgdMethod(Method):
         )
 
 
-def _build(
-    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], cut: WindowConfig
+def _prepare(
+    options: CsvgdOptions, plant: Plant, recordings: Sequence[Recording], windows: WindowConfig
 ) -> list[TrainingData]:
     """
-    Return the inference problem of each system.
+    Return the training data of each system.
 
     The densities of recordings differ by their noise, which does not tell how likely a system
-    is. So each of several systems is inferred separately, with particles of its own.
+    is. So each system is inferred separately, with its own share of the particles.
     """
     if options.likelihood == 'product':
-        return [csvgd_recordings.prepare(plant, recordings, cut, options.noise)]
+        return [csvgd_recordings.prepare(plant, recordings, windows, options.noise)]
     names = recording_names(recordings)
     return [
-        replace(csvgd_recordings.prepare(plant, [recording], cut, options.noise), names=(name,))
+        replace(
+            csvgd_recordings.prepare(plant, [recording], windows, options.noise), names=(name,)
+        )
         for name, recording in zip(names, recordings, strict=True)
     ]
 
 
 @dataclass(frozen=True)
-class _System:
-    """One system to infer."""
+class _SystemInference:
+    """The inference of one system."""
 
     plant: Plant
-    learned: TrainingData
-    settings: CsvgdConfig
+    data: TrainingData
+    config: CsvgdConfig
     key: Mapping[str, Any]  # of its checkpoint
     index: int
-    medians: list[float] = field(default_factory=list)
+    medians: list[float] = field(default_factory=list)  # log likelihood of each iteration
 
     def infer(self, run: RunSettings) -> tuple[SystemResult, Array]:
-        """Return the system's particles, and the median log likelihood of each iteration."""
-        learned = self.learned
+        """Return the particles, and the median log likelihood of each iteration."""
+        data = self.data
         path = checkpoint.path_beside(run.out, self.index) if run.out else None
-        with named_errors(learned.names[0] if len(learned.names) == 1 else ''):
+        with named_errors(data.names[0] if len(data.names) == 1 else ''):
             posterior = self._posterior(run, path)
-            found = csvgd_report.select_converged(learned, posterior, run.threads)
-            csvgd_report.check(self.plant, learned, found)
-        forecasts = csvgd_report.forecast(learned, found, run.threads)
-        return SystemResult(learned, posterior, found, forecasts), np.array(self.medians)
+            converged = csvgd_report.select_converged(data, posterior, run.threads)
+            csvgd_report.check(self.plant, data, converged)
+        forecasts = csvgd_report.forecast(data, converged, run.threads)
+        return SystemResult(data, posterior, converged, forecasts), np.array(self.medians)
 
     def _posterior(self, run: RunSettings, path: Path | None) -> CsvgdPosterior:
-        learned, settings, medians = self.learned, self.settings, self.medians
+        data, config, medians = self.data, self.config, self.medians
         checkpoint_key = {
             **self.key,
-            'parameters': [asdict(p) for p in learned.problem.parameters],
-            'noise': learned.problem.noise.tolist(),
+            'parameters': [asdict(p) for p in data.problem.parameters],
+            'noise': data.problem.noise.tolist(),
         }
-        kept = checkpoint.read(path, checkpoint_key, run.overwrite) if path else None
+        arrays = checkpoint.read(path, checkpoint_key, run.overwrite) if path else None
         state = None
-        if kept is not None:
-            medians += kept.pop(_MEDIANS).tolist()
-            state = CsvgdState.of_arrays(kept)
-        name = f'csvgd {", ".join(learned.names)}'
-        with run.progress(name, settings.iterations, 'iterations') as advance:
+        if arrays is not None:
+            medians += arrays.pop(_MEDIANS).tolist()
+            state = CsvgdState.of_arrays(arrays)
+        name = f'csvgd {", ".join(data.names)}'
+        with run.progress(name, config.iterations, 'iterations') as advance:
 
             def watch(now: CsvgdProgress) -> None:
                 if path is not None:
@@ -183,11 +188,9 @@ class _System:
                 medians.append(float(np.median(now.evaluation.log_p)))
                 advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-            recipe = SimulationRecipe(learned.problem, settings.windows, settings.likelihood)
+            recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
             with workers.shared(recipe, run.scheduler) as share:
-                posterior = csvgd.infer(
-                    learned.problem, settings, run.threads, watch, state, share
-                )
+                posterior = csvgd.infer(data.problem, config, run.threads, watch, state, share)
             medians.append(float(np.median(posterior.log_p)))
-            advance(settings.iterations, f'log likelihood {medians[-1]:.4g}')
+            advance(config.iterations, f'log likelihood {medians[-1]:.4g}')
         return posterior

@@ -19,7 +19,7 @@ from emppi_ros.identify.states.residuals import Jacobian, Residuals
 Array = npt.NDArray[np.float64]
 
 
-class NormalEquations(NamedTuple):
+class BandedNormalEquations(NamedTuple):
     """The blocks of J'J and J'r of a linearised problem."""
 
     states: Array  # (3 nv, N nv), lower bands
@@ -29,7 +29,7 @@ class NormalEquations(NamedTuple):
     gradient: Array  # (P,)
 
 
-def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> NormalEquations:
+def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> BandedNormalEquations:
     """Return the normal equations for parameters in units of their scales (P,)."""
     n, nv = residuals.observed.shape
     unknowns = jacobian.unknowns * scales
@@ -46,7 +46,7 @@ def assemble(jacobian: Jacobian, residuals: Residuals, scales: Array) -> NormalE
             by_early = jacobian.impulses[early]
             columns = slice(early, n - 2 + early)
             lower[late - early][columns] += np.einsum('kri,krj->kij', by_late, by_early)
-    return NormalEquations(
+    return BandedNormalEquations(
         _bands(diagonal, lower[1], lower[2]),
         mixed.reshape(n * nv, -1),
         np.einsum('krp,krq->pq', unknowns, unknowns),
@@ -71,7 +71,7 @@ def _bands(diagonal: Array, first: Array, second: Array) -> Array:
 class StateFactorization:
     """The Cholesky factor of the states' block of the normal equations, with damping."""
 
-    def __init__(self, normal: NormalEquations, damping: float) -> None:
+    def __init__(self, normal: BandedNormalEquations, damping: float) -> None:
         """Factor the block; IdentificationError if the data do not determine the states."""
         bands = normal.states.copy()
         bands[0] += damping
@@ -90,7 +90,7 @@ class StateFactorization:
 
 
 def solve_step(
-    normal: NormalEquations, damping: float, lower: Array, upper: Array
+    normal: BandedNormalEquations, damping: float, lower: Array, upper: Array
 ) -> tuple[Array, Array, float]:
     """
     Return the steps of states (N nv,) and of scaled parameters (P,), and the expected decrease.
