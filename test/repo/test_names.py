@@ -1,0 +1,36 @@
+"""Class names are unique, and unit tests lie where their module is."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE, TESTS = ROOT / 'emppi_ros', ROOT / 'test' / 'unit'
+# renamed next; no other name may be added
+TWICE = {
+    'Convergence', 'Monitor', 'Planning', 'Residuals', 'Setup', 'State', 'Topic', 'Way',
+}  # fmt: skip
+CORE = ('core', 'model', 'robots', 'control', 'belief', 'tasks', 'state')
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places = defaultdict(list)
+    for path in sorted(PACKAGE.rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip('_')].append(str(path.relative_to(PACKAGE)))
+    twice = {name: files for name, files in places.items() if len(files) > 1}
+    assert {name: files for name, files in twice.items() if name not in TWICE} == {}
+
+
+def test_folders_of_unit_tests_mirror_those_of_the_package() -> None:
+    folders = {p.parent.relative_to(TESTS) for p in TESTS.rglob('test_*.py')} - {Path()}
+    assert {folder for folder in folders if not (PACKAGE / folder).is_dir()} == set()
+
+
+@pytest.mark.parametrize('folder', CORE)
+def test_unit_tests_of_the_core_are_named_like_their_module(folder: str) -> None:
+    for path in (TESTS / folder).glob('test_*.py'):
+        assert (PACKAGE / folder / path.name.removeprefix('test_')).is_file(), path.name
