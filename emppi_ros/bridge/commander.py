@@ -1,166 +1,256 @@
-"""The bridge from one command to the next, on a clock that never jumps. No ROS here."""
+"""
+Turn plans into commands, and stop the robot when something is wrong.
+
+`Commander` makes every decision of the bridge. The caller supplies joint states, plans, operator
+requests and the time of one monotonic clock; `step` returns the next command. The age of a plan
+is measured from its start time.
+
+A late plan is tolerated at first: the arm begins to brake when it must in order to be at rest in
+time, and continues if a plan arrives before `plan_lost_s`, when a fault is raised.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import faults, jerk_limiter, monitors, state_machine, watchdog
+from emppi_ros.bridge import faults, jerk_limiter, monitors, state_machine
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.monitors import Measurement, MonitorConfig
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig, MonitorState
 from emppi_ros.bridge.state_machine import Machine, Phase
-from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.errors import ArmError
+from emppi_ros.core.config import key, positive
+from emppi_ros.core.errors import ArmError, ConfigError
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_AT_REST, _STILL_S = 0.05, 0.1  # rad/s or m/s measured: more is braked, not cut off; s below it
+_MOVING = 0.05  # rad/s or m/s measured: braked smoothly instead of commanded to zero at once
+_STILL_S = 0.1  # without measured motion, after which the robot counts as still
+_NOT_LATE_S = 0.051  # age up to which no plan is late, so that planners at 20 Hz are in time
+_NEXT_START_S = 0.06  # a plan is not late if the next one, already received, starts within this
+_LATE_PLANS_WINDOW_S = 60.0  # in which late plans are counted
+_HARDWARE_LIMITS = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}
+
+
+@dataclass(frozen=True)
+class BridgeConfig:
+    """Settings of the bridge."""
+
+    rate_hz: float = positive(250.0, doc='commands per second')
+    plan_timeout_s: float = positive(
+        0.1, doc='age of a plan, from its start, at which the robot brakes'
+    )
+    rest_within_s: float = positive(
+        0.206, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
+    )
+    plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
+    late_plans: int = key(
+        20,
+        check=lambda value: value >= 0,
+        allowed='at least 0',
+        doc='times a minute that motion may continue after braking for a late plan',
+    )
+    state_timeout_s: float = positive(0.05, doc='age of the joint states at which to hold')
+    enable_timeout_s: float = key(
+        0.0,
+        check=lambda value: value >= 0.0,
+        allowed='at least 0',
+        doc='age of emppi/enable, true while the switch is held, at which to hold; 0: no switch',
+    )
+    swap_timeout_s: float = positive(
+        15.0, doc='longest time at rest for a task switch before the arm is held'
+    )
+
+    def __post_init__(self) -> None:
+        """Check the keys against each other."""
+        if self.plan_lost_s < self.plan_timeout_s:
+            raise ConfigError(
+                f'plan_lost_s: {self.plan_lost_s:g} is below plan_timeout_s '
+                f'{self.plan_timeout_s:g}; the arm brakes first, then it holds'
+            )
+
+    def check_hardware(self) -> None:
+        """Raise ConfigError if a timeout is too long for a real robot."""
+        for name, limit in _HARDWARE_LIMITS.items():
+            if (value := getattr(self, name)) > limit:
+                raise ConfigError(f'{name}: {value:g} s; on hardware at most {limit:g} s')
+
+
+class PlanQueue(NamedTuple):
+    """The plan in force and those that start later; a plan is in force until the next starts."""
+
+    current: Plan | None = None
+    upcoming: tuple[Plan, ...] = ()  # by start time
+
+    def add(self, plan: Plan) -> 'PlanQueue':
+        """
+        Return the queue with a plan that replaces those that start at the same time or later.
+
+        A plan that starts before the current one arrived out of order and is dropped.
+        """
+        if self.current is not None and plan.start < self.current.start:
+            return self
+        earlier = tuple(p for p in self.upcoming if p.start < plan.start)
+        return self._replace(upcoming=(*earlier, plan))
+
+    def advance(self, now: float) -> 'PlanQueue':
+        """Return the queue with the newest plan that has started by `now` as the current one."""
+        current, upcoming = self
+        while upcoming and upcoming[0].start <= now:
+            current, upcoming = upcoming[0], upcoming[1:]
+        return PlanQueue(current, upcoming)
 
 
 class Commander:
-    """Arms, pauses, follows plans, brakes and holds; knows nothing before it has measured."""
+    """Follow plans, brake and hold; needs one measurement before it commands anything."""
 
     def __init__(
         self,
         config: BridgeConfig,
         robot: Robot,
         delay_s: float = 0.0,
-        doubts: MonitorConfig | None = None,
+        monitor_config: MonitorConfig | None = None,
         settle_s: float = 0.0,
     ) -> None:
         """
-        Start disarmed; the robot moves `delay_s` after it is commanded to.
+        Start disarmed.
 
-        From rest it follows no plan before `settle_s`, in which the robot takes over where it is.
+        The robot moves `delay_s` after a command. When it is newly armed at rest, no plan is
+        followed for `settle_s`, in which the robot's controller settles at the measured position.
         """
         self._config, self._robot, self._delay = config, robot, delay_s
-        self._settle, self._begins, self._settled_at = settle_s, False, -np.inf
-        self._doubts, self._monitor = doubts or MonitorConfig(), monitors.begin()
-        self._longest = 2.0 / config.rate_hz  # from one command to the next, if all is well
-        self._bridge: Bridge | None = None
+        self._settle, self._settles, self._settled_at = settle_s, False, -np.inf
+        self._monitor_config, self._monitor = monitor_config or MonitorConfig(), MonitorState()
+        self._longest = 2.0 / config.rate_hz  # regular time between commands, at most
+        self._machine = Machine()
+        self._command: Command | None = None  # the last one; none before the first measurement
+        self._plans = PlanQueue()
+        self._late_start: float | None = None  # start of the plan that is late, and not followed
+        self._resumed: tuple[float, ...] = ()  # s, when motion continued after a late plan
         self._stepped_at = self._moved_at = -np.inf
         self._enabled_at = -np.inf
         self._swap_at = np.inf
 
     @property
     def ready(self) -> bool:
-        """Whether there is anything to command from."""
-        return self._bridge is not None
+        """Whether a joint state was measured, so that commands are possible."""
+        return self._command is not None
 
     @property
     def machine(self) -> Machine:
-        """Its state."""
-        return Machine() if self._bridge is None else self._bridge.machine
+        """The state of the bridge."""
+        return self._machine
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan in force."""
+        return self._plans.current
 
     @property
     def position(self) -> Array:
-        """Where the commanded joints were measured last (joints,); only if it is ready."""
+        """The measured position of the commanded joints (joints,); valid once ready."""
         return self._position
 
     @property
     def resting(self) -> bool:
-        """Whether its last command moves nothing."""
-        return self._bridge is None or jerk_limiter.is_at_rest(self._robot, self._bridge.command)
+        """Whether the last command moves nothing."""
+        return self._command is None or jerk_limiter.is_at_rest(self._robot, self._command)
 
     @property
     def still(self) -> bool:
-        """Whether it is at rest: as commanded, and as measured; only if it is ready."""
-        stopped = self.machine.phase not in (Phase.MOVING, Phase.STOPPING)
+        """Whether the robot is at rest, by commands and by measurements; valid once ready."""
+        stopped = self._machine.phase not in (Phase.MOVING, Phase.STOPPING)
         return stopped and self._measured_at - self._moved_at >= _STILL_S
 
     @property
     def reason(self) -> str:
-        """Why it is not following a plan, in words; '' while it is."""
-        now = self.machine
-        if self._bridge is None:
+        """Why no plan is followed, for the operator; '' while one is."""
+        machine = self._machine
+        if self._command is None:
             return 'no joint state received yet'
-        if now.fault is not None:
-            held = now.phase is Phase.HELD
-            return f'held: {now.fault.text}' if held else f'stopping: {now.fault.text}'
-        if not now.armed:
+        if machine.fault is not None:
+            held = machine.phase is Phase.HELD
+            return f'held: {machine.fault.text}' if held else f'stopping: {machine.fault.text}'
+        if not machine.armed:
             return 'not armed'
-        if now.paused:
+        if machine.paused:
             return 'paused'
-        if now.swapping:
-            return 'at rest for another task'
-        if now.phase is Phase.MOVING:
+        if machine.swapping:
+            return 'at rest for a task switch'
+        if machine.phase is Phase.MOVING:
             return ''
-        if self._begins or self._stepped_at < self._settled_at:
-            return 'settling where it is'
-        return 'waiting for a plan' if self._bridge.overdue is None else 'the plan is late'
+        if self._settles or self._stepped_at < self._settled_at:
+            return 'settling at the measured position'
+        return 'waiting for a plan' if self._late_start is None else 'the plan is late'
 
-    def measure(self, measured: Measurement) -> None:
-        """Take where the commanded joints are; the first time says where to begin."""
-        self._monitor = monitors.measure(self._doubts, self._robot, self._monitor, measured)
+    def measure(self, measurement: Measurement) -> None:
+        """Take a measurement of the commanded joints; commands start from the first one."""
+        config, robot = self._monitor_config, self._robot
+        self._monitor = monitors.measure(config, robot, self._monitor, measurement)
         if not self._monitor.used:
             return
-        velocity, self._measured_at = measured.velocity, measured.time
-        self._position, moves = measured.position, np.max(np.abs(velocity)) > _AT_REST
-        self._moved_at = measured.time if moves else self._moved_at
-        if self._bridge is None:
-            command = jerk_limiter.at_rest(self._robot, self._position)
-            if self._robot.command == 'velocity' and moves:
-                limit = np.array(self._robot.limits.velocity)  # a measurement may be anything
-                # left moving: brake from there
+        velocity, self._measured_at = measurement.velocity, measurement.time
+        self._position, moves = measurement.position, np.max(np.abs(velocity)) > _MOVING
+        self._moved_at = measurement.time if moves else self._moved_at
+        if self._command is None:
+            command = jerk_limiter.at_rest(robot, self._position)
+            if robot.command == 'velocity' and moves:  # brake from there
+                limit = np.array(robot.limits.velocity)  # a measured value may be anything
                 command = command._replace(value=np.clip(velocity, -limit, limit))
-            self._bridge = Bridge(command)
+            self._command = command
         if self._monitor.fault is not None:
             self.trip(self._monitor.fault)
 
     def receive(self, plan: Plan) -> None:
-        """Take a checked plan whose start is on this clock; while not engaged, none counts."""
-        if self._bridge is not None:
-            self._bridge = watchdog.receive(self._bridge, plan)
+        """Take a checked plan that starts on this clock; ignore it unless plans are followed."""
+        if self._machine.engaged:
+            self._plans = self._plans.add(plan)
 
     def enable(self, now: float, enabled: bool) -> None:
-        """Take what the operator's enabling switch says."""
+        """Take the state of the operator's enabling switch."""
         self._enabled_at = now if enabled else -np.inf
 
     def arm(self, now: float) -> None:
-        """Follow plans from now on, or raise ArmError with what is in the way."""
-        if self._bridge is None:
-            raise ArmError(self.reason)
-        armed = state_machine.arm(self.machine)
+        """Follow plans from now on; ArmError says what prevents it."""
+        self._check_ready()
+        armed = state_machine.arm(self._machine)
         for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 raise ArmError(fault.text)
         self._change(armed)
 
     def disarm(self) -> None:
-        """Brake to rest and stay there; what went wrong is acknowledged."""
-        if self._bridge is not None:
-            self._change(state_machine.disarm(self.machine))
+        """Brake to rest, stay there, and acknowledge a fault."""
+        self._change(state_machine.disarm(self._machine))
 
     def pause(self, paused: bool) -> None:
-        """Brake to rest until it is over, armed as before; ArmError if there is no robot yet."""
-        if self._bridge is None:
-            raise ArmError(self.reason)
-        self._change(state_machine.pause(self.machine, paused))
+        """Brake to rest and stay armed, or continue; ArmError before the first measurement."""
+        self._check_ready()
+        self._change(state_machine.pause(self._machine, paused))
 
     def swap(self, now: float, swapping: bool) -> None:
-        """Brake to rest for another task, or go on as before; ArmError if there is no robot."""
-        if self._bridge is None:
-            raise ArmError(self.reason)
-        if swapping != self.machine.swapping:
+        """Rest for a task switch, or continue; ArmError before the first measurement."""
+        self._check_ready()
+        if swapping != self._machine.swapping:
             self._swap_at = now
-        self._change(state_machine.swap(self.machine, swapping))
+        self._change(state_machine.swap(self._machine, swapping))
 
     def trip(self, fault: Fault) -> None:
-        """Brake to rest and hold, for a fault that was found elsewhere."""
-        if self._bridge is not None:
-            self._change(state_machine.trip(self.machine, fault))
+        """Brake to rest and hold because of a fault."""
+        self._change(state_machine.trip(self._machine, fault))
 
     def is_behind(self, now: float) -> bool:
-        """Return whether the last command is so long ago that it was a hiccup."""
+        """Return whether the last command is so old that cycles were missed."""
         return np.isfinite(self._stepped_at) and now - self._stepped_at > self._longest
 
     def resume(self, now: float, command: Command) -> None:
-        """Go on from what the robot does by itself at a time, not from the last command."""
-        self._bridge = self._bridge._replace(command=command)
-        self._stepped_at = now
+        """Continue from the robot's own motion at a time instead of from the last command."""
+        self._command, self._stepped_at = command, now
 
     def step(self, now: float) -> tuple[Command, float]:
-        """Return the next command, and how long after the last one it comes."""
+        """Return the next command, and the time since the last one [s]."""
         elapsed = now - self._stepped_at
         if not np.isfinite(elapsed):
             elapsed = 1.0 / self._config.rate_hz
@@ -168,53 +258,109 @@ class Commander:
         for fault in (self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
                 self.trip(fault)
-        self._end_swap(now)
-        if self._begins:
-            self._settled_at, self._begins = now + self._settle, False
+        self._check_swap(now)
+        if self._settles:
+            self._settled_at, self._settles = now + self._settle, False
         if now < self._settled_at:
-            self._bridge = watchdog.forget(self._bridge)
-        self._bridge = watchdog.step(
-            self._config,
-            self._robot,
-            self._bridge,
-            now,
-            self._position,
-            min(elapsed, self._longest),  # a hiccup is no licence for a jerk
-            self._delay,
-        )
-        return self._bridge.command, elapsed
+            self._drop_plans()
+        dt = min(elapsed, self._longest)  # a missed cycle does not allow a larger step
+        self._plans = self._plans.advance(now)
+        self._check_plan(now, dt + self._delay)
+        plan = self._plans.current  # none after a fault
+        following = plan is not None and plan.start != self._late_start
+        target = plan.at(now) if following else None
+        if following and self._is_late(plan, now + dt, dt + self._delay):
+            target = self._limit_to_speed(target)
+        self._command = jerk_limiter.shape(self._robot, self._command, target, self._position, dt)
+        self._machine = state_machine.advance(self._machine, following, self.resting)
+        return self._command, elapsed
 
     def follow(self, now: float, applied: Array) -> None:
-        """Take what the robot follows from now on (joints,), to see whether it does."""
-        velocity = applied if self._robot.command == 'velocity' else self._bridge.command.rate
-        self._monitor = monitors.command(self._doubts, self._robot, self._monitor, now, velocity)
+        """Take the command that is in force from now on (joints,), to monitor the robot by it."""
+        velocity = applied if self._robot.command == 'velocity' else self._command.rate
+        self._monitor = monitors.command(
+            self._monitor_config, self._robot, self._monitor, now, velocity
+        )
+
+    def _check_ready(self) -> None:
+        if self._command is None:
+            raise ArmError(self.reason)
+
+    def _change(self, changed: Machine) -> None:
+        """Enter another state; plans from before an interruption are dropped."""
+        engages = changed.engaged and not self._machine.engaged
+        if changed.engaged != self._machine.engaged:
+            self._drop_plans()
+        self._machine = changed
+        if engages and self.resting:
+            # the robot may have been moved since the last position was commanded
+            self._command = jerk_limiter.at_rest(self._robot, self._position)
+            self._settles = True
+
+    def _drop_plans(self) -> None:
+        self._plans, self._late_start = PlanQueue(), None
 
     def _state_fault(self, now: float) -> Fault | None:
-        """Return what is wrong with the joint states."""
+        """Return a fault if the joint states are too old."""
         age = now - self._measured_at
         if age <= self._config.state_timeout_s:
             return None
         return Fault(faults.STATE_LATE, f'joint states are {age:.3f} s old')
 
     def _switch_fault(self, now: float) -> Fault | None:
-        """Return whether the operator let go of the enabling switch, if there is to be one."""
+        """Return a fault if an enabling switch is required and not held."""
         timeout = self._config.enable_timeout_s
         if timeout == 0.0 or now - self._enabled_at <= timeout:
             return None
         return Fault(faults.ENABLE_LOST, 'the enabling switch (topic emppi/enable) is not held')
 
-    def _end_swap(self, now: float) -> None:
-        """Wait for no task for ever: an arm that was armed is held, for a person to look."""
-        if self.machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
-            text = 'the planner asked for rest to swap tasks, and never said that it was done'
+    def _check_swap(self, now: float) -> None:
+        """End a task switch that takes too long; an armed arm is held for an operator."""
+        if self._machine.swapping and now - self._swap_at > self._config.swap_timeout_s:
+            text = 'the planner requested rest for a task switch, and did not end it in time'
             self.trip(Fault(faults.SWAP_LOST, text))
-            self._change(state_machine.swap(self.machine, False))
+            self._change(state_machine.swap(self._machine, False))
 
-    def _change(self, changed: Machine) -> None:
-        """Go over to another state; whoever begins to move starts from where the robot is."""
-        begins = changed.engaged and not self.machine.engaged
-        self._bridge = watchdog.change(self._bridge, changed)
-        if begins and self.resting:
-            # a position that was commanded earlier may not be where the robot is now
-            command = jerk_limiter.at_rest(self._robot, self._position)
-            self._bridge, self._begins = self._bridge._replace(command=command), True
+    def _check_plan(self, now: float, delay_s: float) -> None:
+        """Mark a late plan, and raise a fault if it is too late or plans are late too often."""
+        plan = self._plans.current  # none unless plans are followed
+        if plan is None:
+            return
+        age = now - plan.start
+        if age > self._config.plan_lost_s:
+            self.trip(Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old'))
+            return
+        if plan.start == self._late_start:
+            return  # braking began when it had to and goes on, whatever time is left
+        if self._is_late(plan, now, delay_s):
+            self._late_start = plan.start
+            return
+        if self._late_start is None:
+            return
+        recent = (t for t in self._resumed if t > now - _LATE_PLANS_WINDOW_S)
+        resumed = (*recent, now)
+        if len(resumed) > self._config.late_plans:
+            text = f'plans were late {len(resumed)} times in a minute: is the planner overloaded?'
+            self.trip(Fault(faults.PLANNER_SLOW, text))
+            return
+        self._late_start, self._resumed = None, resumed
+
+    def _is_late(self, plan: Plan, now: float, delay_s: float) -> bool:
+        """Return whether the robot must brake at `now` in order to be at rest in time."""
+        next_start = min((p.start for p in self._plans.upcoming), default=np.inf)
+        age = now - plan.start
+        if age <= _NOT_LATE_S or next_start <= plan.start + _NEXT_START_S:
+            return False
+        rest = self._config.rest_within_s - jerk_limiter.braking_time(self._robot, self._command)
+        return age > min(self._config.plan_timeout_s, rest) - delay_s
+
+    def _limit_to_speed(self, target: Array) -> Array:
+        """
+        Return a target (joints,) with no joint faster than the last command.
+
+        An arm that accelerates in the very cycle before it has to brake takes up to 9 ms longer.
+        """
+        if self._robot.command != 'velocity':
+            return target
+        value, zero = self._command.value, np.zeros_like(target)
+        return np.clip(target, np.minimum(value, zero), np.maximum(value, zero))

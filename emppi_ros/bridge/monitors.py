@@ -1,12 +1,12 @@
 """
-Whether to believe the joint states, and whether the arm does as it is told.
+Check joint states, and whether the robot moves as commanded.
 
-Pure functions of what arrives and what is commanded, on one clock that never jumps. Stamps of
-the sender say only which message is newer: no age is ever taken from them.
+Pure functions of the messages and the commands, on one monotonic clock. The sender's stamps are
+used only to order messages, never to compute an age.
 
-A message that repeats the newest or comes after it was overtaken is not used, so that the age
-of the joint states grows. What is used is held against the robot's limits, against the message
-before it, and against the commands of the last few hundredths of a second.
+A message that repeats the newest stamp or arrives out of order is not used, so the age of the
+joint states grows. Every message that is used is compared with the robot's limits, with the
+message before it, and with the commands of the last few hundredths of a second.
 """
 
 from bisect import bisect_right
@@ -17,18 +17,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import state_checks
+from emppi_ros.bridge import faults
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.core.config import positive
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-REORDERED_S = 1.0  # a stamp that is older by more means that the sender's clock was set
+REORDERED_S = 1.0  # a stamp that is older by more than this means that the sender's clock was set
 
 
 @dataclass(frozen=True)
 class MonitorConfig:
-    """What is taken for a fault. Of joints that slide, rad is to be read as m."""
+    """Thresholds of the monitors; for prismatic joints read rad as m."""
 
     jump_rad: float = positive(
         0.05, doc='step between joint states beyond what the velocity limits allow'
@@ -42,113 +42,97 @@ class MonitorConfig:
     residual_rad_per_s: float = positive(0.1, doc='measured beyond commanded velocity, at least')
     residual_ratio: float = positive(0.25, doc='the same as a share of the commanded velocity')
     residual_window_s: float = positive(0.06, doc='commands to compare with: latency and lag')
-    residual_after_s: float = positive(0.1, doc='how long on end the residual may be exceeded')
+    residual_after_s: float = positive(0.1, doc='how long the residual may be exceeded')
 
 
 class Measurement(NamedTuple):
     """A joint state."""
 
-    time: float  # s, arrival, on the clock that never jumps
+    time: float  # s, arrival, on the monotonic clock
     stamp: float  # s, the sender's clock; 0 if it does not stamp
     position: Array  # (joints,) of the commanded joints
     velocity: Array  # (joints,)
 
 
-class Commanded(NamedTuple):
-    """What was commanded, as long as it matters."""
+class CommandWindow(NamedTuple):
+    """Commands of the last moments, and the velocities that they allow."""
 
-    times: tuple[float, ...]  # s; the first may be older: it was in force when the window began
+    times: tuple[float, ...]  # s; the first is the one in force when the window begins
     values: Array  # (n, joints) velocities from then on
     lower: Array  # (joints,) that may be measured
     upper: Array
 
 
-class Monitor(NamedTuple):
-    """What the monitors know from one message to the next."""
+class MonitorState(NamedTuple):
+    """State of the monitors between two messages."""
 
-    fault: Fault | None = None  # of the newest measurement, alone
+    fault: Fault | None = None  # of the newest measurement only
     used: bool = True  # whether the last measurement counted as new
     last: Measurement | None = None  # that was used
-    newest_stamp: float = 0.0  # of those used that had one
-    set_back: tuple[float, float] = (-math.inf, -math.inf)  # when stamps last went back
+    newest_stamp: float = 0.0  # of the used messages that had one
+    set_back: tuple[float, float] = (-math.inf, -math.inf)  # when stamps went far back, last two
     same_since: float = -math.inf  # equal joint states while a motion was commanded
     travel: float = 0.0  # rad or m of the fastest joint, commanded since then
-    commanded: Commanded | None = None
+    commanded: CommandWindow | None = None
     off_since: Array | None = None  # (joints,) beyond the residual; infinite for those within
 
 
-def begin() -> Monitor:
-    """Return what is known before the first message."""
-    return Monitor()
-
-
 def measure(
-    config: MonitorConfig, robot: Robot, monitor: Monitor, measurement: Measurement
-) -> Monitor:
-    """Return the monitor after a joint state; look at `fault` and `used` each time."""
-    time, stamp, last = measurement.time, measurement.stamp, monitor.last
+    config: MonitorConfig, robot: Robot, state: MonitorState, measurement: Measurement
+) -> MonitorState:
+    """Return the state after a measurement; check its `fault` and `used` every time."""
+    time, stamp, last = measurement.time, measurement.stamp, state.last
     if stamp != 0.0:
-        older = monitor.newest_stamp - stamp
-        if monitor.newest_stamp != 0.0 and 0.0 <= older <= REORDERED_S:
-            return monitor._replace(used=False)
-        if older > REORDERED_S and monitor.newest_stamp != 0.0:
-            monitor = monitor._replace(set_back=(monitor.set_back[1], time))
-        monitor = monitor._replace(newest_stamp=stamp)
+        older = state.newest_stamp - stamp
+        if state.newest_stamp != 0.0 and 0.0 <= older <= REORDERED_S:
+            return state._replace(used=False)
+        if older > REORDERED_S and state.newest_stamp != 0.0:
+            state = state._replace(set_back=(state.set_back[1], time))
+        state = state._replace(newest_stamp=stamp)
     if last is None or not _equal(last, measurement):
-        monitor = monitor._replace(same_since=time, travel=0.0)
-    off_since = _off_since(monitor, measurement)
-    fault = state_checks.sources(time - monitor.set_back[0], REORDERED_S)
-    fault = fault or state_checks.bounds(
-        robot, measurement.position, measurement.velocity,
-        config.beyond_limits_rad, config.overspeed_ratio,
-    )  # fmt: skip
-    if fault is None and last is not None:
-        fault = state_checks.jump(
-            robot, last.position, measurement.position, time - last.time, config.jump_rad
-        )
-    duration, travel = time - monitor.same_since, monitor.travel
-    if robot.command == 'effort':  # held against its own word: velocity without motion
-        travel = duration * float(np.abs(measurement.velocity).max())
-    if fault is None and duration > config.frozen_after_s and travel > config.frozen_travel_rad:
-        fault = state_checks.frozen(duration, travel)
-    if fault is None and off_since is not None:
-        fault = state_checks.residual(
-            robot, measurement.velocity, *monitor.commanded[2:], time - off_since,
-            config.residual_after_s,
-        )  # fmt: skip
-    return monitor._replace(fault=fault, used=True, last=measurement, off_since=off_since)
+        state = state._replace(same_since=time, travel=0.0)
+    off_since = _off_since(state, measurement)
+    fault = (
+        _check_sources(time - state.set_back[0])
+        or _check_bounds(config, robot, measurement)
+        or _check_jump(config, robot, last, measurement)
+        or _check_frozen(config, robot, state, measurement)
+        or _check_residual(config, robot, state.commanded, measurement, off_since)
+    )
+    return state._replace(fault=fault, used=True, last=measurement, off_since=off_since)
 
 
 def command(
-    config: MonitorConfig, robot: Robot, monitor: Monitor, now: float, velocity: Array
-) -> Monitor:
+    config: MonitorConfig, robot: Robot, state: MonitorState, now: float, velocity: Array
+) -> MonitorState:
     """
-    Return the monitor after a cycle of the bridge; `fault` stays.
+    Return the state after a cycle of the bridge; `fault` stays.
 
-    `velocity` (joints,) is what the robot follows from now on, zeros at rest. A robot that is
-    commanded by effort follows no velocity: there is nothing to compare with.
+    `velocity` (joints,) is in force from now on, zero at rest. A robot commanded by effort has
+    no commanded velocity to compare with: its state is returned unchanged.
     """
     if robot.command == 'effort':
-        return monitor
-    before = monitor.commanded
+        return state
+    before = state.commanded
     if before is None:
         times, values = (now,), velocity[None].copy()
     else:
         first = max(0, bisect_right(before.times, now - config.residual_window_s) - 1)
         times = (*before.times[first:], now)
         values = np.concatenate((before.values[first:], velocity[None]))
-        began = max(before.times[-1], monitor.same_since)
-        travel = monitor.travel + float(np.abs(before.values[-1]).max()) * max(0.0, now - began)
+        began = max(before.times[-1], state.same_since)
+        travel = state.travel + float(np.abs(before.values[-1]).max()) * max(0.0, now - began)
         if not values.any():
-            travel = 0.0  # a robot at rest may look the same for ever
-        since = now if travel == 0.0 else monitor.same_since
-        monitor = monitor._replace(travel=travel, same_since=since)
+            travel = 0.0  # joint states of a robot at rest may stay equal
+        since = now if travel == 0.0 else state.same_since
+        state = state._replace(travel=travel, same_since=since)
     lowest, highest = values.min(axis=0), values.max(axis=0)
     allowed = np.maximum(
         config.residual_rad_per_s, config.residual_ratio * np.maximum(-lowest, highest)
     )
-    commanded = Commanded(times, values, lowest - allowed, highest + allowed)
-    return monitor._replace(commanded=commanded)
+    return state._replace(
+        commanded=CommandWindow(times, values, lowest - allowed, highest + allowed)
+    )
 
 
 def _equal(a: Measurement, b: Measurement) -> bool:
@@ -159,13 +143,116 @@ def _equal(a: Measurement, b: Measurement) -> bool:
     )
 
 
-def _off_since(monitor: Monitor, measurement: Measurement) -> Array | None:
+def _off_since(state: MonitorState, measurement: Measurement) -> Array | None:
     """Return since when each joint is beyond its residual (joints,); None if all are within."""
-    if monitor.commanded is None:
+    if state.commanded is None:
         return None
     velocity = measurement.velocity
-    off = (velocity < monitor.commanded.lower) | (velocity > monitor.commanded.upper)
+    off = (velocity < state.commanded.lower) | (velocity > state.commanded.upper)
     if not off.any():
         return None
-    before = math.inf if monitor.off_since is None else monitor.off_since
+    before = math.inf if state.off_since is None else state.off_since
     return np.where(off, np.minimum(before, measurement.time), math.inf)
+
+
+def _check_sources(elapsed: float) -> Fault | None:
+    """Return a fault if stamps went far back twice, the first time `elapsed` [s] ago."""
+    if elapsed > REORDERED_S:
+        return None
+    return Fault(
+        faults.STATE_JUMP,
+        f'the stamps of joint states went back by more than {REORDERED_S:g} s twice within '
+        f'{elapsed:.3f} s: two sources publish them in turn, such as a bag played beside the '
+        'robot; run only one of them',
+    )
+
+
+def _check_bounds(config: MonitorConfig, robot: Robot, measurement: Measurement) -> Fault | None:
+    """Return a fault if a position or velocity is far outside of the robot's limits."""
+    position, velocity = measurement.position, measurement.velocity
+    lower, upper = robot.limits.position.lower, robot.limits.position.upper
+    margin = config.beyond_limits_rad
+    inside = (position >= np.subtract(lower, margin)) & (position <= np.add(upper, margin))
+    if not inside.all():  # NaN is not inside
+        i = int(np.argmin(inside))
+        return Fault(
+            faults.STATE_RANGE,
+            f'{robot.commanded[i]} is at {position[i]:.3f}, but its limits are {lower[i]:g} to '
+            f'{upper[i]:g} (rad or m): is this the configured robot, {robot.name!r}?',
+        )
+    limit = robot.limits.velocity
+    slow = np.abs(velocity) <= np.multiply(limit, config.overspeed_ratio)
+    if slow.all():
+        return None
+    i = int(np.argmin(slow))
+    return Fault(
+        faults.STATE_RANGE,
+        f'{robot.commanded[i]} moves at {velocity[i]:.3f}, but its limit is {limit[i]:g} (rad/s '
+        f'or m/s): is this the configured robot, {robot.name!r}?',
+    )
+
+
+def _check_jump(
+    config: MonitorConfig, robot: Robot, last: Measurement | None, measurement: Measurement
+) -> Fault | None:
+    """Return a fault if a joint moved further than its velocity limit allows."""
+    if last is None:
+        return None
+    before, position = last.position, measurement.position
+    elapsed = max(0.0, measurement.time - last.time)
+    step = np.abs(position - before)
+    reach = np.multiply(robot.limits.velocity, elapsed) + config.jump_rad
+    beyond = step > reach
+    if not beyond.any():
+        return None
+    i = int(np.argmax(step - reach))
+    return Fault(
+        faults.STATE_JUMP,
+        f'{robot.commanded[i]} jumped from {before[i]:.3f} to {position[i]:.3f} within '
+        f'{elapsed:.3f} s; at most {reach[i]:.3f} (rad or m) is possible: do two sources '
+        'publish joint states, or was the robot restarted?',
+    )
+
+
+def _check_frozen(
+    config: MonitorConfig, robot: Robot, state: MonitorState, measurement: Measurement
+) -> Fault | None:
+    """
+    Return a fault if joint states stay equal while the arm should move.
+
+    Both time and travel must be exceeded: an arm that creeps from one step of its encoders to
+    the next would look frozen otherwise; at 0.01 rad/s half a second has to pass.
+    """
+    duration, travel = measurement.time - state.same_since, state.travel
+    if robot.command == 'effort':  # compared with its own velocity instead of a commanded one
+        travel = duration * float(np.abs(measurement.velocity).max())
+    if duration <= config.frozen_after_s or travel <= config.frozen_travel_rad:
+        return None
+    return Fault(
+        faults.STATE_FROZEN,
+        f'joint states have been equal, bit by bit, for {duration:.3f} s, while the arm should '
+        f'have moved by {travel:.3f} (rad or m): the driver repeats itself, or the robot ignores '
+        'its commands',
+    )
+
+
+def _check_residual(
+    config: MonitorConfig,
+    robot: Robot,
+    commanded: CommandWindow | None,
+    measurement: Measurement,
+    off_since: Array | None,
+) -> Fault | None:
+    """Return a fault if a joint has not followed its commands for too long."""
+    if off_since is None or commanded is None:
+        return None
+    durations = measurement.time - off_since
+    i = int(np.argmax(durations))
+    if durations[i] <= config.residual_after_s:
+        return None
+    return Fault(
+        faults.RESIDUAL,
+        f'{robot.commanded[i]} has moved at {measurement.velocity[i]:.3f} for {durations[i]:.3f} '
+        f's, outside of the commanded range {commanded.lower[i]:.3f} to {commanded.upper[i]:.3f} '
+        '(rad/s or m/s): is it pushed or held, or is this another robot?',
+    )

@@ -1,25 +1,22 @@
 """
-What the bridge commands next, and when it stops following plans: the watchdog.
+The watchdog by itself; superseded by `emppi_ros.bridge.commander.Commander`.
 
 Ages are measured by one clock that never jumps, a plan's from its start. A late plan is bridged:
 the arm begins to brake when it must in order to be at rest in time, and goes on if a plan comes
 before that is called a fault.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge import faults, jerk_limiter, plan_queue, state_machine
+from emppi_ros.bridge import faults, jerk_limiter, state_machine
+from emppi_ros.bridge.commander import BridgeConfig, PlanQueue
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.plan_queue import Schedule
 from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.config import key, positive
-from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
@@ -28,51 +25,12 @@ _NEXT_S = 0.06  # from one plan's start to the next: one that is here already is
 _RESUMED_S = 60.0  # in which late plans are counted
 
 
-@dataclass(frozen=True)
-class BridgeConfig:
-    """Settings of the bridge."""
-
-    rate_hz: float = positive(250.0, doc='commands per second')
-    plan_timeout_s: float = positive(
-        0.1, doc='age of a plan, from its start, at which the robot brakes'
-    )
-    rest_within_s: float = positive(
-        0.206, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
-    )
-    plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
-    late_plans: int = key(
-        20,
-        check=lambda value: value >= 0,
-        allowed='at least 0',
-        doc='times a minute that motion may go on after braking for a late plan',
-    )
-    state_timeout_s: float = positive(0.05, doc='age of the joint states at which to hold')
-    enable_timeout_s: float = key(
-        0.0,
-        check=lambda value: value >= 0.0,
-        allowed='at least 0',
-        doc='age of emppi/enable, true while a switch is held, at which to hold; 0: no switch',
-    )
-
-    swap_timeout_s: float = positive(
-        15.0, doc='time that another task may take, from the planner asking for rest'
-    )
-
-    def __post_init__(self) -> None:
-        """Check one against the other."""
-        if self.plan_lost_s < self.plan_timeout_s:
-            raise ConfigError(
-                f'plan_lost_s: {self.plan_lost_s:g} is below plan_timeout_s '
-                f'{self.plan_timeout_s:g}; the arm brakes first, then it holds'
-            )
-
-
 class Bridge(NamedTuple):
     """State of the bridge from one command to the next."""
 
     command: Command
     machine: Machine = Machine()
-    plans: Schedule = Schedule()
+    plans: PlanQueue = PlanQueue()
     overdue: float | None = None  # start of the plan that is followed no more, for its age
     resumed: tuple[float, ...] = ()  # s, when motion went on after a late plan
 
@@ -81,7 +39,7 @@ def receive(bridge: Bridge, plan: Plan) -> Bridge:
     """Return the bridge with a checked plan; while it is not engaged, none counts."""
     if not bridge.machine.engaged:
         return bridge
-    return bridge._replace(plans=plan_queue.add(bridge.plans, plan))
+    return bridge._replace(plans=bridge.plans.add(plan))
 
 
 def change(bridge: Bridge, changed: Machine) -> Bridge:
@@ -93,7 +51,7 @@ def change(bridge: Bridge, changed: Machine) -> Bridge:
 
 def forget(bridge: Bridge) -> Bridge:
     """Return the bridge without any plan."""
-    return bridge._replace(plans=Schedule(), overdue=None)
+    return bridge._replace(plans=PlanQueue(), overdue=None)
 
 
 def step(
@@ -110,7 +68,7 @@ def step(
 
     `position` (joints,) was measured last; the robot moves `delay_s` after it is commanded to.
     """
-    bridge = bridge._replace(plans=plan_queue.advance(bridge.plans, now))
+    bridge = bridge._replace(plans=bridge.plans.advance(now))
     bridge = _watch(config, robot, bridge, now, dt + delay_s)
     current = bridge.plans.current  # none after a fault
     following = current is not None and current.start != bridge.overdue

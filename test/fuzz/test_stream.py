@@ -15,9 +15,8 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 import message_cases as cases
 
-from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.control.plan import make
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert

@@ -54,7 +54,11 @@ def test_swaps_in_a_row_take_2_s_at_most_and_no_arm_moves(harness):
         swap = arm.swap(name)
         assert swap.answer.said == switch_protocol.DONE, swap
         assert f'name: {name}' in arm.running()
-        assert swap.answer.figures['bridge'] in ('', 'settling where it is', 'waiting for a plan')
+        assert swap.answer.figures['bridge'] in (
+            '',
+            'settling at the measured position',
+            'waiting for a plan',
+        )
         fault = harness.says('bridge')[2]['fault']
         assert fault == '', f'swap {i}: {harness.statuses["bridge"]}'
         figures = [swap.answer.figures[name] for name in FIGURES]

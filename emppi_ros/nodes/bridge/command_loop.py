@@ -9,11 +9,10 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
-from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.state_machine import Machine
-from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
 from emppi_ros.nodes.common import convert, qos

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from emppi_ros.bridge.watchdog import BridgeConfig
+from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError
 

@@ -12,10 +12,10 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from emppi_ros.bridge import faults
+from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
-from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes.backends import BACKENDS, connect
 from emppi_ros.nodes.bridge.command_loop import Commanding

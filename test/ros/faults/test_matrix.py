@@ -24,8 +24,7 @@ def test_a_row_names_tests_that_exist_or_says_why_there_are_none(row):
     for test in row.tests:
         name, _, function = test.partition('::')
         path = ROOT / name
-        if not path.is_file():
-            continue
+        assert path.is_file(), f'{row.number}: no {name}'
         names = [n.name for n in ast.walk(ast.parse(path.read_text())) if hasattr(n, 'name')]
         wanted = function.split('[')[0]
         assert any(n.startswith(wanted) for n in names), f'{row.number}: no {test}'

@@ -11,9 +11,8 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
-from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.control import plan as plans
 from emppi_ros.core.errors import JointStateError
 from emppi_ros.nodes.bridge.node import BridgeNode

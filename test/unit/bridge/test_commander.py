@@ -1,20 +1,21 @@
-"""What an operator may do with the bridge, and what it says."""
+"""The commander follows good plans only, obeys the operator, brakes in time, and holds."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from emppi_ros.bridge import commander as commanders
 from emppi_ros.bridge import faults, jerk_limiter
-from emppi_ros.bridge.commander import Commander
+from emppi_ros.bridge.commander import BridgeConfig, Commander, PlanQueue
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.monitors import Measurement
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.state_machine import Machine, Phase
-from emppi_ros.bridge.watchdog import BridgeConfig
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.errors import ArmError
-from emppi_ros.robots.robot import load_robot
+from emppi_ros.core.errors import ArmError, ConfigError
+from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, load_robot
 
 ROBOT = load_robot('panda')
 HOME = np.array(ROBOT.home)
@@ -237,9 +238,9 @@ def test_a_robot_that_is_where_this_one_cannot_be_is_not_armed(arm):
 def test_from_rest_it_follows_no_plan_before_the_robot_has_settled():
     arm = Arm(settle_s=0.1).run(0.1)
     arm.commander.arm(arm.now)
-    assert arm.commander.reason == 'settling where it is'
+    assert arm.commander.reason == 'settling at the measured position'
     arm.run(0.1 - DT)
-    assert not np.any(arm.rows) and arm.commander.reason == 'settling where it is'
+    assert not np.any(arm.rows) and arm.commander.reason == 'settling at the measured position'
     arm.run(2 * DT)
     assert np.any(arm.rows[-1]) and arm.commander.reason == ''
     # while it moves there is nothing to settle
@@ -256,7 +257,7 @@ def test_for_another_task_it_brakes_waits_and_goes_on_as_before(arm):
     assert not arm.commander.still
     arm.run(0.5)
     assert arm.commander.still and not np.any(arm.rows[-1])
-    assert arm.commander.machine.armed and arm.commander.reason == 'at rest for another task'
+    assert arm.commander.machine.armed and arm.commander.reason == 'at rest for a task switch'
     assert_smooth(arm)
     arm.commander.swap(arm.now, False)
     arm.run(0.3)
@@ -317,3 +318,290 @@ def assert_smooth(arm):
     """No command steps by more than the acceleration that is used, in a cycle of 4 ms."""
     usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
     assert np.all(np.abs(np.diff(np.array(arm.rows), axis=0)) <= usable * 0.004 + 1e-9)  # rounding
+
+
+# --- late plans, on a robot of one joint that is not monitored -----------------------------------
+
+SLIDER = Robot(
+    'r', ('a',), ('a',), 'velocity', (0.0,),
+    JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,)),
+)  # fmt: skip
+CONFIG = BridgeConfig()
+USABLE = 4.9  # 98 % of half of the acceleration
+JERK = USABLE / 0.005  # without a jerk limit full acceleration takes 5 ms
+_NEVER = 1e9
+UNMONITORED = MonitorConfig(_NEVER, _NEVER, _NEVER, _NEVER, _NEVER, residual_rad_per_s=_NEVER)
+
+
+class Cycle(NamedTuple):
+    """What the commander shows after a step."""
+
+    command: Command
+    machine: Machine
+    plan: Plan | None
+    late: bool
+
+
+def _plan(start, speed=0.5, duration=1.0, joints=1):
+    times = np.array([0.0, duration, duration + 0.1])
+    return Plan(start, times, np.outer([speed, speed, 0.0], np.ones(joints)))
+
+
+def _measure(commander, robot, now):
+    """Measure a robot that stays at home, whatever it is commanded to."""
+    home = np.array(robot.home)
+    commander.measure(Measurement(now, 0.0, home, np.zeros_like(home)))
+
+
+def _commander(armed=True, robot=SLIDER, config=CONFIG, delay=0.0, now=0.0):
+    commander = Commander(config, robot, delay, UNMONITORED)
+    _measure(commander, robot, now)
+    if armed:
+        commander.arm(now)
+    return commander
+
+
+def _run(commander, begin, end, plans=(), robot=SLIDER):
+    """Step from `begin` to `end`, handing over (time, plan) when due; return every cycle."""
+    waiting, seen = list(plans), []
+    for i in range(round((end - begin) / DT)):
+        now = begin + i * DT
+        while waiting and waiting[0][0] <= now + 1e-9:
+            commander.receive(waiting.pop(0)[1])
+        _measure(commander, robot, now)
+        command, _ = commander.step(now)
+        late = commander.machine.engaged and commander.reason == 'the plan is late'
+        seen.append(Cycle(command, commander.machine, commander.plan, late))
+    return seen
+
+
+def _stream(begin, end, joints=1, speed=0.5, period=0.05):
+    return [(t, _plan(t, speed, joints=joints)) for t in np.arange(begin, end - 1e-9, period)]
+
+
+def _speeds(seen):
+    return np.array([b.command.value[0] for b in seen])
+
+
+def test_a_stream_of_plans_is_followed():
+    seen = _run(_commander(), 0.0, 1.0, _stream(0.0, 1.0))
+    # 0.5 m/s at 4.9 m/s^2 is reached in 0.102 s and a ramp of 5 ms, and one cycle
+    assert np.all(_speeds(seen)[28:] == 0.5)
+    assert {b.machine.phase for b in seen} == {Phase.MOVING}
+
+
+def test_without_a_new_plan_it_brakes_and_then_holds():
+    seen = _run(_commander(), 0.0, 1.0, _stream(0.0, 0.5))  # the last starts at 0.45
+    speeds, times = _speeds(seen), np.arange(250) * DT
+    stale = 0.45 + CONFIG.plan_timeout_s
+    assert np.all(speeds[(times > 0.2) & (times < stale - 2 * DT)] == 0.5)
+    # braking from 0.5 takes 0.1 s and a ramp of 5 ms; two cycles for the clock's grid
+    assert np.all(speeds[times > stale + 0.5 / USABLE + 0.005 + 2 * DT] == 0.0)
+    phases = [b.machine.phase for b in seen]
+    assert phases[::-1].index(Phase.STOPPING) < phases[::-1].index(Phase.MOVING)
+    assert phases[-1] is Phase.HELD
+    assert seen[-1].machine.fault.code == faults.PLAN_LATE
+    assert seen[-1].machine.fault.text.startswith('the plan is 0.13')
+
+
+def test_what_is_held_stays_at_rest_whatever_plans_come_until_it_is_armed_again():
+    commander = _commander()
+    _run(commander, 0.0, 1.0, _stream(0.0, 0.5))
+    seen = _run(commander, 1.0, 1.5, _stream(1.0, 1.5))
+    assert not _speeds(seen).any() and seen[-1].machine.phase is Phase.HELD
+    commander.disarm()
+    commander.arm(1.5)
+    assert _speeds(_run(commander, 1.5, 2.0, _stream(1.5, 2.0)))[-1] == 0.5
+
+
+@pytest.mark.parametrize('name', ['panda', 'fr3'])
+@pytest.mark.parametrize('delay', [0.0, 0.02])
+@pytest.mark.parametrize('phase', np.arange(5) * DT / 5)
+@pytest.mark.parametrize('speed', [0.5, 0.05])  # the slower, the later it brakes
+def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
+    # onset at most 110 ms, rest at most 220 ms after the plan, at up to 0.5 rad/s
+    robot = load_robot(name)
+    joints = len(robot.joints)
+    stream = _stream(0.0, 0.5, joints, speed)  # plans come before their start
+    plans = [(t - 0.01, p._replace(start=p.start - phase)) for t, p in stream]
+    seen = _run(_commander(robot=robot, delay=delay), 0.0, 1.0, plans, robot)
+    rows = np.array([b.command.value for b in seen])
+    ages = np.arange(len(rows)) * DT - plans[-1][1].start
+    moved = np.any(rows != 0.0, axis=1)
+    steady = (ages < commanders._NOT_LATE_S) & (ages > -0.1)
+    np.testing.assert_allclose(rows[steady], speed, rtol=1e-12)  # of interpolation
+    slower = np.any(rows < speed * (1.0 - 1e-12), axis=1) & (ages > 0)
+    assert ages[slower][0] + delay <= 0.110
+    rest = ages[~moved & (ages > 0)][0] + delay  # a command is in force from when it is given
+    assert rest <= 0.220
+    assert seen[-1].machine.phase is Phase.HELD
+
+
+@pytest.mark.parametrize('phase', np.arange(4) * DT / 4)
+@pytest.mark.parametrize('before', [0.2, 0.4, 0.48])
+def test_an_arm_that_speeds_up_when_the_next_plan_does_not_come_rests_in_time(before, phase):
+    robot, start, delay = load_robot('panda'), 0.2 + phase, 0.016
+    for age in np.arange(0.02, 0.1, DT):  # of the plan, when it begins to speed up
+        times = np.array([0.0, age, age + (0.5 - before) / 20.0, 1.0, 1.2])
+        rows = np.outer([before, before, 0.5, 0.5, 0.0], np.ones(7))
+        plans = [(t - 0.01, p) for t, p in _stream(0.0, 0.2, 7, before)]
+        plans.append((0.19, Plan(start, times, rows)))
+        seen = _run(_commander(robot=robot, delay=delay), 0.0, 0.5, plans, robot)
+        moving = [i for i, b in enumerate(seen) if np.any(b.command.value)]
+        # no plan is late before 51 ms; braking takes 141 ms (test_oracle), and a cycle is added.
+        # Without looking ahead it would be up to 4 ms more
+        longest = commanders._NOT_LATE_S + delay + 0.1411 + DT
+        assert (moving[-1] + 1) * DT + delay - start <= longest
+
+
+def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
+    robot = load_robot('panda')
+    plans = _stream(0.0, 0.5, 7)
+    seen = _run(_commander(robot=robot), 0.0, 1.0, plans, robot)
+    ages = np.arange(len(seen)) * DT - 0.45
+    onset = ages[[b.late and b.plan.start == 0.45 for b in seen].index(True)]
+    # 141 ms from 0.5 rad/s (test_oracle), a cycle, and the grid of cycles
+    longest = CONFIG.rest_within_s - 0.1411
+    assert longest - 2 * DT < onset <= longest
+
+
+@pytest.mark.parametrize('delay', [0.0, 0.02])  # it must brake after 61 ms, or after 51 ms
+def test_a_plan_that_is_here_before_its_start_is_not_late(delay):
+    robot = load_robot('panda')
+    for period, brakes in ((0.058, False), (0.07, True)):
+        plans = [(t - 0.02, p) for t, p in _stream(0.0, 1.0, 7, period=period)]
+        seen = _run(_commander(robot=robot, delay=delay), 0.0, 1.0, plans, robot)
+        assert any(b.late for b in seen) == brakes
+
+
+def test_a_late_plan_lets_motion_go_on():
+    robot, plans = load_robot('panda'), _stream(0.0, 0.5, 7)
+    late = [(0.57, _plan(0.55, joints=7)), *_stream(0.6, 1.0, 7)]  # the one of 0.5 never comes
+    commander = _commander(robot=robot)
+    seen = _run(commander, 0.0, 1.0, [*plans, *late], robot)
+    speeds, phases = _speeds(seen), [b.machine.phase for b in seen]
+    braked = speeds[113:150]  # from 0.45 s on
+    assert 0.05 < braked.min() < 0.5 and speeds[-1] == 0.5
+    assert Phase.STOPPING in phases[100:150] and phases[-1] is Phase.MOVING
+    assert commander._resumed == pytest.approx((0.572,))  # the cycle after 0.57
+
+
+def test_once_it_brakes_it_goes_on_braking_until_another_plan_comes():
+    robot = load_robot('panda')
+    seen = _run(_commander(robot=robot), 0.0, 0.58, _stream(0.0, 0.5, 7), robot)
+    began = [b.late for b in seen].index(True)
+    assert all(b.late for b in seen[began:])
+
+
+def test_plans_that_are_late_too_often_are_a_fault():
+    config = BridgeConfig(late_plans=3)
+    plans = _stream(0.0, 2.0, period=0.12)  # each is late by 20 ms
+    commander = _commander(config=config)
+    seen = _run(commander, 0.0, 2.0, plans)
+    assert seen[-1].machine.phase is Phase.HELD
+    assert seen[-1].machine.fault.code == faults.PLANNER_SLOW
+    assert 'late 4 times in a minute' in seen[-1].machine.fault.text
+    assert len(commander._resumed) == 3
+
+
+def test_late_plans_of_more_than_a_minute_ago_are_forgotten():
+    config = BridgeConfig(late_plans=1)
+    plans = [(0.0, _plan(0.0)), (0.12, _plan(0.12))]
+    commander = _commander(config=config)
+    commander._resumed = (-60.1, -60.0, -59.8)
+    assert _run(commander, 0.0, 0.2, plans)[-1].machine.fault.code == faults.PLANNER_SLOW
+    commander = _commander(config=config)
+    commander._resumed = (-60.1, -60.0)
+    assert _run(commander, 0.0, 0.2, plans)[-1].machine.fault is None
+    assert len(commander._resumed) == 1
+
+
+def test_a_bridge_that_is_not_armed_never_moves():
+    commander = _commander(armed=False)
+    seen = _run(commander, 0.0, 1.0, _stream(0.0, 1.0))
+    assert not _speeds(seen).any() and seen[-1].machine == Machine()
+    assert commander._plans == PlanQueue()
+
+
+def test_disarming_brakes_and_arming_again_forgets_old_plans():
+    def disarmed():
+        commander = _commander()
+        plans = [(0.0, _plan(0.0)), (0.1, _plan(0.1, duration=9.0))]
+        moving = _run(commander, 0.0, 0.152, plans)[-1]
+        commander.receive(_plan(0.3))
+        assert moving.command.value[0] == 0.5
+        commander.disarm()
+        return commander
+
+    stopping = _run(disarmed(), 0.152, 0.4)
+    assert (
+        _speeds(stopping)[0] == pytest.approx(0.5 - 0.5 * JERK * DT**2)
+        and _speeds(stopping)[-1] == 0.0
+    )
+    assert stopping[0].machine.phase is Phase.STOPPING
+    assert stopping[-1].machine.phase is Phase.INACTIVE
+    commander = disarmed()
+    commander.arm(0.152)
+    assert commander._plans == PlanQueue()
+    again = _run(commander, 0.152, 0.4)
+    assert again[-1].machine.phase is Phase.ARMED and again[-1].command.value[0] == 0.0
+
+
+def test_an_effort_is_let_go_at_once():
+    limits = JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,), effort=(5.0,))
+    robot = Robot('r', ('a',), ('a',), 'effort', (0.0,), limits)
+    seen = _run(_commander(robot=robot), 0.0, 0.5, [(0.0, _plan(0.0, 3.0))], robot)
+    rows, ages = _speeds(seen), np.arange(len(seen)) * DT
+    assert np.all(rows[ages < CONFIG.plan_timeout_s - 2 * DT] == 3.0)
+    assert np.all(rows[ages >= CONFIG.plan_timeout_s] == 0.0)
+
+
+def test_a_step_changes_no_earlier_command_and_no_plan():
+    commander, plan = _commander(), _plan(0.0)
+    commander.receive(plan)
+    (cycle,) = _run(commander, 0.0, DT)
+    kept, values = cycle.command.value.copy(), plan.values.copy()
+    _run(commander, DT, 0.1)
+    assert np.array_equal(cycle.command.value, kept) and np.array_equal(plan.values, values)
+
+
+def test_a_plan_is_not_lost_before_it_is_late():
+    with pytest.raises(ConfigError, match='plan_lost_s: 0.05 is below plan_timeout_s 0.1'):
+        BridgeConfig(plan_lost_s=0.05)
+
+
+# --- the queue of plans --------------------------------------------------------------------------
+
+
+def _starts(plans):
+    return [plan.start for plan in plans]
+
+
+def test_a_plan_waits_for_its_start_and_replaces_those_that_start_later():
+    plans = PlanQueue().add(_plan(0.0)).advance(0.05)
+    for start in (0.10, 0.20, 0.15):
+        plans = plans.add(_plan(start))
+    assert plans.current.start == 0.0 and _starts(plans.upcoming) == [0.10, 0.15]
+    assert plans.advance(0.09) == plans
+    assert plans.advance(0.10) == PlanQueue(plans.upcoming[0], plans.upcoming[1:])
+    assert plans.advance(0.30) == PlanQueue(plans.upcoming[1])
+
+
+def test_a_plan_with_the_same_start_replaces_the_one_before():
+    first, second = _plan(0.1), _plan(0.1)
+    assert PlanQueue().add(first).add(second).upcoming == (second,)
+
+
+def test_a_plan_that_was_overtaken_changes_nothing():
+    plans = PlanQueue(_plan(0.05))
+    assert plans.add(_plan(0.03)) is plans
+    assert _starts(plans.add(_plan(0.05)).upcoming) == [0.05]
+
+
+def test_of_plans_that_are_due_only_the_newest_counts():
+    plans = PlanQueue()
+    for start in (0.0, 0.01, 0.02):
+        plans = plans.add(_plan(start))
+    assert _starts(plans.upcoming) == [0.0, 0.01, 0.02]
+    due = plans.advance(0.05)
+    assert due.current.start == 0.02 and due.upcoming == ()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bridge import faults, jerk_limiter, monitors
-from emppi_ros.bridge.monitors import Measurement, MonitorConfig
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig, MonitorState
 from emppi_ros.robots.robot import load_robot
 
 PANDA = load_robot('panda')
@@ -57,7 +57,7 @@ def run(messages, commands, config=CONFIG, robot=PANDA):
     Messages are (arrival, Measurement without time), by arrival; a cycle reads what has come,
     then commands.
     """
-    monitor, out, i = monitors.begin(), [], 0
+    monitor, out, i = MonitorState(), [], 0
     for k, velocity in enumerate(commands):
         now = k * BRIDGE_S
         while i < len(messages) and messages[i][0] <= now:
@@ -82,7 +82,7 @@ def found(seen):
 
 def feed(*rows, robot=PANDA, velocity=None):
     """Return the monitor after messages (time, stamp, position), the arm commanded to rest."""
-    monitor = monitors.begin()
+    monitor = MonitorState()
     for time, stamp, position in rows:
         dq = ZERO[: len(position)] if velocity is None else velocity
         monitor = monitors.measure(CONFIG, robot, monitor, Measurement(time, stamp, position, dq))
@@ -261,7 +261,7 @@ def test_a_joint_faster_than_its_limit_is_another_robot(joint):
 @pytest.mark.parametrize('quantity', ['position', 'velocity'])
 def test_not_a_number_is_never_within_bounds(quantity):
     values = {'position': HOME, 'velocity': ZERO} | {quantity: np.full(7, np.nan)}
-    monitor = monitors.measure(CONFIG, PANDA, monitors.begin(), Measurement(0.0, 0.0, **values))
+    monitor = monitors.measure(CONFIG, PANDA, MonitorState(), Measurement(0.0, 0.0, **values))
     assert monitor.fault.code == faults.STATE_RANGE
 
 
@@ -278,7 +278,7 @@ def test_frozen_joint_states_are_found_in_time(rate_hz, speed):
     (first, fault), *_ = found(run(stream(times, q, dq), commands))
     assert fault.code == faults.STATE_FROZEN and 'equal, bit by bit' in fault.text
     assert fault.text.endswith(
-        '(rad or m): their source repeats itself, or the robot does not listen'
+        '(rad or m): the driver repeats itself, or the robot ignores its commands'
     )
     # 50 ms or 5 mrad, whichever is later; then one message and two cycles; it froze at 1 s
     last = times[~after][-1]
@@ -345,8 +345,10 @@ def test_an_arm_that_is_held_or_runs_away_is_found_after_a_tenth_of_a_second(spe
         times, q, dq = arm(commands, 250, np.random.default_rng(0), noise=(1e-6, 1e-3))
         dq[250:, 3] *= factor
         first, fault = found(run(stream(times, q, dq), commands))[0]
-        assert fault.code == faults.RESIDUAL and fault.text.startswith('panda_joint4 moves')
-        assert fault.text.endswith('s now: is it pushed or held, or is this another robot?')
+        assert fault.code == faults.RESIDUAL and fault.text.startswith('panda_joint4 has moved at')
+        assert fault.text.endswith(
+            '(rad/s or m/s): is it pushed or held, or is this another robot?'
+        )
         assert times[250] + 0.1 <= first + 1e-9 <= times[250] + 0.1 + 2 * BRIDGE_S + 1e-9
 
 
@@ -365,7 +367,7 @@ def test_an_arm_commanded_by_effort_is_held_against_its_own_word_alone():
 def test_nothing_that_is_given_is_kept_by_reference(clean):
     """A caller may use its array of commands again."""
     velocity = np.full(7, 0.1)
-    monitor = monitors.command(CONFIG, PANDA, monitors.begin(), 0.0, velocity)
+    monitor = monitors.command(CONFIG, PANDA, MonitorState(), 0.0, velocity)
     monitor = monitors.command(CONFIG, PANDA, monitor, 0.01, velocity)
     velocity[:] = 99.0
     assert np.all(monitor.commanded.values == 0.1)
@@ -384,7 +386,7 @@ def test_nothing_that_is_given_is_kept_by_reference(clean):
     )
 )
 def test_whatever_comes_a_fault_is_a_code_and_a_sentence(rows):
-    monitor, now = monitors.begin(), 0.0
+    monitor, now = MonitorState(), 0.0
     codes = {faults.STATE_JUMP, faults.STATE_RANGE, faults.STATE_FROZEN, faults.RESIDUAL}
     for elapsed, stamp, position, velocity, commanded in rows:
         now += elapsed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pytest
 
 from emppi_ros.belief.distributions import Prior
-from emppi_ros.bridge.watchdog import BridgeConfig
+from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.core import config, yaml_loader
 from emppi_ros.core.config import build, fraction, key, load, one_of, parse, positive
 from emppi_ros.core.errors import ConfigError

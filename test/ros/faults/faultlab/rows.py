@@ -55,8 +55,8 @@ ROWS = (
         'late plans are bridged, then S',
         (
             f'{CAMPAIGN}test_fault[p4',
-            f'{PURE}test_watchdog.py::test_a_late_plan_lets_motion_go_on',
-            f'{PURE}test_watchdog.py::test_plans_that_are_late_too_often_are_a_fault',
+            f'{PURE}test_commander.py::test_a_late_plan_lets_motion_go_on',
+            f'{PURE}test_commander.py::test_plans_that_are_late_too_often_are_a_fault',
         ),
     ),
     Row(
@@ -65,7 +65,7 @@ ROWS = (
         'the plan is rejected as a whole; S',
         (
             f'{CAMPAIGN}test_fault[p5',
-            f'{PURE}test_plan.py::test_a_bad_plan_is_an_error_that_says_why',
+            'test/unit/control/test_plan.py::test_a_bad_plan_is_an_error_that_says_why',
             f'{FUZZ}test_messages.py',
         ),
     ),
@@ -105,10 +105,10 @@ ROWS = (
         'wrong model: payload, friction, names, joints, actuators',
         'refused when configured, or S by the residual monitor',
         (
-            'test/unit/tasks/test_robot.py::test_a_scene_that_does_not_fit_the_robot_is_an_error',
-            'test/unit/tasks/test_published.py::test_the_panda_s_table_on_an_fr3_is_refused',
+            'test/unit/robots/test_robot.py::test_a_scene_that_does_not_fit_the_robot_is_an_error',
+            'test/unit/robots/test_franka_limits.py::test_the_panda_s_table_on_an_fr3_is_refused',
             f'{PURE}test_monitors.py::test_an_arm_that_is_held_or_runs_away_is_found',
-            f'{PURE}test_description.py',
+            'test/unit/robots/test_urdf_check.py',
         ),
     ),
     Row(
@@ -167,7 +167,9 @@ ROWS = (
         'B7',
         'a storm of automatic recoveries',
         'at most 3 in 10 minutes; never armed again without an operator',
-        (f'{PURE}test_machine.py::test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm',),
+        (
+            f'{PURE}test_state_machine.py::test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm',
+        ),
     ),
     Row(
         'S1',
@@ -206,7 +208,7 @@ ROWS = (
         (
             f'{ROS}test_state_rows.py::test_s4',
             f'{CAMPAIGN}test_fault[s4',
-            'test/unit/tasks/test_robot.py::test_joint_states_that_cannot_be_used_are_errors',
+            'test/unit/robots/test_robot.py::test_joint_states_that_cannot_be_used_are_errors',
             f'{PURE}test_monitors.py::test_a_jump_is_what_the_velocity_limit',
         ),
     ),
@@ -304,7 +306,7 @@ ROWS = (
         'Y2',
         'limits looser than published',
         'refused, unless accepted, and logged',
-        ('test/unit/tasks/test_published.py::test_a_looser_limit_is_refused_by_name',),
+        ('test/unit/robots/test_franka_limits.py::test_a_looser_limit_is_refused_by_name',),
     ),
     Row(
         'Y3',
@@ -349,8 +351,8 @@ ROWS = (
         'slowed down in time; never beyond',
         (
             f'{PURE}test_oracle.py::test_whatever_the_targets_no_limit',
-            f'{PURE}test_shaping.py::test_full_speed_towards_an_end_stop_stops',
-            f'{PURE}test_tail.py::test_towards_an_end_stop_it_stays_within_the_limits',
+            f'{PURE}test_jerk_limiter.py::test_full_speed_towards_an_end_stop_stops',
+            f'{PURE}test_stop_trajectory.py::test_towards_an_end_stop_it_stays_within_the_limits',
         ),
         'singularities and self-collision: the planner avoids them by its costs, the bridge does '
         'not know them',
