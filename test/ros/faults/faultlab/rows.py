@@ -312,7 +312,7 @@ ROWS = (
         'Y3',
         'malicious models and paths',
         'confined, capped, no plugins, no pickle',
-        ('test/unit/model/test_confinement.py',),
+        ('test/unit/model/test_mjcf_security.py',),
     ),
     Row(
         'X1',
