@@ -44,7 +44,7 @@ def add_commands(commands: Any) -> None:
     )
     _add_bag(parser)
     parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='folder for the plots (report, beside the bag)'
+        '--out', metavar='DIR', type=Path, help='folder for the plots (BAG_report, beside the bag)'
     )
     parser.add_argument('--video', metavar='FILE', type=Path, help='write a video, .mp4 or .gif')
     parser.set_defaults(execute=report)

@@ -1,7 +1,7 @@
 """
-Reading bags: MCAP files with ROS 2 messages, as `emppi record` and `ros2 bag record` write them.
+Reader of bags: MCAP files with ROS 2 messages, as written by `emppi record` and `ros2 bag record`.
 
-A bag that was cut off, by a crash or a full disk, is read up to the cut.
+A truncated bag, after a crash or with a full disk, is read up to the damage.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,29 +18,29 @@ _MAGIC = b'\x89MCAP0\r\n'
 SUFFIX = '.mcap'
 
 
-class Heard(NamedTuple):
+class BagMessage(NamedTuple):
     """A message of a bag."""
 
     topic: str  # relative to the bag's namespace
-    time_ns: int  # when it was recorded
+    time_ns: int  # of recording
     data: Any  # with the attributes of its ROS type
 
 
 class Bag:
-    """A bag on disk; `cut` says how it ends too early, once its messages have been read."""
+    """A bag on disk; after reading, `cut` describes a truncated end."""
 
     def __init__(self, path: Path, namespace: str | None = None) -> None:
-        """Find its files: a file, or a folder as `ros2 bag` makes it."""
+        """Find the files of a bag: one file, or a folder of `ros2 bag`."""
         self.path = path
         self.files = _find(path)
         self.cut = ''
-        self.counts: dict[str, int] = {}  # of messages by topic, once they have been read
-        self.span_ns = (0, 0)  # recording times of the first and the last
+        self.counts: dict[str, int] = {}  # messages by topic, after reading
+        self.span_ns = (0, 0)  # recording times of the first and last message
         self._prefix = '/' if namespace is None else f'/{namespace.strip("/")}/'.replace('//', '/')
         self._given = namespace is not None
 
-    def messages(self, topics: Collection[str]) -> Iterator[Heard]:
-        """Yield the messages on topics, in the order in which they were recorded."""
+    def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
+        """Yield the messages of some topics in recording order."""
         self.cut, self.counts, first, last = '', {}, None, 0
         for file in self.files:
             channels: dict[int, Channel] = {}
@@ -60,25 +60,25 @@ class Bag:
                     if topic in topics:
                         schema = schemas.get(channel.schema_id)
                         data = self._decode(factory, channel, schema, record)
-                        yield Heard(topic, record.log_time, data)
+                        yield BagMessage(topic, record.log_time, data)
         self.span_ns = (first or 0, last)
         if self.cut:
             seconds = (self.span_ns[1] - self.span_ns[0]) * 1e-9
             self.cut = f'{self.cut}: read up to there, {seconds:.2f} s'
 
     def _records(self, path: Path) -> Iterator[Any]:
-        """Yield all records of a file that can be read, and note if its end cannot."""
+        """Yield the readable records of a file; set `cut` if it is truncated."""
         with path.open('rb') as file:
             limit = path.stat().st_size
             reader = StreamReader(file, validate_crcs=True, record_size_limit=limit)
             try:
                 yield from reader.records
-            except Exception as error:  # there is no telling what a cut makes of a record
+            except Exception as error:  # a truncated record may raise anything
                 why = str(error) or type(error).__name__
-                self.cut = f'{path} is cut off or damaged at byte {file.tell()} ({why})'
+                self.cut = f'{path} is truncated or damaged at byte {file.tell()} ({why})'
 
     def _relative(self, name: str) -> str:
-        """Return a topic's name in the namespace; that of a bag of one robot is found out."""
+        """Return a topic's name relative to the namespace, detected if there is one robot."""
         if not self._given and name.endswith('/emppi/task') and self._prefix == '/':
             self._prefix = name.removesuffix('emppi/task')
         if self._prefix != '/' and name.startswith(self._prefix):
@@ -99,31 +99,31 @@ class Bag:
             return decode(record.data)
         except Exception as error:
             raise ReplayError(
-                f'{self.path}: {channel.topic}: a message that is no {schema.name}: {error}'
+                f'{self.path}: {channel.topic}: invalid {schema.name}: {error}'
             ) from None
 
 
 def _find(path: Path) -> list[Path]:
     """Return the MCAP files of a bag, in order; ReplayError if there is none."""
     if not path.exists():
-        raise ReplayError(f'{path}: there is no such file or folder')
+        raise ReplayError(f'{path}: no such file or folder')
     files = [path]
     if path.is_dir():
         files = sorted(path.glob(f'*{SUFFIX}'), key=_order)
         if not files:
             other = ', '.join(sorted(p.name for p in path.iterdir())[:5]) or 'nothing'
             raise ReplayError(
-                f'{path}: no bag: a folder without a file *{SUFFIX} (it holds: {other}); '
-                '`ros2 bag convert` makes MCAP of other bags'
+                f'{path}: not a bag: the folder has no *{SUFFIX} file (it contains: {other}); '
+                '`ros2 bag convert` converts other bags to MCAP'
             )
     for file in files:
-        with file.open('rb') as opened:
-            if opened.read(len(_MAGIC)) != _MAGIC:
-                raise ReplayError(f'{file}: no bag: it does not begin as MCAP files do')
+        with file.open('rb') as stream:
+            if stream.read(len(_MAGIC)) != _MAGIC:
+                raise ReplayError(f'{file}: not an MCAP file')
     return files
 
 
 def _order(path: Path) -> tuple[int, str]:
-    """Return the place of a file among the parts of a bag: NAME_0.mcap, NAME_1.mcap, ..."""
+    """Return the sort key of a file of a bag: NAME_0.mcap, NAME_1.mcap, ..."""
     number = path.stem.rpartition('_')[2]
     return (int(number) if number.isdecimal() else 0, path.name)

@@ -1,4 +1,4 @@
-"""`emppi report`: what a bag shows of a run, for the same plots as a demo's."""
+"""`emppi report`: the record of a run from a bag, for the same plots as a demo."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import config, weights
 from emppi_ros.core.errors import EmppiError, ReplayError
-from emppi_ros.replay.bag_reader import Bag, Heard
+from emppi_ros.replay.bag_reader import Bag, BagMessage
 from emppi_ros.robots.joints import select_joints
 from emppi_ros.session.message_tables import NANO, read_cloud, stamp_ns, statuses
 from emppi_ros.state.measurements import Measurements
@@ -20,46 +20,46 @@ from emppi_ros.viz.report.recording import RunObserver
 
 Array = npt.NDArray[np.float64]
 _TASK, _DIAGNOSTICS = 'emppi/task', '/diagnostics'
-_MOVING = ('armed', 'moving')  # phases of the bridge
+_MOVING = ('armed', 'moving')  # states of the bridge
 
 
-class Observed(NamedTuple):
-    """What a bag shows."""
+class BagRun(NamedTuple):
+    """The run that a bag contains."""
 
     task: Task
     observer: RunObserver
-    truth: dict[str, float]  # true parameters, where a simulator tells them
-    notes: list[str]  # what of the bag it leaves out, in words
+    truth: dict[str, float]  # true parameters that a simulator published
+    notes: list[str]  # on parts of the bag that are left out
 
 
-def observe(bag: Bag) -> Observed:
+def observe(bag: Bag) -> BagRun:
     """
-    Return what a bag shows.
+    Return the run that a bag contains.
 
-    Time counts from when the bridge was first armed; where nothing says so, from the first
-    joint state. Where the bag goes over to another task it ends.
+    Times count from when the bridge was first armed, or from the first joint state if that was
+    not recorded. The run ends where the task is switched.
     """
     text, started, truth, end = None, None, {}, None
-    for heard in bag.messages({_TASK, _DIAGNOSTICS}):
-        if heard.topic == _TASK and text is not None and not _goes_on(text, heard.data.data):
-            end = heard.time_ns
+    for message in bag.messages({_TASK, _DIAGNOSTICS}):
+        if message.topic == _TASK and text is not None and not _same_task(text, message.data.data):
+            end = message.time_ns
             break
-        if heard.topic == _TASK:
-            text = heard.data.data
+        if message.topic == _TASK:
+            text = message.data.data
             continue
-        for node, _, values in statuses(heard.data):
+        for node, _, values in statuses(message.data):
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
-                started = _seconds(heard.data)
+                started = _seconds(message.data)
             if node == 'simulator':
                 truth |= _true(values)
     if text is None:
         found = ', '.join(sorted(bag.counts)) or 'no messages'
-        raise ReplayError(f'{bag.path}: no {_TASK} in it; it holds: {found}')
+        raise ReplayError(f'{bag.path}: it has no {_TASK}; it contains: {found}')
     try:
         task = parse_task(text, 'task')
     except EmppiError as error:
-        raise ReplayError(f'{bag.path}: the task in it can no longer be used: {error}') from None
-    observer = _Ear(task, bag, started).hear(end)
+        raise ReplayError(f'{bag.path}: its task is no longer valid: {error}') from None
+    observer = _BagObserver(task, bag, started).observe(end)
     if not observer.rows['times']:
         raise ReplayError(
             f'{bag.path}: nothing to report: no joint states'
@@ -68,12 +68,12 @@ def observe(bag: Bag) -> Observed:
     notes = [bag.cut] if bag.cut else []
     if end is not None:
         seconds = (end - bag.span_ns[0]) * 1e-9
-        notes.append(f'after {seconds:.2f} s it goes over to another task: shown is {task.name}')
-    return Observed(task, observer, truth, notes)
+        notes.append(f'the task was switched after {seconds:.2f} s: only {task.name} is shown')
+    return BagRun(task, observer, truth, notes)
 
 
-def _goes_on(before: str, after: str) -> bool:
-    """Return whether a task stays the same, but for numbers that were tuned."""
+def _same_task(before: str, after: str) -> bool:
+    """Return whether two task messages differ at most in tuned parameters."""
     if before == after:
         return True
     try:
@@ -83,18 +83,18 @@ def _goes_on(before: str, after: str) -> bool:
 
 
 def true_values(task: Task, truth: Mapping[str, float]) -> Array:
-    """Return a task's true parameters (P,), NaN where nobody tells them."""
+    """Return the true parameters (P,) of a task, NaN where unknown."""
     return np.array([truth.get(parameter.name, np.nan) for parameter in task.parameters])
 
 
 def _true(values: Mapping[str, str]) -> dict[str, float]:
-    """Return the true parameters that a simulator tells."""
+    """Return the true parameters in a simulator's diagnostics."""
     prefix = 'true '
     return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
 
 
-class _Ear:
-    """Gives the messages of a bag to an observer."""
+class _BagObserver:
+    """Passes the messages of a bag to an observer."""
 
     def __init__(self, task: Task, bag: Bag, started: float | None) -> None:
         self._task, self._bag, self._started = task, bag, started
@@ -105,24 +105,24 @@ class _Ear:
             self._joints: self._take_joints,
             **dict.fromkeys(tracked, self._take_pose),
             'emppi/belief': self._take_belief,
-            'emppi/plan': lambda heard: self._observer.record_plan(_seconds(heard.data)),
-            'emppi/applied': lambda heard: self._observer.record_command(_seconds(heard.data)),
+            'emppi/plan': lambda message: self._observer.record_plan(_seconds(message.data)),
+            'emppi/applied': lambda message: self._observer.record_command(_seconds(message.data)),
             _DIAGNOSTICS: self._take_diagnostics,
         }
 
-    def hear(self, end: int | None) -> RunObserver:
-        """Hear all of it, or what was recorded before `end` [ns]."""
-        for heard in self._bag.messages(self._takes):
-            if end is not None and heard.time_ns >= end:
-                continue  # to the bag's end: it may be cut
+    def observe(self, end: int | None) -> RunObserver:
+        """Observe all messages, or those recorded before `end` [ns]."""
+        for message in self._bag.messages(self._takes):
+            if end is not None and message.time_ns >= end:
+                continue  # reading on detects a truncated end
             try:
-                self._takes[heard.topic](heard)
-            except EmppiError:  # as the nodes did: they say why in their diagnostics
+                self._takes[message.topic](message)
+            except EmppiError:  # the nodes ignored it too, and reported it in their diagnostics
                 continue
         return self._observer
 
-    def _take_joints(self, heard: Heard) -> None:
-        message, stamp = heard.data, _seconds(heard.data)
+    def _take_joints(self, received: BagMessage) -> None:
+        message, stamp = received.data, _seconds(received.data)
         if self._observer.started is None and stamp >= (self._started or 0.0):
             self._observer.start(self._started or stamp)
         values = {'position': message.position, 'velocity': message.velocity}
@@ -131,22 +131,22 @@ class _Ear:
         if np.isfinite(self._measured.estimator.stamp):
             self._observer.record_state(self._measured.estimator)
 
-    def _take_pose(self, heard: Heard) -> None:
-        p, q = heard.data.pose.position, heard.data.pose.orientation
+    def _take_pose(self, message: BagMessage) -> None:
+        p, q = message.data.pose.position, message.data.pose.orientation
         pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
-        name = heard.topic.removeprefix('tracking/')
-        self._measured.pose(name, _seconds(heard.data), *pose)
+        name = message.topic.removeprefix('tracking/')
+        self._measured.pose(name, _seconds(message.data), *pose)
 
-    def _take_belief(self, heard: Heard) -> None:
-        names, points = read_cloud(heard.data, heard.topic)
+    def _take_belief(self, message: BagMessage) -> None:
+        names, points = read_cloud(message.data, message.topic)
         if names != ['weight', *(p.name for p in self._task.parameters)]:
             return
         with np.errstate(divide='ignore'):
             belief = Belief(points[:, 1:], weights.normalize(np.log(points[:, 0])))
-        self._observer.record_belief(_seconds(heard.data), belief)
+        self._observer.record_belief(_seconds(message.data), belief)
 
-    def _take_diagnostics(self, heard: Heard) -> None:
-        for node, _, values in statuses(heard.data):
+    def _take_diagnostics(self, message: BagMessage) -> None:
+        for node, _, values in statuses(message.data):
             self._observer.record_diagnostics(node, values)
 
 

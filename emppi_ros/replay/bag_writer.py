@@ -1,8 +1,8 @@
 """
-Writing bags: a folder with an MCAP file and the metadata.yaml that `ros2 bag` looks for.
+Writer of bags: a folder with an MCAP file and the metadata.yaml of `ros2 bag`.
 
-The file is written in small chunks, so that little is lost when the recorder is killed; the
-metadata come last, and a bag without them is still one.
+The file is written in small chunks, so that little is lost if the recorder is killed. The
+metadata are written last; a bag without them is still readable.
 """
 
 from pathlib import Path
@@ -20,23 +20,23 @@ _METADATA = 'metadata.yaml'
 _VERSION = 5  # of the metadata: from ROS 2 Humble on
 
 
-class Topic(NamedTuple):
-    """What is said on a topic."""
+class BagTopic(NamedTuple):
+    """Name, type and QoS of a topic."""
 
     name: str  # absolute
     kind: str  # such as sensor_msgs/msg/JointState
-    definition: str  # of the type and all that it is made of, as ros2msg
+    definition: str  # of the type and all that it contains, as ros2msg
     qos: str = ''  # offered profiles, YAML as `ros2 bag` writes it
 
 
 class BagWriter:
-    """A bag that is being written; `close` completes it."""
+    """Writes a bag; `close` completes it."""
 
     def __init__(self, folder: Path, overwrite: bool = False) -> None:
-        """Make the folder; ReplayError if there is something already, unless it is a bag."""
+        """Create the folder; ReplayError if it is not empty, unless it is a bag to overwrite."""
         self.folder = folder
         self.path = folder / f'{folder.resolve().name}_0{SUFFIX}'
-        _make_room(folder, overwrite)
+        _remove_old_bag(folder, overwrite)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open('wb')
@@ -46,13 +46,13 @@ class BagWriter:
         self._writer.start(profile='ros2', library='emppi_ros')
         self._schemas: dict[str, int] = {}
         self._channels: dict[str, int] = {}
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, BagTopic] = {}
         self.counts: dict[str, int] = {}
         self._first: int | None = None
         self._last = 0
 
-    def add(self, topic: Topic) -> None:
-        """Announce a topic."""
+    def add(self, topic: BagTopic) -> None:
+        """Register a topic."""
         if topic.kind not in self._schemas:
             self._schemas[topic.kind] = self._writer.register_schema(
                 topic.kind, SchemaEncoding.ROS2, topic.definition.encode()
@@ -66,7 +66,7 @@ class BagWriter:
         self._topics[topic.name], self.counts[topic.name] = topic, 0
 
     def write(self, name: str, data: bytes, time_ns: int, sent_ns: int) -> None:
-        """Write a message (CDR) on a topic that was announced; times are received and sent."""
+        """Write a CDR message of a registered topic with the times of reception and sending."""
         self._writer.add_message(
             self._channels[name], time_ns, data, sent_ns, sequence=self.counts[name]
         )
@@ -75,7 +75,7 @@ class BagWriter:
         self._last = max(self._last, time_ns)
 
     def flush(self) -> None:
-        """Give complete chunks to the system, which keeps them if this process is killed."""
+        """Hand complete chunks to the operating system, so that they survive this process."""
         self._file.flush()
 
     def close(self) -> None:
@@ -118,17 +118,17 @@ class BagWriter:
         }
 
 
-def _make_room(folder: Path, overwrite: bool) -> None:
-    """Remove a bag that is to be overwritten; ReplayError unless that was asked for."""
+def _remove_old_bag(folder: Path, overwrite: bool) -> None:
+    """Remove a bag that is to be overwritten; ReplayError without `overwrite`."""
     if not folder.exists():
         return
     there = list(folder.iterdir()) if folder.is_dir() else [folder]
     if folder.is_dir() and not there:
         return
     if not overwrite:
-        raise ReplayError(f'{folder}: exists already: choose another --out, or add --overwrite')
+        raise ReplayError(f'{folder}: already exists: choose another --out, or add --overwrite')
     if strange := [p.name for p in there if p.suffix != SUFFIX and p.name != _METADATA]:
-        raise ReplayError(f'{folder}: not overwritten: {strange[0]} is no part of a bag')
+        raise ReplayError(f'{folder}: not overwritten: {strange[0]} is not part of a bag')
     if not folder.is_dir():
         raise ReplayError(f'{folder}: not overwritten: it is a file, not a folder')
     for path in there:

@@ -22,7 +22,7 @@ from emppi_ros.core import config, paths
 from emppi_ros.nodes.common import convert, middleware, qos
 from emppi_ros.nodes.common.graph import describe
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.tools.process_group import Children, environment, unused_domain
+from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment, unused_domain
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.state.tracking import Pose
 
@@ -115,7 +115,7 @@ class Graph:
         }
         domain = unused_domain()
         middleware.set_up()
-        self.children = Children(self.specs.values(), environment(domain), folder)
+        self.children = ProcessGroup(self.specs.values(), isolated_environment(domain), folder)
         prefer(self.pid('planner'))
         self._context = rclpy.Context()
         self._context.init(domain_id=domain)

@@ -56,9 +56,9 @@ class Harness:
 
     def spawn(self, *specs):
         """Start nodes as processes."""
-        from emppi_ros.nodes.tools.process_group import Children, environment
+        from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 
-        self.children = Children(specs, environment(self.domain), None)
+        self.children = ProcessGroup(specs, isolated_environment(self.domain), None)
         return self.children
 
     def listen(self, kind, topic, profile=None):

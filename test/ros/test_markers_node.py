@@ -49,8 +49,8 @@ def planning(planner):
 
 def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
     said = []
-    for module in (markers.drawing, candidates):
-        name = 'write_shapes' if module is markers.drawing else 'write_candidates'
+    for module in (markers.conversion, candidates):
+        name = 'write_shapes' if module is markers.conversion else 'write_candidates'
         monkeypatch.setattr(module, name, lambda *_: said.append(1))
     node, planner = bring_up(harness)
     harness.spin_until(lambda: planning(planner), 60.0)

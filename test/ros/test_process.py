@@ -26,7 +26,8 @@ def make(*_):
 """
 WAYS = {
     'node': ('common.process', 'process.run(make)'),
-    'demo': ('tools.demo', 'module.load_task = lambda _: None; module.environment = make\n'
+    'demo': ('tools.demo', 'module.load_task = lambda _: None\n'
+             'module.isolated_environment = make\n'
              'try: module.run_demo("x")\nexcept EmppiError: pass'),
 }  # fmt: skip
 OURS = str(paths.share() / 'config' / 'fastdds.xml')

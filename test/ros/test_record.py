@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.cli import main
 from emppi_ros.nodes.common import graph
 from emppi_ros.nodes.tools import message_definitions
-from emppi_ros.nodes.tools.process_group import environment
+from emppi_ros.nodes.tools.process_group import isolated_environment
 from emppi_ros.replay import replay
 from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.tasks import switch_protocol
@@ -35,7 +35,7 @@ def record(harness, *words):
     """Start `emppi record` as a process, in the nodes' domain."""
     return subprocess.Popen(
         [sys.executable, '-m', 'emppi_ros.cli', 'record', '--json', *words],
-        env=environment(harness.domain),
+        env=isolated_environment(harness.domain),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -124,10 +124,10 @@ def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_pat
 def test_a_recorder_that_hears_nothing_says_so_and_overwrites_nothing(harness, tmp_path):
     folder = tmp_path / 'bag'
     said, errors = record(harness, '--out', str(folder), '--duration', '5.5').communicate()
-    assert '/emppi/task (nobody publishes it)' in errors
+    assert '/emppi/task (no publisher)' in errors
     assert json.loads(said)['messages'] == 0
     _, errors = record(harness, '--out', str(folder), '--duration', '1').communicate()
-    assert f'{folder}: exists already' in errors and '--overwrite' in errors
+    assert f'{folder}: already exists' in errors and '--overwrite' in errors
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from emppi_ros.bridge import faults
 from emppi_ros.nodes.bridge import graph_monitor
 from emppi_ros.nodes.bridge.graph_monitor import GraphWatch, Topic
 from emppi_ros.nodes.common import qos
-from emppi_ros.nodes.tools.process_group import environment
+from emppi_ros.nodes.tools.process_group import isolated_environment
 
 STATES = Topic('joint_states', JointState, qos.SENSOR)
 PLAN = Topic('emppi/plan', JointTrajectory, qos.DEFAULT)
@@ -212,7 +212,9 @@ rclpy.spin(node)
 
 @pytest.mark.slow
 def test_a_killed_bridge_stays_listed_no_longer_than_is_said(harness, bridge):
-    child = subprocess.Popen([sys.executable, '-c', KILLED], env=environment(harness.domain))
+    child = subprocess.Popen(
+        [sys.executable, '-c', KILLED], env=isolated_environment(harness.domain)
+    )
     try:
         harness.spin_until(bridge.watch.check, 20.0)
         child.send_signal(signal.SIGKILL)

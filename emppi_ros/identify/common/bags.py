@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common.signals import SI, UNITS, Signal
-from emppi_ros.replay.bag_reader import SUFFIX, Bag, Heard
+from emppi_ros.replay.bag_reader import SUFFIX, Bag, BagMessage
 from emppi_ros.session.message_tables import NANO, stamp_ns
 
 Array = npt.NDArray[np.float64]
@@ -169,7 +169,7 @@ class SqliteBag:
             topic = one.topic.removeprefix('/')
             self.counts[topic] = self.counts.get(topic, 0) + one.msgcount
 
-    def messages(self, topics: Collection[str]) -> Iterator[Heard]:
+    def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
         """Yield the messages on topics, in the order in which they were recorded."""
         typesys, rosbags = _rosbags(self.path, 'typesys'), _rosbags(self.path)
         store = typesys.get_typestore(typesys.Stores.LATEST)
@@ -179,7 +179,7 @@ class SqliteBag:
                 return
             try:
                 for one, time_ns, raw in reader.messages(wanted):
-                    yield Heard(
+                    yield BagMessage(
                         one.topic.removeprefix('/'), time_ns, self._decode(store, one, raw)
                     )
             except sqlite3.DatabaseError as error:

@@ -1,9 +1,9 @@
 """
-The recorder: writes every message of a graph that a replay or a report needs into a bag.
+Recorder of a running graph: writes every message that a replay or a report needs into a bag.
 
-It takes bytes as they come and reads none but the task, which names the robot's topics. To
-listen makes planner and belief say what they use; to `emppi/candidates` it does not listen,
-for they would cost the planner more.
+Messages are written as received, without deserializing them; only the task is read, since it
+names the robot's topics. Planner and belief publish their journals only while the recorder
+subscribes. It does not record `emppi/candidates`, which would slow the planner down.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,13 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics.belief import BELIEF
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.replay.bag_writer import BagWriter
-from emppi_ros.replay.bag_writer import Topic as Written
+from emppi_ros.replay.bag_writer import BagTopic, BagWriter
 from emppi_ros.robots.robot import Robot
 from emppi_ros.session import journal
 from emppi_ros.tasks.task import parse_task
 
 _POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
-_COMMANDS = {'trajectory': JointTrajectory}  # by interface; all others take Float64MultiArray
+_COMMANDS = {'trajectory': JointTrajectory}  # others use Float64MultiArray
 ALWAYS = (
     Topic(TOPIC, String, qos.EVERY),
     Topic(STAGE, String, qos.EVERY),
@@ -51,37 +50,37 @@ ALWAYS = (
 
 
 class BagRecorder:
-    """Writes what is heard into a bag, from its making to `close`."""
+    """Records topics into a bag from its construction until `close`."""
 
     def __init__(self, node: Node, folder: Path, overwrite: bool = False) -> None:
-        """Begin to listen; ReplayError if there is something in the folder already."""
+        """Subscribe; ReplayError if the folder is not empty."""
         self._node, self._writer = node, BagWriter(folder, overwrite)
         self._subscriptions: dict[str, PolledSubscription] = {}
         self._flushed, self._began = time.monotonic(), time.monotonic()
-        self._optional: set[str] = set()  # a robot has more ways of being commanded than are used
+        self._optional: set[str] = set()  # command topics that this robot may not use
         self._silent: list[str] = []
         self._closed = False
-        self.problem = ''  # of the task: what its robot says is not recorded
+        self.problem = ''  # with the task: then the robot's topics are not recorded
         for topic in ALWAYS:
-            self._listen(topic)
+            self._subscribe(topic)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many messages were written, by topic."""
+        """Number of written messages by topic."""
         return {name: self._writer.counts.get(name, 0) for name in self._subscriptions}
 
     @property
     def silent(self) -> list[str]:
-        """Topics on which nothing was heard, in words, once there was time for it."""
+        """Topics without messages, a few seconds after the start."""
         if self._closed or time.monotonic() < self._began + _SILENT_S:
             return self._silent
         count = self._node.count_publishers
-        quiet = [n for n, heard in self.counts.items() if not heard and n not in self._optional]
-        self._silent = [n if count(n) else f'{n} (nobody publishes it)' for n in quiet]
+        quiet = [n for n, sent in self.counts.items() if not sent and n not in self._optional]
+        self._silent = [n if count(n) else f'{n} (no publisher)' for n in quiet]
         return self._silent
 
     def poll(self) -> None:
-        """Write what has arrived."""
+        """Write received messages."""
         for subscription in list(self._subscriptions.values()):
             subscription.poll()
         if time.monotonic() > self._flushed + _FLUSH_S:
@@ -90,13 +89,13 @@ class BagRecorder:
 
     def close(self) -> None:
         """Complete the bag."""
-        self._silent = self.silent  # while the graph can still be asked
+        self._silent = self.silent  # needs the node
         self._closed = True
         for subscription in self._subscriptions.values():
             subscription.close()
         self._writer.close()
 
-    def _listen(self, topic: Topic) -> None:
+    def _subscribe(self, topic: Topic) -> None:
         name = self._node.resolve_topic_name(topic.name)
         if name in self._subscriptions:
             return
@@ -105,7 +104,7 @@ class BagRecorder:
         def take(data: bytes, sent_ns: int, received_ns: int) -> None:
             if name not in self._writer.counts:
                 text = message_definitions.text(topic.kind)
-                self._writer.add(Written(name, kind, text, _qos_text(topic.profile)))
+                self._writer.add(BagTopic(name, kind, text, _qos_text(topic.profile)))
             self._writer.write(name, data, received_ns, sent_ns)
             if topic.name == TOPIC:
                 self._take_task(deserialize_message(data, String))
@@ -115,19 +114,19 @@ class BagRecorder:
         )
 
     def _take_task(self, message: String) -> None:
-        """Listen to the robot and the tracker of a task."""
+        """Subscribe to the topics of the task's robot and objects."""
         try:
             task = parse_task(message.data, TOPIC)
         except EmppiError as error:
-            self.problem = f'only topics of emppi are recorded: {error}'
+            self.problem = f'the topics of the robot are not recorded: {error}'
             return
         self.problem, self._began = '', time.monotonic()
-        self._listen(Topic(task.robot.topics.joint_states, JointState, qos.SENSOR))
+        self._subscribe(Topic(task.robot.topics.joint_states, JointState, qos.SENSOR))
         for name in task.tracked:
-            self._listen(Topic(f'tracking/{name}', PoseStamped, qos.SENSOR))
+            self._subscribe(Topic(f'tracking/{name}', PoseStamped, qos.SENSOR))
         for topic in _commands(task.robot):
             self._optional.add(self._node.resolve_topic_name(topic.name))
-            self._listen(topic)
+            self._subscribe(topic)
 
 
 def record(
@@ -135,28 +134,28 @@ def record(
     duration_s: float | None,
     namespace: str,
     overwrite: bool,
-    ended: Callable[[float], bool],
-    tell: Callable[[float, BagRecorder], None],
+    wait: Callable[[float], bool],
+    report: Callable[[float, BagRecorder], None],
 ) -> BagRecorder:
     """
-    Record into a new folder until it is ended, or for a time; return the closed recorder.
+    Record into a new folder until stopped, or for a time; return the closed recorder.
 
-    `ended` waits for so long [s], and says whether that is now; `tell` is called all the time,
-    with the seconds since the start.
+    `wait` waits for a time [s] and returns whether to stop; `report` is called repeatedly with
+    the seconds since the start and the recorder.
     """
     middleware.set_up()
-    os.nice(10)  # as nice as the belief: the robot comes first
+    os.nice(10)  # the priority of the belief: the robot comes first
     context = rclpy.Context()
     context.init()
     node = Node('recorder', namespace=namespace, context=context)
     try:
         recorder = BagRecorder(node, folder, overwrite)
-        began = time.monotonic()
+        start = time.monotonic()
         try:
-            while duration_s is None or time.monotonic() < began + duration_s:
+            while duration_s is None or time.monotonic() < start + duration_s:
                 recorder.poll()
-                tell(time.monotonic() - began, recorder)
-                if ended(_POLL_S):
+                report(time.monotonic() - start, recorder)
+                if wait(_POLL_S):
                     break
         finally:
             recorder.close()
@@ -175,17 +174,17 @@ def _commands(robot: Robot) -> list[Topic]:
 
 
 def _qos_text(profile: QoSProfile) -> str:
-    """Return a profile as `ros2 bag` keeps it, so that it plays topics as they were."""
-    ever = {'sec': 9223372036, 'nsec': 854775807}
-    kept = {
+    """Return a QoS profile in the format of `ros2 bag`, which it needs to play topics."""
+    infinite = {'sec': 9223372036, 'nsec': 854775807}
+    fields = {
         'history': int(profile.history),
         'depth': profile.depth,
         'reliability': int(profile.reliability),
         'durability': int(profile.durability),
-        'deadline': dict(ever),
-        'lifespan': dict(ever),
+        'deadline': dict(infinite),
+        'lifespan': dict(infinite),
         'liveliness': 1,  # automatic
-        'liveliness_lease_duration': dict(ever),
+        'liveliness_lease_duration': dict(infinite),
         'avoid_ros_namespace_conventions': False,
     }
-    return yaml.safe_dump([kept], sort_keys=False).strip()
+    return yaml.safe_dump([fields], sort_keys=False).strip()

@@ -1,4 +1,4 @@
-"""Message types as text (ros2msg), from the types themselves: what bags say of their bytes."""
+"""Message definitions as text (ros2msg), generated from the Python types, for bags."""
 
 import importlib
 import re
@@ -16,18 +16,18 @@ def name(kind: Any) -> str:
 
 
 def text(kind: Any) -> str:
-    """Return the definition of a message type, and of all types that it is made of."""
+    """Return the definition of a message type and of all types that it contains."""
     first, *others = _collect(kind, {}).items()
     parts = [first[1], *(f'{_RULE}\nMSG: {other}\n{fields}' for other, fields in others)]
     return '\n'.join(parts)
 
 
 def _collect(kind: Any, known: dict[str, str]) -> dict[str, str]:
-    """Add the fields of a type, and of the types of its fields, to those known by short name."""
+    """Collect the fields of a type and of the types that it contains, by short name."""
     short = name(kind).replace('/msg/', '/')
     if short in known:
         return known
-    known[short] = ''  # keeps its place
+    known[short] = ''  # reserves its position
     lines = []
     for field, declared in kind.get_fields_and_field_types().items():
         match = _FIELD.fullmatch(declared)

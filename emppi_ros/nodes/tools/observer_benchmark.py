@@ -1,4 +1,4 @@
-"""What it costs the planner that somebody looks, or records: one graph, in turns."""
+"""Benchmark of observers: planning times of one graph with and without them, in turns."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -22,51 +22,53 @@ from visualization_msgs.msg import MarkerArray
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import graph, middleware, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
-from emppi_ros.nodes.tools.process_group import Children, environment
+from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.topics.cost import COST
 from emppi_ros.session.message_tables import statuses
 from emppi_ros.viz.web import headless_client
 
 Array = npt.NDArray[np.float64]
-KINDS = 'nobody', 'pictures', 'recorder', 'page'  # who watches
-_START_S, _SETTLE_S = 60.0, 6.0  # until all works; until those who begin to look have begun
-_Q, _AGAIN = (50, 99), 1000  # percentiles; bootstrap
-_LAST_WORDS = 2000  # characters, of a command that failed
+KINDS = 'nobody', 'pictures', 'recorder', 'page'  # observers
+_START_S, _SETTLE_S = 60.0, 6.0  # for the graph to start; for an observer to start
+_PERCENTILES, _RESAMPLES = (50, 99), 1000  # of planning times; of the bootstrap
+_MAX_ERROR = 2000  # characters, of a command that failed
 _PICTURES = {
     BELIEF_MARKERS: MarkerArray, ROLLOUTS: MarkerArray, OBJECTS: MarkerArray,
     BELIEF_POINTS: PointCloud2, COST: DiagnosticArray,
 }  # fmt: skip
 
 
-class Bench:
-    """A graph whose arm rests, so that all turns have the same work."""
+class ObserverBenchmark:
+    """A graph with its arm at rest, so that all turns have the same load."""
 
     def __init__(self, task: str, seed: int) -> None:
-        """Start it in processes of its own."""
+        """Start the graph in its own processes."""
         middleware.set_up()
-        self._surroundings = environment()
+        self._environment = isolated_environment()
         self._context = rclpy.Context()
-        self._context.init(domain_id=int(self._surroundings['ROS_DOMAIN_ID']))
+        self._context.init(domain_id=int(self._environment['ROS_DOMAIN_ID']))
         self._node = Node('watcher', context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._plan_ms: list[float] = []
-        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, qos.DEFAULT)
+        self._node.create_subscription(
+            DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT
+        )
         specs = [*graph.describe(task, '', seed), graph.MARKERS]
-        self._children = Children(specs, self._surroundings, None)
+        self._children = ProcessGroup(specs, self._environment, None)
 
     def warm_up(self) -> None:
-        """Return when plans are made; EmppiError, with what the planner said, if none are."""
+        """Wait for the first plan; on timeout raise EmppiError with the planner's log."""
         end = time.monotonic() + _START_S
         while not self._plan_ms:
             self._spin(0.5)
             if time.monotonic() > end:
-                said = self._children.last_words('planner')
-                raise EmppiError(f'no plan within {_START_S:g} s; the planner said:\n{said}')
+                log = self._children.last_words('planner')
+                raise EmppiError(f'no plan within {_START_S:g} s; log of the planner:\n{log}')
         self._spin(_SETTLE_S)
 
     def turn(self, kind: str, seconds: float) -> list[float]:
-        """Return what plans took [ms] for a time, while that kind of watcher is there."""
+        """Return planning times [ms] over a duration with one kind of observer."""
         with getattr(self, f'_{kind}')():
             self._spin(_SETTLE_S)
             self._plan_ms.clear()
@@ -74,7 +76,7 @@ class Bench:
             return list(self._plan_ms)
 
     def close(self) -> None:
-        """End all processes."""
+        """Stop all processes."""
         self._children.stop()
         self._executor.shutdown()
         self._node.destroy_node()
@@ -86,14 +88,14 @@ class Bench:
 
     @contextlib.contextmanager
     def _pictures(self) -> Iterator[None]:
-        """Take every picture, unread: rviz draws on a processor, or a machine, of its own."""
-        ears = [
+        """Receive all markers without reading them, as rviz on another machine would."""
+        subscriptions = [
             self._node.create_subscription(kind, topic, lambda _: None, qos.NEWEST, raw=True)
             for topic, kind in _PICTURES.items()
         ]
         yield
-        for ear in ears:
-            self._node.destroy_subscription(ear)
+        for subscription in subscriptions:
+            self._node.destroy_subscription(subscription)
 
     @contextlib.contextmanager
     def _recorder(self) -> Iterator[None]:
@@ -107,21 +109,21 @@ class Bench:
 
     @contextlib.contextmanager
     def _page(self) -> Iterator[None]:
-        """Take all that the live page sends; a browser draws on a processor of its own."""
+        """Receive everything that the page sends, as a browser on another machine would."""
         with self._command('view', '--ros', '--port', '0') as page:
             address = page.stdout.readline()
-            found = re.search(r'127[.]0[.]0[.]1:(\d+)', address)
-            if found is None:
-                raise EmppiError(f'emppi view --ros gave no address, but {address!r}')
-            with headless_client.connect_headless(int(found[1])):
+            match = re.search(r'127[.]0[.]0[.]1:(\d+)', address)
+            if match is None:
+                raise EmppiError(f'emppi view --ros printed no URL: {address!r}')
+            with headless_client.connect_headless(int(match[1])):
                 yield
 
     @contextlib.contextmanager
     def _command(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Run one of `emppi`'s commands beside the graph."""
+        """Run a command of `emppi` beside the graph."""
         with tempfile.TemporaryFile('w+') as errors:
             process = subprocess.Popen(
-                [sys.executable, '-u', '-m', 'emppi_ros.cli', *words], env=self._surroundings,
+                [sys.executable, '-u', '-m', 'emppi_ros.cli', *words], env=self._environment,
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
             try:
@@ -131,9 +133,9 @@ class Bench:
                 process.communicate()
             if process.returncode:
                 errors.seek(0)
-                raise EmppiError(f'emppi {words[0]} failed: {errors.read()[-_LAST_WORDS:]}')
+                raise EmppiError(f'emppi {words[0]} failed: {errors.read()[-_MAX_ERROR:]}')
 
-    def _hear(self, message: DiagnosticArray) -> None:
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
         for name, _, values in statuses(message):
             if name == 'planner' and 'plan_ms_recent' in values:
                 self._plan_ms += [float(value) for value in values['plan_ms_recent'].split()]
@@ -148,35 +150,35 @@ class Bench:
 def measure(
     task: str, turns: int, seconds: float, seed: int, advance: Callable[[float], None]
 ) -> dict[str, list[list[float]]]:
-    """Return what plans took [ms], turn by turn of each kind."""
-    bench = Bench(task, seed)
-    found: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    """Return planning times [ms] by kind of observer and turn."""
+    bench = ObserverBenchmark(task, seed)
+    times: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
     try:
         bench.warm_up()
         for turn in range(turns):
-            # first and last change places, for a machine gets slower and faster by itself
+            # alternate the order: the speed of a machine drifts
             for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:
-                found[kind].append(bench.turn(kind, seconds))
-                advance(sum(map(len, found.values())))
+                times[kind].append(bench.turn(kind, seconds))
+                advance(sum(map(len, times.values())))
     finally:
         bench.close()
-    return found
+    return times
 
 
-def summarize(found: dict[str, list[list[float]]]) -> dict[str, dict[str, float]]:
+def summarize(times: dict[str, list[list[float]]]) -> dict[str, dict[str, float]]:
     """
-    Return plans, median and 99th percentile [ms] of each kind, and how far above nobody's.
+    Return median and 99th percentile [ms] by kind of observer, and the increase over 'nobody'.
 
-    With the standard error of that (bootstrap of turns): plans of one turn are alike.
+    Its standard error is a bootstrap over turns: plans of one turn are correlated.
     """
     rows = {}
-    base = _quantiles(found['nobody'])
-    for kind, turns in found.items():
+    base = _quantiles(times['nobody'])
+    for kind, turns in times.items():
         values = _quantiles(turns)
         more = 100.0 * (values / base - 1.0)
-        error = 100.0 * np.std(_again(turns) / _again(found['nobody']), axis=0)
+        error = 100.0 * np.std(_bootstrap(turns) / _bootstrap(times['nobody']), axis=0)
         rows[kind] = {'plans': sum(map(len, turns))}
-        for i, q in enumerate(_Q):
+        for i, q in enumerate(_PERCENTILES):
             rows[kind] |= {
                 f'p{q}_ms': float(values[i]),
                 f'p{q}_more_percent': float(more[i]),
@@ -186,11 +188,11 @@ def summarize(found: dict[str, list[list[float]]]) -> dict[str, dict[str, float]
 
 
 def _quantiles(turns: list[list[float]]) -> Array:
-    return np.percentile(np.concatenate(turns), _Q)
+    return np.percentile(np.concatenate(turns), _PERCENTILES)
 
 
-def _again(turns: list[list[float]]) -> Array:
-    """Return quantiles (n, 2) of as many turns, drawn from these with replacement."""
+def _bootstrap(turns: list[list[float]]) -> Array:
+    """Return quantiles (n, 2) of turns drawn with replacement."""
     rng = np.random.default_rng(0)
-    picks = rng.integers(len(turns), size=(_AGAIN, len(turns)))
+    picks = rng.integers(len(turns), size=(_RESAMPLES, len(turns)))
     return np.array([_quantiles([turns[i] for i in pick]) for pick in picks])

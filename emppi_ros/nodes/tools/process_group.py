@@ -1,4 +1,4 @@
-"""Nodes as child processes: started together, watched, and ended in order."""
+"""Nodes as child processes: started together, monitored and stopped together."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -19,16 +19,16 @@ _LAST_LINES = 15
 
 
 class NodeDiedError(EmppiError):
-    """A node's process ended by itself."""
+    """A node's process ended unexpectedly."""
 
 
-class Children:
-    """The processes of a graph; what they print goes to a file each."""
+class ProcessGroup:
+    """The processes of a graph; each writes its output to a log file."""
 
     def __init__(
         self, specs: Sequence[NodeSpec], environment: Mapping[str, str], folder: Path | None
     ) -> None:
-        """Start them all."""
+        """Start all nodes."""
         self._temporary = tempfile.TemporaryDirectory() if folder is None else None
         self._folder = Path(self._temporary.name) if folder is None else folder
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class Children:
             self.start(spec)
 
     def start(self, spec: NodeSpec) -> None:
-        """Start one node, for the first time or again."""
+        """Start or restart a node."""
         arguments = [sys.executable, '-m', spec.module, '--ros-args']
         for key, value in spec.parameters.items():
             arguments += ['-p', f'{key}:={_as_yaml(value)}']
@@ -50,42 +50,42 @@ class Children:
             )
 
     def check(self) -> None:
-        """Raise NodeDiedError, with its last words, if a process has ended."""
+        """Raise NodeDiedError, with the end of its log, if a process has ended."""
         for name, process in self._processes.items():
             if name not in self._ending and process.poll() is not None:
                 raise NodeDiedError(
-                    f'node {name!r} ended with exit code {process.returncode}; it said:\n'
+                    f'node {name!r} ended with exit code {process.returncode}; its last output:\n'
                     + self.last_words(name)
                 )
 
     def last_words(self, name: str) -> str:
-        """Return the last lines that a node printed."""
+        """Return the last lines of a node's log."""
         lines = self._log(name).read_text(encoding='utf-8', errors='replace').splitlines()
         return '\n'.join(lines[-_LAST_LINES:]) or '(nothing)'
 
     def expect_end(self, name: str) -> None:
-        """Let `check` find nothing wrong with the end of a node."""
+        """Tell `check` that a node will end."""
         self._ending.add(name)
 
     def end(self, name: str, number: int = signal.SIGINT) -> None:
-        """Ask one node to end."""
+        """Send a signal that ends a node."""
         self.expect_end(name)
         self._processes[name].send_signal(number)
 
     def suspend(self, name: str) -> None:
-        """Let one node hang."""
+        """Suspend a node (SIGSTOP)."""
         self._processes[name].send_signal(signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """Let it go on."""
+        """Resume a suspended node."""
         self._processes[name].send_signal(signal.SIGCONT)
 
     def code(self, name: str) -> int | None:
-        """Return the exit code of one node, None while it runs."""
+        """Return the exit code of a node, None while it runs."""
         return self._processes[name].poll()
 
     def stop(self) -> dict[str, int]:
-        """End all processes, by force where they do not; return their exit codes."""
+        """Stop all processes, killing those that do not react; return their exit codes."""
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -104,8 +104,8 @@ class Children:
         return self._folder / f'{name}.log'
 
 
-def environment(domain: int | None = None) -> dict[str, str]:
-    """Return this process's environment, with a domain of its own and on this machine only."""
+def isolated_environment(domain: int | None = None) -> dict[str, str]:
+    """Return this process's environment with an unused ROS domain, restricted to this machine."""
     here = Path(__file__).resolve().parents[3]
     paths = [str(here), *filter(None, [os.environ.get('PYTHONPATH')])]
     if domain is None and 'ROS_DOMAIN_ID' not in os.environ:
@@ -120,10 +120,10 @@ def environment(domain: int | None = None) -> dict[str, str]:
 
 
 def unused_domain() -> int:
-    """Return a ROS domain on whose ports nobody on this machine listens."""
-    start = 37 * os.getpid()  # so that two begun together try different ones, far apart
+    """Return a ROS domain whose ports are unused on this machine."""
+    start = 37 * os.getpid()  # processes that start together try different domains
     for offset in range(100):
-        domain = 1 + (start + offset) % 100  # the domains that are safe on every system
+        domain = 1 + (start + offset) % 100  # domains that are valid on every system
         if _free(7400 + 250 * domain) and _free(7410 + 250 * domain):  # the ports of DDS
             return domain
     raise EmppiError('all ROS domains from 1 to 100 are in use: set ROS_DOMAIN_ID')
@@ -139,5 +139,5 @@ def _free(port: int) -> bool:
 
 
 def _as_yaml(value: object) -> str:
-    """Return a parameter as the command line takes it; an empty string needs its quotes."""
+    """Return a parameter value for the command line; an empty string needs quotes."""
     return "''" if value == '' else str(value)

@@ -64,7 +64,7 @@ def _start(environment, out=None, before=''):
 
     return subprocess.Popen(
         ['sh', '-c', f'{before}exec {sys.executable} -m emppi_ros.nodes.bridge.node'],
-        env={**process_group.environment(process_group.unused_domain()), **environment},
+        env={**process_group.isolated_environment(process_group.unused_domain()), **environment},
         stdout=out or subprocess.PIPE,
         stderr=out or subprocess.STDOUT,
         cwd=ROOT,

@@ -10,7 +10,7 @@ from emppi_ros.cli import main
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.replay import replay as replaying
 from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.replay.bag_writer import BagWriter, Topic
+from emppi_ros.replay.bag_writer import BagTopic, BagWriter
 
 QOS = """- history: 1
   depth: 1
@@ -21,7 +21,7 @@ QOS = """- history: 1
   liveliness: 1
   liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
   avoid_ros_namespace_conventions: false"""
-STRING = Topic('/emppi/task', 'std_msgs/msg/String', 'string data', QOS)
+STRING = BagTopic('/emppi/task', 'std_msgs/msg/String', 'string data', QOS)
 
 
 def cdr(text):
@@ -66,7 +66,7 @@ def test_cut_off_anywhere_it_is_read_up_to_there(tmp_path, rng):
         path.write_bytes(whole[:size])
         found, cut = texts(path)
         assert found == all_of_it[: len(found)]
-        assert f'{path} is cut off or damaged at byte' in cut and 'read up to there' in cut
+        assert f'{path} is truncated or damaged at byte' in cut and 'read up to there' in cut
         seen.add(len(found))
     assert len(seen) > 2  # of several chunks
 
@@ -91,20 +91,20 @@ def test_a_replay_of_a_cut_run_goes_as_far_and_says_so(bag, capsys):
     for share in (0.55, 0.8):
         bag.write_bytes(whole[: int(share * len(whole))])
         cut = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
-        assert cut['identical'] and 'is cut off' in cut['notes'][0]
+        assert cut['identical'] and 'is truncated' in cut['notes'][0]
         assert 0 < cut['planner']['replayed'] < replay['planner']['replayed']
     assert main(['replay', str(bag)]) == 0
-    assert 'is cut off' in capsys.readouterr().err
+    assert 'is truncated' in capsys.readouterr().err
 
 
 def test_nothing_is_overwritten_unasked(tmp_path):
     folder = tmp_path / 'bag'
     write(folder)
-    with pytest.raises(ReplayError, match='exists already: choose another --out, or add --over'):
+    with pytest.raises(ReplayError, match='already exists: choose another --out, or add --over'):
         BagWriter(folder)
     assert len(texts(write(folder, count=2, overwrite=True))[0]) == 2
     (folder / 'thesis.tex').write_text('')
-    with pytest.raises(ReplayError, match='thesis.tex is no part of a bag'):
+    with pytest.raises(ReplayError, match='thesis.tex is not part of a bag'):
         BagWriter(folder, overwrite=True)
     file = tmp_path / 'file.mcap'
     file.write_text('')
@@ -113,16 +113,16 @@ def test_nothing_is_overwritten_unasked(tmp_path):
 
 
 def test_what_is_no_bag_is_said(tmp_path, capsys):
-    with pytest.raises(ReplayError, match='there is no such file or folder'):
+    with pytest.raises(ReplayError, match='no such file or folder'):
         Bag(tmp_path / 'nothing')
     (tmp_path / 'old_0.db3').write_bytes(b'SQLite')
-    with pytest.raises(ReplayError, match=r'(?s)without a file \*.mcap .*old_0.db3.*convert'):
+    with pytest.raises(ReplayError, match=r'(?s)has no \*.mcap file .*old_0.db3.*convert'):
         Bag(tmp_path)
     text = tmp_path / 'text.mcap'
     text.write_text('hello')
     for command in ('replay', 'report'):
         assert main([command, str(text)]) == 2
-        assert 'text.mcap: no bag: it does not begin as MCAP files do' in capsys.readouterr().err
+        assert 'text.mcap: not an MCAP file' in capsys.readouterr().err
 
 
 def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
@@ -132,7 +132,7 @@ def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
     error = capsys.readouterr().err
     assert 'it lacks emppi/planner/journal and emppi/belief/journal; it holds: emppi/task' in error
     assert main(['report', str(folder)]) == 2
-    assert 'the task in it can no longer be used' in capsys.readouterr().err
+    assert 'its task is no longer valid' in capsys.readouterr().err
 
 
 def test_namespaces_are_found_or_given(tape, tmp_path):

@@ -72,7 +72,7 @@ def test_a_report_and_a_what_if_end_where_the_task_does(make_swapped, tmp_path, 
     bag = Bag(tape.write(tmp_path / 'run.mcap'))
     task, observer, _, notes = bag_report.observe(bag)
     assert (task.name, task.planner.temperature) == ('cartpole_swingup', 0.05)
-    assert notes == ['after 0.70 s it goes over to another task: shown is cartpole_swingup']
+    assert notes == ['the task was switched after 0.70 s: only cartpole_swingup is shown']
     assert 0.6 < max(observer.rows['times']) < 0.7
     summary, record = what_if.run(bag, replay.read(bag), load_task('cartpole_swingup'), None)
     assert summary['notes'] == notes and np.max(record.times) < 0.7

@@ -55,11 +55,11 @@ class Graph:
     def start_bridge(self):
         """Start the bridge, for the first time or again."""
         from emppi_ros.nodes.common.graph import NodeSpec
-        from emppi_ros.nodes.tools.process_group import Children, environment
+        from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 
         spec = NodeSpec('bridge', {'backend': self.backend, **self._parameters})
-        surroundings = {**environment(self.domain), **self._environment}
-        self.children = Children([spec], surroundings, None)
+        surroundings = {**isolated_environment(self.domain), **self._environment}
+        self.children = ProcessGroup([spec], surroundings, None)
 
     @property
     def bridge(self):
