@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from emppi_ros.core import paths
 from emppi_ros.nodes.common import middleware
 from emppi_ros.nodes.common.graph import NodeSpec
-from emppi_ros.nodes.tools.process_group import environment
+from emppi_ros.nodes.tools.process_group import isolated_environment
 
 CODE = """
 import os
@@ -102,7 +102,7 @@ def _may_be_prompt():
 def test_who_has_to_be_in_time_has_priority_while_it_is_urgent_where_permitted(harness, level):
     done = subprocess.run(
         [sys.executable, '-c', URGENT.format(level=level)],
-        check=False, env=environment(harness.domain), capture_output=True, text=True,
+        check=False, env=isolated_environment(harness.domain), capture_output=True, text=True,
     )  # fmt: skip
     usual, prompt = (os.SCHED_OTHER, 0), (os.SCHED_RR, level)
     said = dict.fromkeys(line for line in done.stdout.splitlines())  # in order, once each
