@@ -47,46 +47,58 @@ def model_digest(model: mujoco.MjModel) -> str:
     return hashlib.sha256(buffer.tobytes()).hexdigest()
 
 
-def write(path: Path, key: Mapping[str, Any], state: Mapping[str, npt.ArrayLike]) -> None:
-    """Write a checkpoint atomically; ConfigError if that fails."""
-    part = path.with_suffix('.part.npz')
-    try:
-        np.savez(part, **{_KEY: json.dumps(key, sort_keys=True)}, **state)
-        part.replace(path)
-    except OSError as error:
-        raise ConfigError(f'{path}: cannot be written: {error}') from None
+class Checkpoint:
+    """The checkpoint of one inference; without a prior file nothing is written."""
 
+    def __init__(
+        self, out: Path | None, key: Mapping[str, Any], overwrite: bool, system: int = 0
+    ) -> None:
+        """Place it beside the prior file `out`; `key` has all settings and data it depends on."""
+        self._path = None if out is None else path_beside(out, system)
+        self._key, self._overwrite = key, overwrite
 
-def read(path: Path, key: Mapping[str, Any], overwrite: bool) -> Arrays | None:
-    """
-    Return the state in a checkpoint, or None if there is none.
+    def write(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Write the state atomically; ConfigError if that fails."""
+        if self._path is None:
+            return
+        part = self._path.with_suffix('.part.npz')
+        try:
+            np.savez(part, **{_KEY: json.dumps(self._key, sort_keys=True)}, **state)
+            part.replace(self._path)
+        except OSError as error:
+            raise ConfigError(f'{self._path}: cannot be written: {error}') from None
 
-    ConfigError if its settings or data differ from `key`, unless it may be overwritten.
-    """
-    if not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            state = dict(data)
-            known = json.loads(str(state.pop(_KEY)))
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        if overwrite:
+    def read(self) -> Arrays | None:
+        """
+        Return the state, or None if there is none.
+
+        ConfigError if it has other settings or data, unless it may be overwritten.
+        """
+        path = self._path
+        if path is None or not path.exists():
             return None
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                state = dict(data)
+                known = json.loads(str(state.pop(_KEY)))
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            if self._overwrite:
+                return None
+            raise ConfigError(
+                f'{path}: not a readable checkpoint: {error}: remove it, or start again with '
+                '--overwrite'
+            ) from None
+        now = json.loads(json.dumps(self._key))  # lists, as they were written
+        other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
+        if not other:
+            return state
+        if self._overwrite:
+            return None
+        name = other[0]
         raise ConfigError(
-            f'{path}: not a readable checkpoint: {error}: remove it, or start again with '
-            '--overwrite'
-        ) from None
-    now = json.loads(json.dumps(key))  # lists, as they were written
-    other = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
-    if not other:
-        return state
-    if overwrite:
-        return None
-    name = other[0]
-    raise ConfigError(
-        f'{path}: the checkpoint has another {name}: {_short(known.get(name))}, now '
-        f'{_short(key.get(name))}: resume with the same, or start again with --overwrite'
-    )
+            f'{path}: the checkpoint has another {name}: {_short(known.get(name))}, now '
+            f'{_short(now.get(name))}: resume with the same, or start again with --overwrite'
+        )
 
 
 def _short(value: object) -> str:

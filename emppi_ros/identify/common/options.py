@@ -19,6 +19,11 @@ def count(default: int, doc: str) -> Any:
     return key(default, check=lambda value: value >= 1, allowed='a positive integer', doc=doc)
 
 
+def choice(default: str, doc: str) -> Any:
+    """Return a field for one of a few words; its annotation, a `Literal`, lists them."""
+    return key(default, doc=doc)
+
+
 def spread() -> Any:
     """Return the field `spread`, for methods whose posterior is linearised."""
     return positive(3.0, 'factor on the linearised standard deviations, which are too small')

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.config import key
 from emppi_ros.identify.common import checkpoint, prior_output
 from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import (
@@ -43,9 +42,9 @@ class CsvgdOptions:
     particles: int = fields.particles(CsvgdConfig.particles)
     iterations: int = fields.count(100, 'number of iterations')
     window: float = fields.window()
-    likelihood: Literal['product', 'sum'] = key(
+    likelihood: Literal['product', 'sum'] = fields.choice(
         'product',
-        doc='how several recordings combine: product: all are of the same system; sum: each is '
+        'how several recordings combine: product: all are of the same system; sum: each is '
         'of another system',
     )
     noise: Mapping[str, float] = fields.noise()
@@ -91,7 +90,7 @@ class CsvgdMethod(Method):
             'step_s': float(plant.model.opt.timestep),
             **asdict(windows),
         }
-        checkpoint_key = {
+        key = {
             'model': checkpoint.model_digest(plant.model),
             'data': recording_digests(recordings),
             'lag_s': run.lag_s,
@@ -104,7 +103,7 @@ class CsvgdMethod(Method):
         ]
         with checkpoint.removed_on_error(run.out, len(datasets)):
             inferred = [
-                _SystemInference(plant, data, own, checkpoint_key, index).infer(run)
+                _SystemInference(plant, data, own, key, index).infer(run)
                 for index, (data, own) in enumerate(zip(datasets, configs, strict=True))
             ]
         systems = [system for system, _ in inferred]
@@ -157,22 +156,22 @@ class _SystemInference:
     def infer(self, run: RunSettings) -> tuple[SystemResult, Array]:
         """Return the particles, and the median log likelihood of each iteration."""
         data = self.data
-        path = checkpoint.path_beside(run.out, self.index) if run.out else None
         with named_errors(data.names[0] if len(data.names) == 1 else ''):
-            posterior = self._posterior(run, path)
+            posterior = self._posterior(run)
             converged = csvgd_report.select_converged(data, posterior, run.threads)
             csvgd_report.check(self.plant, data, converged)
         forecasts = csvgd_report.forecast(data, converged, run.threads)
         return SystemResult(data, posterior, converged, forecasts), np.array(self.medians)
 
-    def _posterior(self, run: RunSettings, path: Path | None) -> CsvgdPosterior:
+    def _posterior(self, run: RunSettings) -> CsvgdPosterior:
         data, config, medians = self.data, self.config, self.medians
-        checkpoint_key = {
+        key = {
             **self.key,
             'parameters': [asdict(p) for p in data.problem.parameters],
             'noise': data.problem.noise.tolist(),
         }
-        arrays = checkpoint.read(path, checkpoint_key, run.overwrite) if path else None
+        saved = Checkpoint(run.out, key, run.overwrite, self.index)
+        arrays = saved.read()
         state = None
         if arrays is not None:
             medians += arrays.pop(_MEDIANS).tolist()
@@ -181,10 +180,7 @@ class _SystemInference:
         with run.progress(name, config.iterations, 'iterations') as advance:
 
             def watch(now: CsvgdProgress) -> None:
-                if path is not None:
-                    checkpoint.write(
-                        path, checkpoint_key, {_MEDIANS: medians, **now.state.to_arrays()}
-                    )
+                saved.write({_MEDIANS: medians, **now.state.to_arrays()})
                 medians.append(float(np.median(now.evaluation.log_p)))
                 advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common import checkpoint, prior_output
 from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.prior_output import knowledge_level
 from emppi_ros.identify.common.recordings import Recording, recording_digests
@@ -68,15 +69,14 @@ class FilterMethod(Method):
             'substep_s': task.belief.substep_s,
             **asdict(config),
         }
-        path = checkpoint.path_beside(run.out) if run.out else None
-        arrays = checkpoint.read(path, key, run.overwrite) if path else None
+        saved = Checkpoint(run.out, key, run.overwrite)
+        arrays = saved.read()
         state = SmcState.from_arrays(arrays) if arrays else None
         progress = run.progress('filter', config.power, 'of the likelihood')
         with checkpoint.removed_on_error(run.out), progress as advance:
 
             def watch(now: SmcState) -> None:
-                if path is not None:
-                    checkpoint.write(path, key, now._asdict())
+                saved.write(now._asdict())
                 advance(float(now.powers[-1]), _median_text(now.log_likelihood))
 
             result = infer_task(

@@ -92,9 +92,8 @@ def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]
     """
     Return at which steps the model has all forces on each degree of freedom (N - 2, nv).
 
-    It does not at an end stop: its stiffness in the model is not the real one, and time steps do
-    not resolve an impact. Observations count there, impulses do not. Nor do impulses between two
-    recordings.
+    It does not at an end stop, whose stiffness is uncertain and whose impacts the time steps do
+    not resolve, nor between two recordings. Observations count there, impulses do not.
     """
     result = np.ones((motion.steps - 2, model.nv), dtype=bool)
     for begin in motion.begins[1:]:

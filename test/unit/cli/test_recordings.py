@@ -141,14 +141,14 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
     assert main(words) == 0
     whole = out.read_text()
     out.unlink()
-    write = checkpoint.write
+    write = checkpoint.Checkpoint.write
 
-    def interrupted(*now):
-        write(*now)
-        if len(now[2]['powers']) == 2:
+    def interrupted(saved, state):
+        write(saved, state)
+        if len(state['powers']) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint, 'write', interrupted)
+    monkeypatch.setattr(checkpoint.Checkpoint, 'write', interrupted)
     assert main(words) == 130
     monkeypatch.undo()
     capsys.readouterr()
