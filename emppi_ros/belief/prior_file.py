@@ -77,7 +77,9 @@ class PriorFile:
         weights = self.weights or ()
         for i, weight in enumerate(weights):
             if weight < 0.0:
-                raise ConfigError(f'weights[{i}]: found {weight:g}, expected a number from 0')
+                raise ConfigError(
+                    f'weights[{i}]: found {weight:g}, expected a non-negative number'
+                )
         if self.weights is not None and not 0.0 < sum(weights) < np.inf:
             raise ConfigError(f'weights: they sum to {sum(weights):g}, expected more than 0')
         drawn = {n: p.values for n, p in self.parameters.items() if p.values is not None}

@@ -57,7 +57,7 @@ def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
 
 def non_negative(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
     """Return a field for a number of at least 0."""
-    return key(default, check=lambda value: value >= 0, allowed='a number from 0', doc=doc)
+    return key(default, check=lambda value: value >= 0, allowed='a non-negative number', doc=doc)
 
 
 def fraction(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
@@ -153,9 +153,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             raise ConfigError(f'{where}: found {_show(value)}, expected a finite number')
         return float(value)
     if hint is int and type(value) is int and abs(value) > MAX_INT:
-        raise ConfigError(
-            f'{where}: found {_show(value)}, expected a whole number up to {MAX_INT}'
-        )
+        raise ConfigError(f'{where}: found {_show(value)}, expected an integer up to {MAX_INT}')
     if hint is Any or (
         hint in (int, str, bool, dict) and type(value) is hint  # type(), since True is an int
     ):
@@ -165,7 +163,7 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
 
 def describe_type(hint: Any) -> str:
     """Return a type annotation in the terms of YAML."""
-    simple = {float: 'a number', int: 'a whole number', str: 'a word', bool: 'true or false'}
+    simple = {float: 'a number', int: 'an integer', str: 'a string', bool: 'true or false'}
     if hint in simple:
         return simple[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -178,6 +176,6 @@ def describe_type(hint: Any) -> str:
 
 def _show(value: object) -> str:
     if type(value) is int and abs(value) > MAX_INT:
-        return f'a whole number of {value.bit_length()} bits'  # too long to print
+        return f'an integer of {value.bit_length()} bits'  # too long to print
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + '...'

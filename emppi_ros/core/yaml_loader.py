@@ -15,7 +15,7 @@ import yaml
 from emppi_ros.core.errors import ConfigError, EmppiError
 
 MAX_DEPTH = 32  # levels; a task file has five
-MAX_BYTES = 1 << 15  # characters; parsing takes up to 0.5 s
+MAX_CHARACTERS = 1 << 15  # characters; parsing takes up to 0.5 s
 
 
 class Document(dict[str, Any]):
@@ -67,10 +67,10 @@ _Loader.add_implicit_resolver(
 _TAG_ERRORS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
-def parse(text: str, where: str, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the mapping in a YAML text of at most `most` characters; `where` names its source."""
-    if len(text) > most:
-        raise ConfigError(f'{where}: more than {most} characters; a task file has a few thousand')
+def parse(text: str, where: str, max_characters: int = MAX_CHARACTERS) -> dict[str, Any]:
+    """Return the mapping in a YAML text of at most `max_characters`; `where` names its source."""
+    if len(text) > max_characters:
+        raise ConfigError(f'{where}: more than {max_characters} characters')
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -115,11 +115,11 @@ def located(error: EmppiError, where: str, data: object) -> EmppiError:
     return type(error)(f'{where}: {line}{text}')
 
 
-def load(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the mapping in a YAML file of at most `most` characters."""
+def load(path: Path, max_characters: int = MAX_CHARACTERS) -> dict[str, Any]:
+    """Return the mapping in a YAML file of at most `max_characters`."""
     try:
         with path.open(encoding='utf-8') as file:
-            text = file.read(most + 1)  # a bounded read, whatever the file is
+            text = file.read(max_characters + 1)  # a bounded read, whatever the file is
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
-    return parse(text, str(path), most)
+    return parse(text, str(path), max_characters)

@@ -115,9 +115,9 @@ def _inside(place: Path, roots: list[Path]) -> Path:
     """Return the resolved path; SceneError if it is outside the roots, or not a regular file."""
     lexical = Path(os.path.normpath(place)).parent.resolve() / place.name
     real = place.resolve()
-    for found in (lexical, real):
-        if not any(found.is_relative_to(root) for root in roots):
-            raise SceneError(f'{place.name!r} resolves to {found}, outside of {roots[0]}')
+    for candidate in (lexical, real):
+        if not any(candidate.is_relative_to(root) for root in roots):
+            raise SceneError(f'{place.name!r} resolves to {candidate}, outside of {roots[0]}')
     if real.exists() and not real.is_file():
         raise SceneError(f'{place.name!r} is not a regular file')
     return real

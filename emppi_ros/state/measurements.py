@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 class Measurements:
     """Joint states, tracked poses and applied commands of a task."""
 
-    MEMORY = ('estimator', 'applied', 'tuned')
+    MEMORY: tuple[str, ...] = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
         """Start without measurements."""

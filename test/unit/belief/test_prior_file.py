@@ -159,7 +159,11 @@ BAD = {
     ),
     'no weights': (('weights',), None, 'values: found 3, expected one per weight: 0'),
     'a weight that is no number': (('weights', 1), math.nan, r'weights\[1\]: found nan'),
-    'a negative weight': (('weights', 1), -0.1, r'weights\[1\]: found -0.1, expected .* from 0'),
+    'a negative weight': (
+        ('weights', 1),
+        -0.1,
+        r'weights\[1\]: found -0.1, expected .*non-negative',
+    ),
     'weights without weight': (('weights',), [0.0] * 3, 'weights: they sum to 0, expected more'),
     'nothing to weigh': (
         ('parameters',),
