@@ -94,7 +94,7 @@ def strings():
 
 def test_messages_that_are_explained_are_those_of_the_code():
     text = (ROOT / 'docs' / 'troubleshooting.md').read_text()
-    table = text[text.index('| message |') : text.index('## Setting up')]
+    table = text[text.index('| message |') : text.index('## Setup and performance')]
     messages = re.findall(r'^\| `(.+?)` ', table, re.M)
     pieces = {p.strip() for m in messages[:] for p in m.split('…') if len(p.strip()) > 2}
     code = '\n'.join(strings())

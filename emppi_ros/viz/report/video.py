@@ -28,7 +28,7 @@ SUFFIXES = ('.mp4', '.gif')
 SCENE, PANEL, HEIGHT = 816, 464, 720  # px: widths, together 1280, and height
 _FPS = {'.mp4': 25, '.gif': 10}
 _STILL_S = 1.0  # how long the last frame stays
-_GIF_STRIDE = 2  # a GIF keeps every second pixel
+_GIF_SHRINK = 2  # a GIF has half the width and height
 _SMALLER, _LIFT = 0.7, 0.15  # histograms beside rviz's: size; how much higher, of the extent
 _MAX_LABELS = 4
 
@@ -147,9 +147,16 @@ def write(
                 renderer.camera = task_camera(task, model, record.qpos[row]) or free
                 scene = renderer.render(record.qpos[row], decorate(now))
                 frame = np.hstack([scene, panel.draw(now)])
-                writer.append_data(frame[::_GIF_STRIDE, ::_GIF_STRIDE] if is_gif else frame)
+                writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
                 progress(i + 1)
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
     finally:
         renderer.close()
+
+
+def _shrink(frame: np.ndarray, factor: int) -> np.ndarray:
+    """Return a smaller frame: each pixel is the mean of factor x factor pixels."""
+    rows, columns = (size // factor for size in frame.shape[:2])
+    blocks = frame[: rows * factor, : columns * factor].reshape(rows, factor, columns, factor, 3)
+    return blocks.mean(axis=(1, 3)).round().astype(np.uint8)
