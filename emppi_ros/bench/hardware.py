@@ -1,4 +1,4 @@
-"""What the benchmark ran on, and with which versions."""
+"""The machine and the software versions of a benchmark."""
 
 from collections.abc import Mapping
 import functools
@@ -22,7 +22,7 @@ def processor() -> str:
     """Return the name of the processor."""
     try:
         lines = Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         lines = []
     models = [line.partition(':')[2].strip() for line in lines if line.startswith('model name')]
     return models[0] if models else platform.processor() or platform.machine()
@@ -30,25 +30,25 @@ def processor() -> str:
 
 @functools.cache
 def commit() -> str:
-    """Return the git commit of a checkout, with a + where files are changed; else nothing."""
-    if not (paths.PACKAGE.parent / '.git').exists():  # installed, perhaps inside of another
+    """Return the git commit of a checkout, with a + if files are changed; '' without git."""
+    if not (paths.PACKAGE.parent / '.git').exists():  # installed, perhaps inside another checkout
         return ''
     command = ['git', '-C', str(paths.PACKAGE), 'describe', '--always', '--dirty=+', '--exclude=*']
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):  # no git, or no checkout
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):  # git is missing or fails
         return ''
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @functools.cache
 def label() -> str:
-    """Return in one line what made a row."""
+    """Return version, commit and processor in one line."""
     return f'emppi_ros {emppi_ros.__version__} {commit()}'.strip() + f' on {processor()}'
 
 
 def describe() -> Mapping[str, str]:
-    """Return the machine and the versions, by name."""
+    """Return the machine and software versions by name."""
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / GIB
     return {
         'processor': processor(),

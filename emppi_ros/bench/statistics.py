@@ -1,4 +1,4 @@
-"""What can be said from a few runs, and how sure one can be of it."""
+"""Rates and means of a few runs with their confidence intervals."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ CONFIDENCE = 0.95
 
 
 class Share(NamedTuple):
-    """So many of so many, with a 95 % interval of the probability behind it."""
+    """A count of a total, with a 95 % interval of the underlying probability."""
 
     count: int
     total: int
@@ -19,7 +19,7 @@ class Share(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The share itself."""
+        """The observed rate."""
         return self.count / self.total
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Share(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean of so many numbers, with its 95 % interval (None where there is none)."""
+    """A mean with its 95 % interval, None if there is none."""
 
     mean: float
     low: float | None
@@ -43,7 +43,7 @@ class Mean(NamedTuple):
 
 
 def share(hits: Sequence[bool]) -> Share:
-    """Return how many are true, with Wilson's interval; at least one is needed."""
+    """Return the share of true values with its Wilson interval; needs at least one value."""
     count, total = sum(hits), len(hits)
     interval = stats.binomtest(count, total).proportion_ci(CONFIDENCE, method='wilson')
     return Share(count, total, float(interval.low), float(interval.high))
@@ -51,21 +51,21 @@ def share(hits: Sequence[bool]) -> Share:
 
 def mean(values: Sequence[float]) -> Mean:
     """
-    Return the mean with a bootstrap interval.
+    Return the mean with a bias-corrected and accelerated (BCa) bootstrap interval.
 
-    It is bias-corrected and accelerated. One value has no interval; equal values have one
-    without width, which the bootstrap itself cannot give.
+    A single value has no interval; equal values have an interval of width 0, which the bootstrap
+    itself cannot compute.
     """
     centre = float(np.mean(values))
     if len(values) < 2:
         return Mean(centre, None, None, len(values))
     if np.ptp(values) == 0.0:
         return Mean(centre, centre, centre, len(values))
-    found = stats.bootstrap(
+    result = stats.bootstrap(
         (np.asarray(values),),
         np.mean,
         confidence_level=CONFIDENCE,
-        random_state=np.random.default_rng(0),  # `rng`, its new name, is unknown before 1.15
+        random_state=np.random.default_rng(0),  # named `rng` from SciPy 1.15 on
     )
-    low, high = (float(bound) for bound in found.confidence_interval)
+    low, high = (float(bound) for bound in result.confidence_interval)
     return Mean(centre, low, high, len(values))

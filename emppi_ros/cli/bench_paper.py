@@ -92,17 +92,17 @@ def paper(options: argparse.Namespace) -> None:
         print(f'{outdated} have outdated task settings: {action}', file=sys.stderr)
     if options.so_far and not finished:
         raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
-    found = store.finished(wanted) if options.so_far else _compute(options, store, wanted)
-    summary = summarize(found)
+    finished_rows = store.finished(wanted) if options.so_far else _compute(options, store, wanted)
+    summary = summarize(finished_rows)
     provenance = Provenance(
         command=shlex.join(['emppi', *options.words]),
         date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
         machine=_machine(options),
         quick=options.quick,
     )
-    for path in _write(options.out, wanted, found, summary, provenance):
+    for path in _write(options.out, wanted, finished_rows, summary, provenance):
         print(f'wrote {path}', file=sys.stderr)
-    _show(summary, {'runs': len(found), 'reused': finished, 'outdated': outdated}, options)
+    _show(summary, {'runs': len(finished_rows), 'reused': finished, 'outdated': outdated}, options)
 
 
 def _split(words: Sequence[str] | None) -> list[str]:
@@ -138,19 +138,19 @@ def _machine(options: argparse.Namespace) -> dict[str, str]:
 def _write(
     folder: Path,
     wanted: Sequence[Cell],
-    found: Sequence[Row],
+    finished: Sequence[Row],
     summary: Summary,
     provenance: Provenance,
 ) -> list[Path]:
-    tables = rows.write_tables(folder, found)
-    pictures = plots.write_all(found, summary, folder)
+    tables = rows.write_tables(folder, finished)
+    pictures = plots.write_all(finished, summary, folder)
     pictures += joint_pictures.write_all(
         wanted, folder, lambda words: print(words, file=sys.stderr)
     )
     return [
         *tables,
         *pictures,
-        results.write(folder, found, summary, provenance, pictures, wanted),
+        results.write(folder, finished, summary, provenance, pictures, wanted),
     ]
 
 
@@ -158,8 +158,8 @@ def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace)
     verdicts = [*claims.judge(summary), *claims.judge_calibration(summary)]
     if options.json:
         judged = [verdict._asdict() for verdict in verdicts]
-        found = {**counts, 'out': str(options.out), **as_json(summary), 'claims': judged}
-        print(output.to_json(found), flush=True)
+        numbers = {**counts, 'out': str(options.out), **as_json(summary), 'claims': judged}
+        print(output.to_json(numbers), flush=True)
         return
     output.show(counts, as_json=False)
     for task, shares in summary.success.items():

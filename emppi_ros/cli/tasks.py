@@ -31,15 +31,15 @@ def add_commands(commands: Any) -> None:  # argparse has no public type for it
 
 def list_tasks(options: argparse.Namespace) -> None:
     """Print name and description of each task."""
-    found = {
+    descriptions = {
         name: config.load(paths.find_config('tasks', name)).get('description', '')
         for name in paths.available('tasks')
     }
     if options.json:
-        print(output.to_json({'tasks': found}))
+        print(output.to_json({'tasks': descriptions}))
         return
-    width = max(len(name) for name in found)
-    for name, description in found.items():
+    width = max(len(name) for name in descriptions)
+    for name, description in descriptions.items():
         print(f'{name:<{width}}  {description}')
 
 

@@ -189,7 +189,7 @@ def share_after_moving(task: Task, trace: Trace) -> float | None:
     several uncertain joints the least share. None without an uncertain joint, such a motion or
     an update of the belief.
     """
-    found = []
+    shares = []
     true = with_parameters(task.model, task.parameters, trace.truth)
     qpos = np.array([frame.qpos for frame in trace.frames])
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
@@ -201,5 +201,5 @@ def share_after_moving(task: Task, trace: Trace) -> float | None:
         since = trace.frames[moved].time
         belief = next((belief for stamp, belief in trace.beliefs if stamp >= since), None)
         if belief is not None:
-            found.append(errors.share_of_kind(task, joint, belief, trace.truth))
-    return min(found, default=None)
+            shares.append(errors.share_of_kind(task, joint, belief, trace.truth))
+    return min(shares, default=None)

@@ -35,25 +35,25 @@ def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
     - 'choice of NAME', instead of its axis if it is one of a few: the squared probability of
       the wrong ones.
     """
-    found = {}
+    squared = {}
     apart: set[int] = set()
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
         if joint.choice is not None:
             apart |= set(joint.axis)
             wrong = 1.0 - share_of_kind(task, joint, belief, truth)
-            found[f'choice of {joint.name}'] = wrong**2
+            squared[f'choice of {joint.name}'] = wrong**2
             continue
         apart |= {*joint.axis, *joint.pivot}
         true, believed = (_motion(task, joint, theta) for theta in (truth[None], belief.theta))
         axis = mean_axis(np.exp(belief.log_weights), believed.axis)
-        found[f'axis of {joint.name}'] = angle(axis, true.axis[0]) ** 2
+        squared[f'axis of {joint.name}'] = angle(axis, true.axis[0]) ** 2
         if joint.pivot and true.hinge[0]:
-            found[f'pivot of {joint.name}'] = _off_line(_mean_pivot(belief, believed), true) ** 2
+            squared[f'pivot of {joint.name}'] = _off_line(_mean_pivot(belief, believed), true) ** 2
     mean = weights.mean(belief.log_weights, belief.theta)
     for i, parameter in enumerate(task.parameters):
         if i not in apart:
-            found[parameter.name] = float((mean[i] - truth[i]) ** 2)
-    return found
+            squared[parameter.name] = float((mean[i] - truth[i]) ** 2)
+    return squared
 
 
 def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Array) -> float:
@@ -85,16 +85,16 @@ def comparable(task: Task, theta: Array, truth: Array) -> Array:
 
     Axes become unit vectors that point the same way as the true one, choices integers.
     """
-    found = theta.copy()
+    values = theta.copy()
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
         if joint.choice is not None:
-            found[:, joint.choice] = uncertain_joints.kinds(
+            values[:, joint.choice] = uncertain_joints.kinds(
                 task.model, task.parameters, joint, theta
             )
             continue
         axes = _motion(task, joint, theta).axis
-        found[:, list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axes, truth))
-    return found
+        values[:, list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axes, truth))
+    return values
 
 
 def mean(task: Task, belief: Belief, truth: Array) -> Array:

@@ -44,10 +44,10 @@ def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -
 
 def _first(cells: Sequence[Cell]) -> list[Cell]:
     """Return the learner's first cell of each task with an uncertain joint."""
-    found: dict[str, Cell] = {}
+    first: dict[str, Cell] = {}
     for cell in cells:
-        if cell.study == SUCCESS and cell.controller == LEARNER and cell.task not in found:
+        if cell.study == SUCCESS and cell.controller == LEARNER and cell.task not in first:
             parameters = config.parse(cell.text, cell.task).get('parameters', {})
             if any(entry.get('field') in AXES for entry in parameters.values()):
-                found[cell.task] = cell
-    return list(found.values())
+                first[cell.task] = cell
+    return list(first.values())

@@ -77,17 +77,17 @@ def success(summary: Summary) -> Figure:
 
 def regret(summary: Summary) -> Figure:
     """Return how much longer each controller takes than the oracle."""
-    found = {task: means for task, means in summary.regret_s.items() if means}
-    figure, axis, places = _by_task(found)
+    regrets = {task: means for task, means in summary.regret_s.items() if means}
+    figure, axis, places = _by_task(regrets)
     for (task, name), y in places.items():
-        value = found[task][name]
+        value = regrets[task][name]
         if value.low is not None and value.high is not None:
             axis.plot([value.low, value.high], [y, y], color=COLORS[name], linewidth=2.2)
         axis.plot(value.mean, y, 'o', color=COLORS[name], markersize=7)
     axis.axvline(0.0, color=GREY, linewidth=1.2)
     axis.set_xlabel('seconds more than MPPI with the true parameters (mean, 95 % bootstrap)')
     axis.set_title('Regret: time to success (time limit without success)')
-    _legend(figure, found)
+    _legend(figure, regrets)
     return figure
 
 
@@ -101,7 +101,7 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
         axis.plot([periods[task]] * 2, edges, color=RED, linestyle='--', linewidth=1.5)
     shown = [
         *periods.values(),
-        *(ms for found in summary.plan_ms.values() for ms in found.values()),
+        *(ms for times in summary.plan_ms.values() for ms in times.values()),
     ]
     if np.nanmax(shown) > WIDE * np.nanmin(shown):
         axis.set_xscale('log')
@@ -116,21 +116,21 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
     return figure
 
 
-def calibration(found: Mapping[str, Share]) -> Figure:
+def calibration(shares: Mapping[str, Share]) -> Figure:
     """Return how often 90 % intervals hold the true value, by parameter."""
-    figure = _figure(1.8 + 0.5 * len(found))
+    figure = _figure(1.8 + 0.5 * len(shares))
     axis = figure.subplots()
     axis.axvspan(
         *(100.0 * bound for bound in CALIBRATED), color=CALIBRATED_BAND, label='calibrated'
     )
     axis.axvline(90.0, color=GREEN, linestyle='--', linewidth=1.5, label='nominal')
-    for y, share in enumerate(found.values()):
+    for y, share in enumerate(shares.values()):
         axis.plot([100.0 * share.low, 100.0 * share.high], [y, y], color=BLUE, linewidth=2.2)
         axis.plot(100.0 * share.rate, y, 'o', color=BLUE, markersize=8)
         axis.text(100.5, y, f'{share.count}/{share.total}', va='center', color=GREY, fontsize=9)
-    lowest = min(100.0 * share.low for share in found.values())
-    axis.set_yticks(range(len(found)), [name.replace('_', ' ') for name in found])
-    axis.set(ylim=(len(found) - 0.4, -0.6), xlim=(min(70.0, lowest - 3.0), 100.0))
+    lowest = min(100.0 * share.low for share in shares.values())
+    axis.set_yticks(range(len(shares)), [name.replace('_', ' ') for name in shares])
+    axis.set(ylim=(len(shares) - 0.4, -0.6), xlim=(min(70.0, lowest - 3.0), 100.0))
     axis.grid(axis='y', visible=False)
     axis.set_xlabel('true values in the 90 % interval [%], with 95 % Wilson intervals')
     axis.set_title('Calibration: filtered runs without control')
@@ -138,19 +138,19 @@ def calibration(found: Mapping[str, Share]) -> Figure:
     return figure
 
 
-def ablation(found: Mapping[tuple[int, int], Share]) -> Figure:
+def ablation(shares: Mapping[tuple[int, int], Share]) -> Figure:
     """Return success over the number of models and of rollouts per model."""
-    models, rollouts = (sorted({size[i] for size in found}) for i in (0, 1))
+    models, rollouts = (sorted({size[i] for size in shares}) for i in (0, 1))
     figure = Figure(
         figsize=(2.4 + 1.5 * len(rollouts), 1.6 + 1.1 * len(models)), layout='constrained'
     )
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     rates = np.full((len(models), len(rollouts)), np.nan)
-    for (m, k), share in found.items():
+    for (m, k), share in shares.items():
         rates[models.index(m), rollouts.index(k)] = 100.0 * share.rate
     image = axis.imshow(rates, vmin=0, vmax=100, cmap='Blues', origin='lower', aspect='auto')
-    for (m, k), share in found.items():
+    for (m, k), share in shares.items():
         i, j = models.index(m), rollouts.index(k)
         color = 'white' if rates[i, j] > DARK else 'black'
         text = f'{share.count}/{share.total}\n{100 * share.low:.0f}-{100 * share.high:.0f} %'
@@ -167,14 +167,14 @@ def ablation(found: Mapping[tuple[int, int], Share]) -> Figure:
 def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
     """Return the squared parameter error over time, one panel a task (the paper's Fig. 3)."""
     runs = {
-        task: found[LEARNER]
-        for task, found in by_task(rows, study).items()
-        if LEARNER in found and found[LEARNER][0].parameters
+        task: learned[LEARNER]
+        for task, learned in by_task(rows, study).items()
+        if LEARNER in learned and learned[LEARNER][0].parameters
     }
     figure, axes = _panels(len(runs))
-    for axis, (task, found) in zip(axes, runs.items(), strict=True):
-        times = _times(found)
-        values = np.array([_held(row, row.course.squared_error, times) for row in found])
+    for axis, (task, learned) in zip(axes, runs.items(), strict=True):
+        times = _times(learned)
+        values = np.array([_held(row, row.course.squared_error, times) for row in learned])
         _band(axis, times, values)
         axis.set(title=task.replace('_', ' '), xlabel='time [s]', xlim=(0, times[-1]))
         if np.all(values > 0.0):
@@ -190,12 +190,12 @@ def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
 
 def estimates(rows: Sequence[Row], task: str) -> Figure:
     """Return the error of each parameter's estimate over time."""
-    found = by_task(rows)[task][LEARNER]
-    times = _times(found)
-    figure, axes = _panels(len(found[0].parameters))
-    for axis, (name, estimate) in zip(axes, found[0].parameters.items(), strict=True):
+    learned = by_task(rows)[task][LEARNER]
+    times = _times(learned)
+    figure, axes = _panels(len(learned[0].parameters))
+    for axis, (name, estimate) in zip(axes, learned[0].parameters.items(), strict=True):
         off = np.array(
-            [_held(r, r.course.means[name], times) - r.parameters[name].true for r in found]
+            [_held(r, r.course.means[name], times) - r.parameters[name].true for r in learned]
         )
         axis.plot(times, off.T, color=BLUE, alpha=0.25, linewidth=0.8)
         _band(axis, times, off)
@@ -213,14 +213,14 @@ def goals(rows: Sequence[Row], colors: Mapping[str, str]) -> Figure:
     runs = {
         task: controllers
         for task, controllers in by_task(rows).items()
-        if any(row.goals_s for found in controllers.values() for row in found)
+        if any(row.goals_s for group in controllers.values() for row in group)
     }
     figure, axes = _panels(len(runs))
     for axis, (task, controllers) in zip(axes, runs.items(), strict=True):
-        end = max(row.limit_s for found in controllers.values() for row in found)
+        end = max(row.limit_s for group in controllers.values() for row in group)
         times = np.linspace(0.0, end, POINTS)
-        for name, found in controllers.items():
-            counts = [np.searchsorted(np.sort(row.goals_s), times, 'right') for row in found]
+        for name, group in controllers.items():
+            counts = [np.searchsorted(np.sort(row.goals_s), times, 'right') for row in group]
             axis.plot(times, np.mean(counts, axis=0), color=colors[name], label=name)
         axis.set(title=task.replace('_', ' '), xlabel='time [s]', xlim=(0, end), ylim=(0, None))
     axes[0].set_ylabel('goals reached, mean over runs')
@@ -243,9 +243,9 @@ def _title(figure: Figure, text: str) -> None:
     figure.suptitle(text, x=0.01, ha='left', fontsize=12, fontweight='bold')
 
 
-def _times(found: Sequence[Row]) -> Array:
+def _times(rows: Sequence[Row]) -> Array:
     """Return times from the start to the end of the longest run."""
-    end = max(row.course.times[-1] for row in found)
+    end = max(row.course.times[-1] for row in rows)
     return np.linspace(0.0, end or 1.0, POINTS)
 
 
@@ -276,28 +276,28 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _by_task(
-    found: Mapping[str, Mapping[str, object]],
+    values: Mapping[str, Mapping[str, object]],
 ) -> tuple[Figure, Axes, dict[tuple[str, str], float]]:
     """Return a figure, and a y position for each task and controller, tasks from the top."""
     places: dict[tuple[str, str], float] = {}
     middles, y = [], 0.0
-    for task, controllers in found.items():
+    for task, controllers in values.items():
         names = [name for name in COLORS if name in controllers]
         places |= {(task, name): y + i for i, name in enumerate(names)}
         middles.append(y + 0.5 * (len(names) - 1))
         y += len(names) + 0.8
     figure = _figure(1.5 + 0.21 * y)
     axis = figure.subplots()
-    axis.set_yticks(middles, [task.replace('_', ' ') for task in found])
+    axis.set_yticks(middles, [task.replace('_', ' ') for task in values])
     axis.set_ylim(y - 0.8, -1.0)
     axis.tick_params(axis='y', length=0)
     axis.grid(axis='y', visible=False)
     return figure, axis, places
 
 
-def _legend(figure: Figure, found: Mapping[str, Mapping[str, object]]) -> None:
+def _legend(figure: Figure, values: Mapping[str, Mapping[str, object]]) -> None:
     """Add a legend of the controllers below the plot."""
-    names = [name for name in COLORS if any(name in group for group in found.values())]
+    names = [name for name in COLORS if any(name in group for group in values.values())]
     marks = [Patch(facecolor=COLORS[name]) for name in names]
     if names != [LEARNER]:
         figure.legend(marks, names, loc='outside lower center', ncols=len(names))

@@ -151,7 +151,7 @@ def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[st
 
 
 def _success(summary: Summary) -> Iterable[str]:
-    names = [n for n in CONTROLLERS if any(n in found for found in summary.success.values())]
+    names = [n for n in CONTROLLERS if any(n in shares for shares in summary.success.values())]
     yield 'Successful runs, with 95 % Wilson intervals.'
     yield _shares(summary.success, names)
     if summary.attempts:
@@ -167,8 +167,10 @@ def _success(summary: Summary) -> Iterable[str]:
     )
 
 
-def _shares(found: Mapping[str, Mapping[str, Share]], names: Sequence[str]) -> str:
-    lines = [[task, *(shares.get(name, '-') for name in names)] for task, shares in found.items()]
+def _shares(by_task: Mapping[str, Mapping[str, Share]], names: Sequence[str]) -> str:
+    lines = [
+        [task, *(shares.get(name, '-') for name in names)] for task, shares in by_task.items()
+    ]
     return _table(['task', *names], lines)
 
 
@@ -197,17 +199,17 @@ def _ablation(summary: Summary) -> str:
 def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
     """Return table lines with the paper's settings and ours, for each task of the first study."""
     texts = {cell.task: cell.text for cell in cells if cell.study == SUCCESS}
-    found: list[list[object]] = []
+    table: list[list[object]] = []
     for task, text in texts.items():
         if task in PAPER:
             paper = PAPER[task]
             numbers = (paper.noise_variance, paper.temperature, paper.likelihood_variance)
-            words = (f'{number:g}' for number in numbers)
-            found.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *words])
-        found.append(
+            texts = (f'{number:g}' for number in numbers)
+            table.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *texts])
+        table.append(
             [task, 'here', *_ours(config.build(TaskFile, config.parse(text, task), task))]
         )
-    return found
+    return table
 
 
 def _ours(file: TaskFile) -> list[object]:
@@ -227,7 +229,7 @@ def _ours(file: TaskFile) -> list[object]:
     ]
 
 
-def _risk(found: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
+def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
     models, rollouts = RISK_SIZE['models'], RISK_SIZE['rollouts']
     yield (
         f'EMPPI with a risk measure over models, {models} models x {rollouts} rollouts: '
@@ -235,12 +237,22 @@ def _risk(found: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
         "time limit without success). `none` is the paper's update. With a risk measure all "
         f'models share their candidates: {rollouts} instead of {models * rollouts}.'
     )
-    names = [name for name in RISK_MEASURES if any(name in one for one in found.values())]
+    names = [
+        name for name in RISK_MEASURES if any(name in outcomes for outcomes in by_task.values())
+    ]
     yield _table(
         ['task', *names],
         [
-            [task, *(f'{o.success}; {o.time_s:.2f}' if (o := one.get(n)) else '-' for n in names)]
-            for task, one in found.items()
+            [
+                task,
+                *(
+                    f'{outcome.success}; {outcome.time_s:.2f}'
+                    if (outcome := outcomes.get(n))
+                    else '-'
+                    for n in names
+                ),
+            ]
+            for task, outcomes in by_task.items()
         ],
     )
 

@@ -46,7 +46,7 @@ class SuccessAndTime(NamedTuple):
     time_s: float  # median; a failure counts with its time limit
 
 
-class Convergence(NamedTuple):
+class ErrorConvergence(NamedTuple):
     """Reduction of the squared parameter error in runs that continue after success."""
 
     fall: ErrorReduction
@@ -76,7 +76,7 @@ class Summary(NamedTuple):
     risk: Mapping[str, Mapping[str, SuccessAndTime]]  # task -> measure
     kinds: Mapping[str, JointKindBelief]  # task with an uncertain joint
     in_steps: Mapping[str, Share]  # task: EMPPI's runs that succeed within STEPS
-    learning: Mapping[str, Convergence]  # task
+    learning: Mapping[str, ErrorConvergence]  # task
     published: Mapping[str, Mapping[str, Share]]  # task -> controller, by the paper's settings
     published_fall: Mapping[str, ErrorReduction]  # task
 
@@ -109,18 +109,24 @@ def summarize(rows: Sequence[Row]) -> Summary:
         success=_each(runs, success),
         attempts=_each(
             {
-                task: {name: found for name, found in controllers.items() if _attempts(found)}
+                task: {
+                    name: group_rows
+                    for name, group_rows in controllers.items()
+                    if _attempts(group_rows)
+                }
                 for task, controllers in runs.items()
-                if any(_attempts(found) for found in controllers.values())
+                if any(_attempts(group_rows) for group_rows in controllers.values())
             },
-            lambda found: statistics.share([one.reached for one in _attempts(found)]),
+            lambda group_rows: statistics.share([one.reached for one in _attempts(group_rows)]),
         ),
-        time_s=_each(runs, lambda found: float(np.median([row.time_s for row in found]))),
+        time_s=_each(
+            runs, lambda group_rows: float(np.median([row.time_s for row in group_rows]))
+        ),
         regret_s={
             task: {
                 name: lost
-                for name, found in controllers.items()
-                if name != ORACLE and (lost := regret(found, controllers[ORACLE])) is not None
+                for name, group_rows in controllers.items()
+                if name != ORACLE and (lost := regret(group_rows, controllers[ORACLE])) is not None
             }
             for task, controllers in runs.items()
             if ORACLE in controllers
@@ -129,7 +135,8 @@ def summarize(rows: Sequence[Row]) -> Summary:
         plan_ms=_each(runs, plan_ms),
         calibration=coverage(calibrated),
         ablation={
-            size: statistics.share([row.success for row in found]) for size, found in sizes.items()
+            size: statistics.share([row.success for row in group_rows])
+            for size, group_rows in sizes.items()
         },
         risk=_each(by_task(rows, RISK), success_and_time),
         kinds={
@@ -167,7 +174,7 @@ def _each(
     runs: Mapping[str, Mapping[str, list[Row]]], measure: Callable[[list[Row]], Any]
 ) -> dict[str, dict[str, Any]]:
     return {
-        task: {name: measure(found) for name, found in controllers.items()}
+        task: {name: measure(rows) for name, rows in controllers.items()}
         for task, controllers in runs.items()
     }
 
@@ -205,9 +212,9 @@ def error_reduction(rows: Sequence[Row]) -> ErrorReduction:
 
 def joint_kind(rows: Sequence[Row]) -> JointKindBelief:
     """Return the beliefs' shares of the true joint kind; it moved in at least one run."""
-    found = [row.right_kind for row in rows if row.right_kind is not None]
-    known = statistics.share([share > KNOWN for share in found])
-    return JointKindBelief(known, min(found), len(rows) - len(found))
+    shares = [row.right_kind for row in rows if row.right_kind is not None]
+    known = statistics.share([share > KNOWN for share in shares])
+    return JointKindBelief(known, min(shares), len(rows) - len(shares))
 
 
 def in_steps(row: Row, steps: int) -> bool:
@@ -215,37 +222,41 @@ def in_steps(row: Row, steps: int) -> bool:
     return row.success and 1e3 * row.time_s / row.period_ms <= steps + _ROUNDING
 
 
-def convergence(rows: Sequence[Row]) -> Convergence:
+def convergence(rows: Sequence[Row]) -> ErrorConvergence:
     """Return the reduction of the squared error in runs of equal length."""
     seconds = rows[0].limit_s
-    return Convergence(error_reduction(rows), seconds, round(1e3 * seconds / rows[0].period_ms))
+    return ErrorConvergence(
+        error_reduction(rows), seconds, round(1e3 * seconds / rows[0].period_ms)
+    )
 
 
 def coverage(rows: Sequence[Row]) -> dict[str, Share]:
     """Return how often the 90 % interval of each parameter holds the true value."""
-    found: dict[str, list[bool]] = defaultdict(list)
+    inside: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
         for name, estimate in row.parameters.items():
             if estimate.inside is not None:
-                found[name].append(estimate.inside)
-    return {name: statistics.share(hits) for name, hits in found.items()}
+                inside[name].append(estimate.inside)
+    return {name: statistics.share(hits) for name, hits in inside.items()}
 
 
 def plan_ms(rows: Sequence[Row]) -> float:
     """Return the median planning time; nan without plans."""
-    found = [row.plan_ms for row in rows if row.plan_ms is not None]
-    return float(np.median(found)) if found else np.nan
+    times = [row.plan_ms for row in rows if row.plan_ms is not None]
+    return float(np.median(times)) if times else np.nan
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
 
-    def plain(value: Share | Mean | ErrorReduction | JointKindBelief | Convergence | float) -> Any:
+    def plain(
+        value: Share | Mean | ErrorReduction | JointKindBelief | ErrorConvergence | float,
+    ) -> Any:
         if isinstance(value, Share):
             return {**value._asdict(), 'rate': value.rate}
         if isinstance(value, ErrorReduction):
             return {**value._asdict(), 'fallen': plain(value.fallen), 'ratio': value.ratio}
-        if isinstance(value, Convergence):
+        if isinstance(value, ErrorConvergence):
             return {**value._asdict(), 'fall': plain(value.fall)}
         if isinstance(value, JointKindBelief):
             return {**value._asdict(), 'known': plain(value.known)}
@@ -255,8 +266,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
     return {
         **{
             name: {
-                task: {controller: plain(value) for controller, value in found.items()}
-                for task, found in getattr(summary, name).items()
+                task: {controller: plain(value) for controller, value in group_values.items()}
+                for task, group_values in getattr(summary, name).items()
             }
             for name in tables
         },
@@ -271,8 +282,9 @@ def as_json(summary: Summary) -> dict[str, Any]:
         ],
         'risk': {
             task: {
-                name: {**plain(one.success), 'time_s': one.time_s} for name, one in found.items()
+                name: {**plain(one.success), 'time_s': one.time_s}
+                for name, one in group_values.items()
             }
-            for task, found in summary.risk.items()
+            for task, group_values in summary.risk.items()
         },
     }

@@ -50,8 +50,8 @@ class BeliefOverlay:
 
     def decorate(self, now: float) -> Callable[[mujoco.MjvScene], None]:
         """Return a function that adds the belief at a time [s] to a scene."""
-        found = self.shapes(now)
-        return lambda scene: mujoco_overlay.add_shapes(scene, found, self._extent.right)
+        shapes = self.shapes(now)
+        return lambda scene: mujoco_overlay.add_shapes(scene, shapes, self._extent.right)
 
     def shapes(self, now: float) -> Shapes:
         """

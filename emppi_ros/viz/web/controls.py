@@ -28,7 +28,7 @@ _TASK = 'The robot comes to rest, the task becomes **{}**, and the belief its pr
 
 
 class Operators:
-    """Asks for confirmation, carries out requests and logs them on the page: a browser each."""
+    """Confirms, carries out and logs the requests of all clients; each browser is an operator."""
 
     def __init__(self, server: Any, source: RobotSource) -> None:
         """Start with an empty log."""
