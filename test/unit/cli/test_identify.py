@@ -1,4 +1,4 @@
-"""`emppi identify` as a user meets it: a prior that runs, and errors that say what to do."""
+"""`emppi identify` on the command line: it writes usable priors, and errors advise the user."""
 
 import importlib
 import json
@@ -28,7 +28,7 @@ def drive(data):
 
 
 def swing(seed=0, start=(0.0, np.pi), mass=TRUTH['pole_mass']):
-    """Return what a cart with a pole did in 6 s, as sensors show it."""
+    """Return 6 s of sensor readings of a cart-pole."""
     plant = Plant.from_task(load_task('cartpole_swingup'))
     theta = np.array([mass, TRUTH['pole_inertia']])
     qpos, ctrl = states_simulation.simulate(plant, theta, list(start), 600, drive)
@@ -140,7 +140,7 @@ def test_clocks_must_overlap(table, tmp_path, capsys):
     assert 'unsynchronised' in error and 'begins at 5.5 s' in error and 'one clock' in error
 
 
-def test_a_model_of_ones_own_is_identified(table, tmp_path, capsys):
+def test_a_model_file_is_identified(table, tmp_path, capsys):
     model = tmp_path / 'cart.yaml'
     text = """scene: cartpole.xml
 parameters:
@@ -157,7 +157,7 @@ parameters:
     data = write(tmp_path, other, without('velocity/hinge [rad/s]'))
     assert main(['identify', '--data', data, '--model', str(model), '--json']) == 0
     found = json.loads(capsys.readouterr().out)['parameters']
-    # nearly no noise: what CSV and settings leave
+    # no noise: rounding in the CSV file, and the stopping criteria
     assert found['cart_mass']['value'] == pytest.approx(1.3, rel=1e-4)
     assert found['friction']['value'] == pytest.approx(0.2, rel=1e-3)
     model.write_text(text.replace('of: slider', 'of: sliders'))
@@ -167,13 +167,13 @@ parameters:
     )
 
 
-def test_what_has_no_effect_is_said_to_be_unexcited(table, tmp_path, capsys):
+def test_a_parameter_without_effect_is_unexcited(table, tmp_path, capsys):
     model, out = tmp_path / 'cart.yaml', tmp_path / 'prior.yaml'
     useless = """scene: cartpole.xml
 parameters:
   cart_inertia: {field: body_inertia, of: cart, unit: kg m^2, lower: 0.0}
 """
-    model.write_text(useless)  # a cart only slides
+    model.write_text(useless)  # the cart only slides
     data = write(tmp_path, table)
     assert main(['identify', '--data', data, '--model', str(model)]) == 2
     assert 'unexciting: no parameter shows in this motion: record one' in capsys.readouterr().err
@@ -186,7 +186,7 @@ parameters:
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
 
 
-def test_several_recordings_tell_more(table, tmp_path, capsys):
+def test_several_recordings_reduce_the_uncertainty(table, tmp_path, capsys):
     first = write(tmp_path, table)
     second = write(tmp_path, swing(1, (0.3, 2.0)), name='second.csv')
     assert identify(first, '--json') == 0
@@ -197,20 +197,20 @@ def test_several_recordings_tell_more(table, tmp_path, capsys):
     assert two['steps'] == 1080 and 'notes' not in two
     assert set(two['held_out_error']) == {'slider', 'hinge'}
     for name, row in two['parameters'].items():
-        # as above; both tell about as much, the second in less of it than is held out
+        # as above; both recordings are about equally informative
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
         assert row['sd'] < 0.9 * one['parameters'][name]['sd']
     prior = yaml.safe_load((tmp_path / 'prior.yaml').read_text())
     assert [source['name'] for source in prior['sources']] == ['run.csv', 'second.csv']
 
 
-def test_a_recording_in_two_says_what_the_whole_says(table, tmp_path, capsys):
+def test_a_recording_in_two_parts_gives_the_same_estimate(table, tmp_path, capsys):
     assert identify(write(tmp_path, table), '--json') == 0
     whole = json.loads(capsys.readouterr().out)['parameters']
     halves = [write(tmp_path, part, name=f'{i}.csv') for i, part in enumerate(np.split(table, 2))]
     assert identify(halves[0], '--data', halves[1], '--json') == 0
     for name, row in json.loads(capsys.readouterr().out)['parameters'].items():
-        # the second half may begin anywhere: four numbers more are unknown
+        # the start of the second half is unknown: four more numbers
         assert row['value'] == pytest.approx(whole[name]['value'], abs=whole[name]['sd'])
         assert row['sd'] == pytest.approx(whole[name]['sd'], rel=0.2)
 
@@ -229,12 +229,12 @@ def test_the_recording_that_is_wrong_is_named(table, tmp_path, capsys):
     assert 'error: short.csv: 50.000% held out of 150 steps' in capsys.readouterr().err
 
 
-def test_turns_of_an_encoder_are_taken_out(table, tmp_path, capsys):
+def test_jumps_of_an_encoder_by_a_turn_are_removed(table, tmp_path, capsys):
     assert identify(write(tmp_path, table), '--json') == 0
     whole = json.loads(capsys.readouterr().out)['parameters']
     wrapped = table.copy()
     wrapped[:, 2] = np.mod(table[:, 2] + np.pi, 2.0 * np.pi) - np.pi
-    assert np.ptp(wrapped[:, 2]) > 6.0  # it does wrap
+    assert np.ptp(wrapped[:, 2]) > 6.0  # it wraps
     assert identify(write(tmp_path, wrapped, name='wrapped.csv'), '--json') == 0
     found = json.loads(capsys.readouterr().out)
     assert 'position/hinge [rad]: removed jumps by a whole turn' in found['notes']
@@ -248,7 +248,7 @@ def test_a_recording_counts_once(table, tmp_path, capsys):
     assert 'again.csv is run.csv again, byte by byte, and would count' in capsys.readouterr().err
 
 
-def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):
+def test_disagreement_of_recordings_is_reported(table, tmp_path, capsys):
     first = write(tmp_path, table)
     heavier = write(tmp_path, swing(1, mass=0.33), name='heavier.csv')
     assert identify(first, '--data', heavier, '--json') == 0
@@ -260,13 +260,13 @@ def test_recordings_that_do_not_agree_are_said(table, tmp_path, capsys):
     assert 'not all together: joint' in error and 'in run.csv, 0.9' in error
 
 
-def test_what_forecasts_nothing_holds_nothing_out(table, tmp_path, capsys):
+def test_a_method_without_forecasts_takes_no_held_out_share(table, tmp_path, capsys):
     words = ['--method', 'filter', '--held-out', '0.2']
     assert identify(write(tmp_path, table), *words) == 2
     assert '--held-out: --method filter cannot forecast: leave it out' in capsys.readouterr().err
 
 
-def test_a_cluster_is_for_what_takes_long(table, tmp_path, capsys, monkeypatch):
+def test_a_cluster_is_for_long_running_methods(table, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(importlib.import_module('emppi_ros.parallel.cluster'), 'CONNECT_S', 0.5)
     address, data = 'tcp://127.0.0.1:1', write(tmp_path, table)
     assert identify(data, '--scheduler', address) == 2
@@ -281,9 +281,9 @@ def test_settings_are_positive(option, table, tmp_path, capsys):
     assert f'{option}: found -1, expected a number above 0' in capsys.readouterr().err
 
 
-def test_late_commands_are_said_and_taken_as_given(table, tmp_path, capsys):
+def test_the_lag_of_commands_is_reported_and_can_be_given(table, tmp_path, capsys):
     early = table.copy()
-    early[:-1, 4] = table[1:, 4]  # each is recorded one step before it acts
+    early[:-1, 4] = table[1:, 4]  # each command is recorded one step before it acts
     file = write(tmp_path, early)
     assert identify(file, '--json') == 0
     found = json.loads(capsys.readouterr().out)

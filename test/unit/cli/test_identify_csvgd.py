@@ -46,7 +46,7 @@ ALL = ['--threads', '1', '--json']
 
 
 def swing(folder, name, angle, torque=1.0, steps=300):
-    """Write what a pendulum does from an angle, and return the file."""
+    """Write the motion of a pendulum from an angle, and return the file."""
     model = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(model)
     data.qpos[0], rows = angle, []
@@ -79,39 +79,39 @@ def identify(here, *words, data=('run.csv',)):
     return main([*command, *effort, *words, *ALL])
 
 
-def found(capsys):
+def result(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_the_truth_is_found_as_by_the_method_states(here, capsys):
+def test_the_posterior_agrees_with_the_method_states(here, capsys):
     assert identify(here) == 0
-    ours = found(capsys)
+    ours = result(capsys)
     data = str(here / 'run.csv')
     model = str(here / 'pendulum.yaml')
     assert main(['identify', '--model', model, '--data', data, '--json']) == 0
-    theirs = found(capsys)['parameters']
+    theirs = result(capsys)['parameters']
     for name, row in ours['parameters'].items():
         assert row['knowledge'] == 'found'
-        # twelve particles know their spread to a third or so; of that, four
+        # the spread of twelve particles is known to about a third; four standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * 1.3 * row['sd'])
         both = np.hypot(row['sd'], theirs[name]['sd'])
         assert row['value'] == pytest.approx(theirs[name]['value'], abs=4.0 * 1.3 * both)
-    # 240 residuals tell their size to 1 / sqrt(480); of that, five
+    # standard error of the RMS of 240 residuals: 1 / sqrt(480); five of these
     assert ours['residual_in_noise']['position/pivot'] == pytest.approx(1.0, abs=0.23)
     assert ours['noise']['position/pivot'] == pytest.approx(NOISE, rel=0.23)
-    # a forecast differs from what was measured by its noise, and little else
+    # a forecast differs from the measurements by little more than their noise
     assert ours['held_out_error']['position/pivot'] < 2.0 * NOISE
 
 
-def test_a_model_that_leaves_more_than_the_noise_says_what_to_give(here, capsys, monkeypatch):
+def test_residuals_above_the_noise_are_reported_with_advice(here, capsys, monkeypatch):
     assert identify(here, '--noise', f'position/pivot={0.1 * NOISE}') == 0
-    narrow = found(capsys)
+    narrow = result(capsys)
     assert narrow['notes'].startswith('the model leaves more than the noise')
     given = narrow['notes'].partition('--noise ')[2]
-    # 240 residuals tell it to 1 / sqrt(480); of that, five
+    # standard error of the RMS of 240 residuals: 1 / sqrt(480); five of these
     assert float(given.partition('=')[2]) == pytest.approx(NOISE, rel=0.23)
     assert identify(here, '--noise', given) == 0
-    assert 'notes' not in found(capsys)
+    assert 'notes' not in result(capsys)
 
     def lost(*given):
         whole = examine(*given)
@@ -124,7 +124,7 @@ def test_a_model_that_leaves_more_than_the_noise_says_what_to_give(here, capsys,
     assert 'only 1 of 24 particles' in told and told.endswith('best: give more iterations')
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
+def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     whole, parts = here / 'whole.yaml', here / 'parts.yaml'
     assert identify(here, '--out', str(whole)) == 0
     infer = csvgd.infer
@@ -162,10 +162,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(here, capsys, monkeypatch):
     assert parts.read_text() == whole.read_text()
 
 
-def test_what_has_no_effect_is_left_out_of_the_prior(here, capsys):
+def test_unexcited_parameters_are_left_out_of_the_prior(here, capsys):
     (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
     assert identify(here, '--out', str(here / 'prior.yaml')) == 0
-    summary = found(capsys)
+    summary = result(capsys)
     assert summary['parameters']['height']['knowledge'] == 'unexcited'
     assert summary['unexcited_directions'] in (['+1.00 height'], ['-1.00 height'])
     prior = yaml.safe_load((here / 'prior.yaml').read_text())
@@ -173,12 +173,12 @@ def test_what_has_no_effect_is_left_out_of_the_prior(here, capsys):
     assert prior['sources'][0]['name'] == 'run.csv' and prior['settings']['windows'] == 4
 
 
-def test_several_recordings_of_one_system_tell_more(here, capsys):
+def test_several_recordings_of_one_system_reduce_the_uncertainty(here, capsys):
     swing(here, 'second.csv', -0.5, steps=420)
     assert identify(here) == 0
-    one = found(capsys)['parameters']
+    one = result(capsys)['parameters']
     assert identify(here, data=['run.csv', 'second.csv']) == 0
-    two = found(capsys)
+    two = result(capsys)
     assert two['windows'] == 4 + 6  # of 240 and of 335 steps
     for name, row in two['parameters'].items():
         assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * 1.3 * row['sd'])
@@ -205,7 +205,7 @@ def edit(here, old, new, name='pendulum.yaml'):
 
 
 @pytest.mark.parametrize('name', WRONG)
-def test_what_does_not_fit_is_named(name, here, capsys):
+def test_wrong_input_is_named(name, here, capsys):
     words, change, said = WRONG[name]
     if change is not None:
         change(here)
@@ -221,7 +221,7 @@ def learned_in(here, window):
     )
 
 
-def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
+def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
     plant, one = learned_in(here, 2.0)
     several = learned_in(here, 0.5)[1]
     assert (one.windows, several.windows) == (1, 4)
@@ -241,24 +241,24 @@ def test_the_reference_is_least_squares_of_one_shot_in_any_windows(here):
     for learned in (one, several):
         found = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
         value, ours = sysid.in_units(learned, found)
-        # forward differences, and three (or fifteen) numbers less in the residuals' mean
+        # forward differences, and three (or fifteen) fewer degrees of freedom
         np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
         np.testing.assert_allclose(ours, sd, rtol=0.05)
 
 
-def test_the_reference_writes_a_prior_as_wide_as_it_says(here, capsys):
+def test_sysid_writes_a_prior_with_its_standard_deviations(here, capsys):
     out = here / 'prior.yaml'
     assert identify(here, '--method', 'sysid', '--out', str(out)) == 0
-    summary, prior = found(capsys), yaml.safe_load(out.read_text())
+    summary, prior = result(capsys), yaml.safe_load(out.read_text())
     assert prior['method'] == 'sysid' and summary['out'] == str(out)
     for name, row in summary['parameters'].items():
         assert row['value'] == pytest.approx(TRUTH[name], abs=4.0 * row['sd'])
         values = prior['parameters'][name]['values']
-        # 500 draws know it to 3 %: five of these; --spread is 3
+        # standard error of 500 samples: 3 %; five of these; --spread is 3
         assert np.std(values) == pytest.approx(3.0 * row['sd'], rel=0.16)
     (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
     assert identify(here, '--method', 'sysid', '--out', str(out), '--overwrite') == 0
-    assert found(capsys)['parameters']['height']['knowledge'] == 'unexcited'
+    assert result(capsys)['parameters']['height']['knowledge'] == 'unexcited'
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['mass', 'friction']
     swing(here, 'run.csv', 1.0, -1.0)
     assert identify(here, '--method', 'sysid') == 2
@@ -288,11 +288,11 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('method', ['states', 'csvgd', 'sysid'])
-def test_a_model_with_what_was_found_is_written(method, here, capsys):
+def test_the_estimate_is_written_as_mjcf(method, here, capsys):
     (here / 'pendulum.yaml').write_text(MODEL + HEIGHT)
     out = here / 'found.xml'
     assert identify(here, '--method', method, '--mjcf', str(out)) == 0
-    rows = found(capsys)['parameters']
+    rows = result(capsys)['parameters']
     model = mujoco.MjModel.from_xml_path(str(out))
     # MJCF has six digits
     assert model.body('link').mass[0] == pytest.approx(rows['mass']['value'], rel=1e-5)
@@ -305,12 +305,12 @@ def test_a_model_with_what_was_found_is_written(method, here, capsys):
     assert out.read_text() == before
 
 
-def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
+def test_a_report_has_its_figures_and_is_not_overwritten(here, capsys):
     folder = here / 'report'
     swing(here, 'second.csv', -0.5)
     words = ['--report', str(folder), '--iterations', '25']
     assert identify(here, *words, data=['run.csv', 'second.csv']) == 0
-    assert found(capsys)['report'] == str(folder)
+    assert result(capsys)['report'] == str(folder)
     for name in ('posterior', 'convergence', 'held_out'):
         assert (folder / f'{name}.png').stat().st_size > 5_000
     assert identify(here, *words) == 2
@@ -318,32 +318,36 @@ def test_a_report_has_its_pictures_and_replaces_none(here, capsys):
 
 
 @pytest.mark.parametrize('method', ['states', 'sysid'])
-def test_other_methods_draw_and_forecast_too(method, here, capsys):
+def test_other_methods_write_reports_too(method, here, capsys):
     folder = here / 'report'
     words = ['--method', method, '--report', str(folder), '--held-out', '0.2']
     assert identify(here, *words) == 0
-    summary = found(capsys)
+    summary = result(capsys)
     (error,) = summary['held_out_error'].values()
-    assert error == pytest.approx(NOISE, rel=0.5)  # 60 numbers tell it to 9 %: five of these
+    assert error == pytest.approx(
+        NOISE, rel=0.5
+    )  # standard error of 60 numbers: 9 %; five of these
     for name in ('posterior', 'convergence', 'held_out'):
         assert (folder / f'{name}.png').stat().st_size > 5_000
     assert identify(here, *words[:-1], '0', '--overwrite') == 0
-    later = found(capsys).get('held_out_error')  # what is left over after whole windows
-    assert (folder / 'held_out.png').exists() == bool(later)  # or else it was another run's
+    later = result(capsys).get('held_out_error')  # of the rest after whole windows
+    assert (folder / 'held_out.png').exists() == bool(
+        later
+    )  # no figure of the previous run is left
 
 
 @pytest.mark.parametrize('method', ['csvgd', 'sysid'])
 def test_nothing_needs_to_be_held_out(method, here, capsys):
-    swing(here, 'run.csv', 1.0, steps=301)  # six windows, and no step more
+    swing(here, 'run.csv', 1.0, steps=301)  # exactly six windows
     out = str(here / 'prior.yaml')
     assert identify(here, '--method', method, '--held-out', '0', '--out', out) == 0
-    summary = found(capsys)
+    summary = result(capsys)
     assert summary['held_out_error'] == {} and summary['windows'] == 6
 
 
 @pytest.fixture
 def two(here):
-    """Return two recordings of one system, and what particles say of them."""
+    """Return a plant, two recordings of it, and their posterior."""
     swing(here, 'second.csv', -0.5)
     plant = Plant.from_file(here / 'pendulum.yaml')
     recordings = [read_recording([here / name]) for name in ('run.csv', 'second.csv')]
@@ -356,13 +360,13 @@ def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
     before = csvgd_report.select_converged(learned, posterior, 1)
     z = posterior.z.copy()
-    z[:4, -2 * learned.windows // 2 :] += 0.5  # where windows of the second begin
+    z[:4, -2 * learned.windows // 2 :] += 0.5  # start states of the second recording
     lost = posterior._replace(z=z)
     found = csvgd_report.select_converged(learned, lost, 1)
     assert found.stranded >= 4 and len(found.theta) <= len(before.theta)
 
 
-def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
+def test_a_joint_that_hardly_moves_may_deviate_by_its_noise(two):
     plant, learned, posterior = two
     found = csvgd_report.select_converged(learned, posterior, 1)
     still = replace(learned.problem, references=1e-3 * learned.problem.references)
@@ -389,13 +393,13 @@ def test_a_joint_that_hardly_moves_may_stay_as_far_off_as_its_noise(two):
         (['--report', 'run.csv', '--overwrite'], 'run.csv is not a writable folder'),
     ],
 )
-def test_what_would_come_to_nothing_is_said_before(words, error, here, capsys, monkeypatch):
+def test_wrong_options_are_named_before_any_work(words, error, here, capsys, monkeypatch):
     monkeypatch.chdir(here)
     assert identify(here, *words) == 2
     assert error in capsys.readouterr().err
 
 
-def test_an_empty_file_of_an_interrupted_run_is_named(here, capsys):
+def test_an_empty_checkpoint_is_named(here, capsys):
     (here / 'prior.state.npz').write_bytes(b'')
     out = ['--out', str(here / 'prior.yaml')]
     assert identify(here, *out) == 2

@@ -1,4 +1,4 @@
-"""`emppi identify --method csvgd --likelihood sum`: recordings of several systems, and an end."""
+"""`emppi identify --method csvgd --likelihood sum`: recordings of several systems."""
 
 import json
 
@@ -20,7 +20,7 @@ FILES = 'run.csv', 'other/run.csv'
 
 @pytest.fixture
 def here(tmp_path):
-    """Return a folder with recordings of two carts, whose poles have the masses above."""
+    """Return a folder with recordings of two cart-poles with the masses above."""
     plant = Plant.from_task(load_task('cartpole_swingup'))
 
     def drive(data):
@@ -63,7 +63,7 @@ def identify(here, *words, files=FILES, particles=16):
     return main([*command, *effort, *words, '--json'])
 
 
-def test_each_system_is_found_as_if_it_were_alone(here, capsys):
+def test_each_system_is_inferred_as_if_it_were_alone(here, capsys):
     out = here / 'prior.yaml'
     assert identify(here, '--out', str(out), '--report', str(here / 'report')) == 0
     whole = json.loads(capsys.readouterr().out)
@@ -72,7 +72,7 @@ def test_each_system_is_found_as_if_it_were_alone(here, capsys):
         assert identify(here, files=[file], particles=8) == 0
         assert told == json.loads(capsys.readouterr().out)
         row = told['parameters']['pole_mass']
-        # eight particles know their spread to a third or so; of that, five
+        # the spread of eight particles is known to about a third; five standard deviations
         assert row['value'] == pytest.approx(mass, abs=5.0 * 1.3 * row['sd'])
     values = np.array(yaml.safe_load(out.read_text())['parameters']['pole_mass']['values'])
     assert whole['particles'] == len(values) == 16
@@ -80,7 +80,7 @@ def test_each_system_is_found_as_if_it_were_alone(here, capsys):
     assert main(['run', 'cartpole_swingup', '--prior', str(out), '--duration', '0.2']) == 0
 
 
-def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys, monkeypatch):
+def test_an_interrupted_run_resumes_at_its_system(here, capsys, monkeypatch):
     whole, parts = here / 'whole.yaml', here / 'parts.yaml'
     assert identify(here, '--out', str(whole)) == 0
     calls = []
@@ -113,12 +113,12 @@ def test_an_interrupted_run_goes_on_from_the_system_that_it_was_at(here, capsys,
         (['--mjcf', 'found.xml'], '--mjcf: several systems are not one model'),
     ],
 )
-def test_what_several_systems_cannot_have_is_named(words, error, here, capsys):
+def test_options_that_do_not_fit_several_systems_are_named(words, error, here, capsys):
     assert identify(here, *words) == 2
     assert error in capsys.readouterr().err
 
 
-def test_what_an_error_advises_meets_nothing_that_was_left(here, capsys, monkeypatch):
+def test_a_failed_run_leaves_no_checkpoint(here, capsys, monkeypatch):
     monkeypatch.setattr(
         csvgd_report, '_MIN_CONVERGED_SHARE', 1.1
     )  # no number of particles suffices

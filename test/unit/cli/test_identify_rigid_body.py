@@ -1,4 +1,4 @@
-"""`emppi identify --method rigid-body`: what an arm holds, from its torques."""
+"""`emppi identify --method rigid-body`: the payload of an arm, from its torques."""
 
 import json
 
@@ -65,7 +65,7 @@ def text(held=0, rotor=0.0, dry=0.0, drives=SERVOS):
 
 
 def true(xml):
-    """Return the arm that is to be found."""
+    """Return the arm with the true payload."""
     spec = mujoco.MjSpec.from_string(xml)
     spec.delete(spec.body('ball'))
     body = spec.body('payload')
@@ -75,7 +75,7 @@ def true(xml):
 
 
 def done(xml, rng, speed=1.0):
-    """Return positions and torques of drives (2, 4 STEPS, 3), of an arm with the true payload."""
+    """Return positions and drive torques (2, 4 STEPS, 3) of the arm with the true payload."""
     model = true(xml).compile()
     model.opt.timestep = STEP / 4
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
@@ -86,7 +86,7 @@ def done(xml, rng, speed=1.0):
 
 
 def run(xml, seed, noise=(1e-4, 0.1), speed=1.0):
-    """Return time, positions and torques, as sensors show them."""
+    """Return time, positions and torques with sensor noise."""
     rng = np.random.default_rng(seed)
     rows = np.swapaxes(done(xml, rng, speed)[:, ::4], 0, 1)
     rows = rows + np.array(noise)[:, None] * rng.standard_normal(rows.shape)
@@ -102,13 +102,13 @@ def save(path, table, kind='effort/{} [N m]', positions=JOINTS):
 
 @pytest.fixture(scope='module')
 def table():
-    """Return what sensors at the links show of the arm."""
+    """Return readings of sensors at the links."""
     return run(text(), 0)
 
 
 @pytest.fixture
 def here(tmp_path):
-    """Return a folder with the arm, and a file of what is unknown."""
+    """Return a folder with the arm and a model file."""
     (tmp_path / 'arm.xml').write_text(text())
     (tmp_path / 'arm.yaml').write_text(MODEL)
     return tmp_path
@@ -127,17 +127,17 @@ def found(capsys):
 def fits(result):
     for name, row in result['parameters'].items():
         assert row['knowledge'] in ('found', 'vague')
-        # of 30 such numbers in this file none is five standard deviations off, but for 1 in 60 000
+        # all 30 such numbers of this file are within five standard deviations, with 1 - 1 / 60 000
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
 
 
 @pytest.mark.parametrize('seed', [0, 1, 2])
-def test_what_an_arm_holds_is_found(seed, here, capsys):
+def test_the_payload_of_an_arm_is_identified(seed, here, capsys):
     assert identify(here, run(text(), seed), '--json') == 0
     result = found(capsys)
     fits(result)
     assert result['parameters']['mass']['sd'] < 0.02 * TRUTH['mass']
-    # noise is all that is left: 150 samples and more tell its size to 6 %; of that, five
+    # only noise is left; standard error of its RMS with 150 samples: 6 %; five of these
     assert all(1.0 <= x < 1.3 for x in result['left_in_noise'].values())
     _check_possible(result['bodies'])
 
@@ -150,8 +150,8 @@ def _check_possible(bodies):
         assert body.mass > 0.0 < moments[0] and moments[2] < moments[0] + moments[1]
 
 
-def test_dry_friction_and_offsets_of_sensors_are_found_with_it(here, capsys):
-    """Of 0.4 N m, and of 0.5, 1.0 and 1.5 N m, of which the scene knows nothing."""
+def test_dry_friction_and_sensor_offsets_are_identified_with_it(here, capsys):
+    """Friction of 0.4 N m and offsets of 0.5, 1.0 and 1.5 N m are not in the scene."""
     table = run(text(dry=0.4), 7)
     table[:, 4:] += [0.5, 1.0, 1.5]
     (here / 'arm.yaml').write_text(MODEL + DRY)
@@ -162,20 +162,20 @@ def test_dry_friction_and_offsets_of_sensors_are_found_with_it(here, capsys):
     fits(result)
     assert dry['knowledge'] == 'found' and dry['value'] == result['dry_friction']['roll']
     drawn = yaml.safe_load(out.read_text())['parameters']['dry']['values']
-    # 500 draws: 3 % of a standard deviation, and 5 % of a mean; five of these
+    # standard errors of 500 samples: 3 % of a standard deviation, 5 % of a mean; five of these
     assert np.std(drawn) == pytest.approx(3.0 * dry['sd'], rel=0.25)
     assert np.mean(drawn) == pytest.approx(dry['value'], abs=3.0 * 0.25 * dry['sd'])
     model = mujoco.MjModel.from_xml_path(str(scene))
     assert model.joint('roll').frictionloss[0] == pytest.approx(dry['value'], rel=1e-4)
-    # MuJoCo's dry friction is soft about rest, as viscous friction is: that much is lost in it
+    # MuJoCo's dry friction is viscous near rest, which loses this much of it
     np.testing.assert_allclose(list(result['dry_friction'].values()), 0.4, atol=0.05)
-    # the elbow's weight varies by a third, and is told from its offset by that alone
+    # the weight on the elbow varies by a third, which alone separates it from the offset
     np.testing.assert_allclose(
         list(result['recordings']['run.csv']['offset'].values()), [0.5, 1.0, 1.5], atol=0.15
     )
 
 
-def test_commands_of_motors_are_torques_less_those_of_rotors(here, capsys):
+def test_motor_commands_are_torques_minus_those_of_the_rotors(here, capsys):
     xml = text(held=1, rotor=0.05, drives=MOTORS)
     (here / 'arm.xml').write_text(xml)
     table = run(xml, 3)
@@ -184,33 +184,33 @@ def test_commands_of_motors_are_torques_less_those_of_rotors(here, capsys):
     fits(found(capsys))
 
 
-def test_an_arm_of_unknown_links_moves_as_it_did(here, table, capsys):
+def test_an_arm_of_unknown_links_predicts_torques(here, table, capsys):
     out = here / 'found.xml'
     words = ['--links', 'unknown', '--mjcf', str(out), '--json']
     assert identify(here, table, *words) == 0
     result = found(capsys)
     assert list(result['bodies']) == ['upper', 'fore', 'payload']
     _check_possible(result['bodies'])
-    # MJCF's six digits
+    # MJCF has six digits
     model = mujoco.MjModel.from_xml_path(str(out))
     for name, row in result['bodies'].items():
         assert model.body(name).mass[0] == pytest.approx(row['mass'], rel=1e-4)
         np.testing.assert_allclose(model.body(name).ipos, row['centre'], rtol=1e-4, atol=1e-5)
     for name, value in result['friction'].items():
         assert np.ravel(model.joint(name).damping)[0] == pytest.approx(value, rel=1e-4)
-    # with these, other motions need nearly the torques of the true arm
+    # on other motions the torques are nearly those of the true arm
     spec = true(text())
     spec.compile()
     (here / 'true.xml').write_text(spec.to_xml())
     states = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 50, 3))
     arms = [arm.load(here / name, joints=JOINTS) for name in ('found.xml', 'true.xml')]
     ours, theirs = (arm.motion_torques(model, states) for model in arms)
-    # noise of 0.1 N m in 3000 samples, and 27 numbers that show: 0.01 N m; of that, four
+    # noise of 0.1 N m in 3000 samples, 27 excited parameters: 0.01 N m; four of these
     assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.04
 
 
 def test_a_prior_is_written_and_run(tmp_path, capsys):
-    """On a task of this package, whose arm is loaded as it is there."""
+    """The task is one of this package."""
     out, data = str(tmp_path / 'prior.yaml'), tmp_path / 'run.csv'
     scene = ASSETS / 'fr3_follow.xml'
     model = arm.load(scene, joints=['fr3_joint1'])
@@ -290,7 +290,7 @@ WRONG = {
 }
 
 
-def test_torques_whose_lag_is_given_are_in_time(here, table, capsys):
+def test_a_given_lag_of_torques_is_corrected(here, table, capsys):
     late = all_late(table, 20)
     assert identify(here, late) == 2
     told = capsys.readouterr().err.split()
@@ -300,7 +300,7 @@ def test_torques_whose_lag_is_given_are_in_time(here, table, capsys):
 
 
 @pytest.mark.parametrize('name', WRONG)
-def test_what_does_not_fit_is_named(name, here, table, capsys):
+def test_wrong_recordings_are_named(name, here, table, capsys):
     change, how, edit, words = WRONG[name]
     edit(here)
     assert identify(here, change(table), '--out', str(here / 'prior.yaml'), **how) == 2
@@ -331,7 +331,7 @@ CLOCKS = {
 
 @pytest.mark.parametrize('name', CLOCKS)
 def test_clocks_may_differ(name, here, capsys):
-    """Noise is that of the samples, not what interpolation leaves of it."""
+    """The noise is that of the samples, which interpolation would reduce."""
     rng = np.random.default_rng(0)
     fine, (position, torque) = STEP / 4 * np.arange(4 * STEPS), done(text(), rng)
     time = STEP * np.arange(1, STEPS - 20)
@@ -359,7 +359,7 @@ def test_springs_of_the_scene_are_known(here, capsys):
     fits(found(capsys))
 
 
-def test_a_torque_that_nobody_measured_is_named(here, table, capsys):
+def test_a_constant_torque_is_named(here, table, capsys):
     table = table.copy()
     table[:, 5] = 0.0
     assert identify(here, table) == 2
@@ -367,21 +367,21 @@ def test_a_torque_that_nobody_measured_is_named(here, table, capsys):
     assert 'effort/elbow [N m]: never changes: does the driver measure torques?' in error
 
 
-def test_weight_that_is_half_held_is_an_error(here, table, capsys):
+def test_partial_gravity_compensation_is_an_error(here, table, capsys):
     (here / 'arm.xml').write_text(text(held=0.5, drives=MOTORS))
     assert identify(here, table, kind='command/m_{} [N m]') == 2
     assert 'compensates gravity for some bodies only' in capsys.readouterr().err
 
 
-def test_a_scene_that_leaves_nothing_for_a_body_is_named(here, table, capsys):
+def test_a_scene_with_too_heavy_links_is_named(here, table, capsys):
     (here / 'arm.xml').write_text(text().replace('mass="0.7"', 'mass="3.7"'))
     assert identify(here, table) == 2
     error = capsys.readouterr().err
     assert "body 'payload': no mass is left for it" in error and 'wrist, hand' in error
 
 
-def test_a_motion_that_shows_nothing_is_named(here, capsys):
-    """One that is slow, in noise that is large, so that the centre is all that there is to see."""
+def test_an_unexciting_motion_is_named(here, capsys):
+    """It is slow, with large noise, so that only the centre of mass has an effect."""
     said = MODEL[: MODEL.index('  mass')] + (
         '  inertia: {field: body_inertia, of: payload, unit: kg m^2, lower: 0.0}\n'
     )

@@ -1,4 +1,4 @@
-"""`emppi identify --method rigid-body` with several recordings: what each says adds up."""
+"""`emppi identify --method rigid-body` with several recordings: their information adds up."""
 
 import json
 from pathlib import Path
@@ -56,14 +56,14 @@ def text(held=0):
 
 @pytest.fixture
 def here(tmp_path):
-    """Return a folder with the arm, and a file of what is unknown."""
+    """Return a folder with the arm and a model file."""
     (tmp_path / 'arm.xml').write_text(text())
     (tmp_path / 'arm.yaml').write_text(MODEL)
     return tmp_path
 
 
 def run(here, seed, mass=TRUTH['mass'], noise=0.2, gravity=True):
-    """Return time, positions and torques of a motion of the arm that holds the true payload."""
+    """Return time, positions and torques of a motion of the arm with the true payload."""
     spec = mujoco.MjSpec.from_string(text())
     body = spec.body('payload')
     body.mass, body.ipos, body.inertia = mass, [TRUTH['x'], -0.02, 0.06], 3 * [0.0022]
@@ -105,8 +105,8 @@ def found(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_two_motions_tell_as_much_as_both(here, capsys):
-    """Precisions add up, and more where what is shared is told from it by both alone."""
+def test_the_information_of_two_motions_adds_up(here, capsys):
+    """Precisions add up; more, where only both motions together separate parameters."""
     tables, rows = [run(here, 0), run(here, 1)], []
     out = here / 'prior.yaml'
     for given in ([tables[0]], [tables[1]], tables):
@@ -116,10 +116,10 @@ def test_two_motions_tell_as_much_as_both(here, capsys):
     one, other, both = rows
     for name, row in both.items():
         sd = (one[name]['sd'] ** -2 + other[name]['sd'] ** -2) ** -0.5
-        # 500 draws know a standard deviation to 3 %, three of them to 5 %: three of these
+        # standard error of a standard deviation of 500 samples: 3 %, of three: 5 %; three of these
         assert 0.7 * sd < row['sd'] < 1.15 * sd
         assert row['sd'] < min(one[name]['sd'], other[name]['sd'])
-        # one in a million is five standard deviations off
+        # one in a million is beyond five standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
     assert 'notes' not in result and list(result['recordings']) == ['a.csv', 'b.csv']
     assert all(0.9 < row['left_in_noise'] < 1.3 for row in result['recordings'].values())
@@ -128,21 +128,21 @@ def test_two_motions_tell_as_much_as_both(here, capsys):
     assert len(prior['settings']['window_s']) == 2
 
 
-def test_a_recording_in_two_parts_says_what_the_whole_says(here, capsys):
+def test_a_recording_in_two_parts_gives_the_same_estimate(here, capsys):
     table = run(here, 2)
     assert identify(here, table) == 0
     whole = found(capsys)['parameters']
-    first, second = np.split(table, [14 * 107])  # samples that are kept are 14 apart
+    first, second = np.split(table, [14 * 107])  # every 14th sample is kept
     assert identify(here, first, second - second[0] * (np.arange(7) == 0)) == 0
     parts = found(capsys)['parameters']
     for name, row in whole.items():
-        # the parts lack four of 211 samples, and read their noise from half as many
+        # the parts lack four of 211 samples, and estimate their noise from half as many
         assert parts[name]['value'] == pytest.approx(row['value'], abs=0.5 * row['sd'])
         assert parts[name]['sd'] == pytest.approx(row['sd'], rel=0.25)
 
 
 def test_sensors_may_drift_between_recordings(here, capsys):
-    """Their offsets are each recording's own, and take the drift as it is."""
+    """Each recording has its own offsets, which absorb the drift."""
     one, other = run(here, 0), run(here, 1)
     assert identify(here, one, other) == 0
     before = found(capsys)
@@ -150,7 +150,7 @@ def test_sensors_may_drift_between_recordings(here, capsys):
     assert identify(here, one, other + [*4 * [0.0], *drift]) == 0
     after = found(capsys)
     for name, row in before['parameters'].items():
-        # offsets may be ten times the torques, not anything: rounding is not all that is left
+        # offsets have a prior of ten times the torques, so agreement is not exact
         value = after['parameters'][name]['value']
         assert value == pytest.approx(row['value'], abs=0.01 * row['sd'])
     offsets = [[list(of['offset'].values()) for of in all_['recordings'].values()]
@@ -183,7 +183,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('name', WRONG)
-def test_the_one_that_is_wrong_is_named(name, here, capsys):
+def test_the_wrong_recording_is_named(name, here, capsys):
     change, words = WRONG[name]
     assert identify(here, run(here, 0), change(run(here, 1)), run(here, 2)) == 2
     error = capsys.readouterr().err
@@ -199,7 +199,7 @@ def test_recordings_of_other_joints_are_named(here, capsys):
     assert 'b.csv: other joints than in a.csv: in one of them only: roll' in error
 
 
-def test_torques_with_gravity_and_without_it_are_named(here, capsys):
+def test_mixed_gravity_compensation_is_named(here, capsys):
     (here / 'arm.xml').write_text(text(held=1))
     first = save(here / 'a.csv', run(here, 0))
     second = save(here / 'b.csv', run(here, 1, gravity=False), 'command/m_{} [N m]')
@@ -209,7 +209,7 @@ def test_torques_with_gravity_and_without_it_are_named(here, capsys):
     assert 'torques of a.csv include gravity, those of b.csv do not' in capsys.readouterr().err
 
 
-def test_recordings_that_do_not_agree_are_said(here, capsys):
+def test_disagreement_of_recordings_is_reported(here, capsys):
     assert identify(here, run(here, 0), run(here, 1, mass=1.2)) == 0
     note = found(capsys)['notes']
     assert 'recordings do not agree' in note and 'was the same held in all' in note
@@ -217,8 +217,8 @@ def test_recordings_that_do_not_agree_are_said(here, capsys):
     assert 'as in the other recordings' in capsys.readouterr().err
 
 
-def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
-    """Along its end, with noise of the motion; of another payload there nothing is known."""
+def test_the_held_out_part_is_forecast_and_not_learned_from(here, capsys):
+    """Another payload in the held-out part changes the forecast error only."""
     tables, folder = (run(here, 0), run(here, 1)), here / 'report'
     held = ['--held-out', '0.25']
     assert identify(here, *tables, words=[*held, '--report', str(folder)]) == 0
@@ -227,7 +227,7 @@ def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
     counts = [row['held_out'] for row in result['recordings'].values()]
     assert 80 < sum(counts) == 2 * counts[0] < 0.4 * STEPS
     for name, share in result['held_out_in_noise'].items():
-        # hundred samples tell an rms to 7 %: five of these
+        # standard error of an RMS of a hundred samples: 7 %; five of these
         assert share == pytest.approx(1.0, abs=0.35)
         assert result['held_out_error'][name] == pytest.approx(
             result['torque_left'][name], rel=0.5
@@ -237,12 +237,12 @@ def test_what_is_held_out_is_forecast_and_not_learned_from(here, capsys):
     swapped = np.concatenate([tables[1][:end], other[end:]])
     assert identify(here, tables[0], swapped, words=held) == 0
     wrong = found(capsys)
-    for name, row in result['parameters'].items():  # as it was, but for rounding
+    for name, row in result['parameters'].items():  # unchanged, up to rounding
         assert wrong['parameters'][name]['value'] == pytest.approx(row['value'], rel=1e-6)
     assert min(wrong['held_out_in_noise'].values()) > 2.0
 
 
-def test_noisy_forecasts_cover_what_was_measured(here):
+def test_noisy_forecasts_cover_the_measurements(here):
     plant = Plant.from_file(here / 'arm.yaml')
     recording = read_recording([Path(save(here / 'a.csv', run(here, 3)))])
     seen = arm_recordings.read(plant, recording, held_out=0.5)
@@ -251,7 +251,7 @@ def test_noisy_forecasts_cover_what_was_measured(here):
     (future,) = report.futures(seen, drawn, 0)
     low, high = np.quantile(future.forecast, [0.05, 0.95], axis=0)
     inside = np.mean((low < future.measured) & (future.measured < high))
-    # of some 300 numbers, with a standard error of 2 %, and 500 draws of each: five of these
+    # of about 300 numbers, standard error 2 %, with 500 samples of each; five of these
     assert inside == pytest.approx(0.9, abs=0.1)
     assert future.quantities[1] == ('elbow', 'N m')
     assert (

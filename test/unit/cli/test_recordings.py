@@ -1,4 +1,4 @@
-"""A run is recorded with noise, and what `emppi identify` finds in it is its truth."""
+"""Runs are recorded with sensor noise, and `emppi identify` recovers their parameters."""
 
 import json
 
@@ -23,14 +23,14 @@ TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022}
 
 @pytest.fixture
 def task(tmp_path):
-    """Return the cart-pole with encoders as fast as its physics: no discretization to fit."""
+    """Return the cart-pole with encoders at the rate of its physics."""
     path = tmp_path / 'fast.yaml'
     text = task_text('cartpole_swingup')
     path.write_text(text.replace('simulation:', 'simulation:\n  joint_state_rate_hz: 1000.0'))
     return str(path)
 
 
-def test_what_was_simulated_is_found(task, tmp_path, capsys):
+def test_simulated_parameters_are_identified(task, tmp_path, capsys):
     path = tmp_path / 'run.csv'
     given = [f'--truth={name}={value}' for name, value in TRUTH.items()]
     words = ['run', task, '--duration', '1.5', *given, '--record', str(path), '--json']
@@ -50,16 +50,16 @@ def test_what_was_simulated_is_found(task, tmp_path, capsys):
         assert row['knowledge'] == 'found'
         # linearised: five standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
-    # the states of steps that are too long stray from what was measured, which is said
+    # with too long steps states deviate from the measurements, which is reported
     assert main([*words, '0.01']) == 0
     found = json.loads(capsys.readouterr().out)
     assert 'slider by 0.0' in found['notes'] and 'a shorter --step' in found['notes']
-    # commands that are in force at samples, in place of about them, are off by 1.8 % here; what
-    # is left, 0.6 %, is the order of the steps
+    # commands sampled, rather than averaged, at the steps would bias this by 1.8 %; the remaining
+    # 0.6 % are the discretization
     assert found['parameters']['pole_mass']['value'] == pytest.approx(TRUTH['pole_mass'], rel=0.01)
 
 
-def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
+def test_a_recorded_push_satisfies_the_model(tmp_path, capsys):
     pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
     exact = """simulation:
   joint_position_noise_sd: 0.0
@@ -76,7 +76,7 @@ def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
     recording = read_recording([path])
     signals = recording.signals
     assert signals['command', 'panda_joint7'].unit == 'rad/s'
-    assert signals['pose', 'block'].time[0] == 0.0  # when it was seen, not when that arrived
+    assert signals['pose', 'block'].time[0] == 0.0  # time of the measurement, not of its arrival
     plant = Plant.from_task(load_task(str(task)))
     plant.model.opt.timestep = 0.001
     motion = resample(recording, plant.model, plant.bodies)
@@ -86,7 +86,7 @@ def test_a_recorded_push_is_what_the_model_does(tmp_path, capsys):
         left = residuals.evaluate(plant, motion, 1.0, theta, motion.qpos)
         return np.sqrt(np.mean(left.impulses**2))
 
-    # the scene stops MuJoCo's solver early, which leaves some thousandths of contact forces
+    # the scene stops MuJoCo's solver early: contact forces are exact to a few thousandths
     assert lacking(np.array(list(truth.values()))) < 0.02 * lacking(plant.initial)
 
 
@@ -101,7 +101,7 @@ def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     arm = arm_recordings.read(Plant.from_task(load_task('fr3_follow')), recording)
     links = arm.recordings[0].training.samples
     needed = arms.motion_torques(arm.model, links.states)
-    # joint 2 holds the arm's weight; the payload's is wrong by 0.5 kg at most, 0.9 m away at most
+    # joint 2 carries the arm; the payload is wrong by at most 0.5 kg, at most 0.9 m away
     assert np.mean(links.torque[:, 1]) == pytest.approx(np.mean(needed[:, 1]), abs=5.0)
     assert abs(np.mean(needed[:, 1])) > 2.0
 
@@ -122,7 +122,7 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     few = ['--task', 'panda_push', '--threads', '1', '--step', '0.005']
     scene = tmp_path / 'found.xml'
     assert main([*words, *few, '--out', str(out), '--mjcf', str(scene)]) == 0
-    assert mujoco.MjModel.from_xml_path(str(scene)).opt.timestep == 0.005  # of its predictions
+    assert mujoco.MjModel.from_xml_path(str(scene)).opt.timestep == 0.005  # of the predictions
     found = json.loads(capsys.readouterr().out)
     assert set(found['parameters']) == {'block_mass', 'block_friction'}
     text = yaml.safe_load(out.read_text())
@@ -132,7 +132,7 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     assert main(words) == 0
 
 
-def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch):
+def test_an_interrupted_filter_resumes_bit_for_bit(tmp_path, capsys, monkeypatch):
     path, out = tmp_path / 'push.csv', tmp_path / 'known.yaml'
     words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]
     assert main([*words, '--json']) == 0
@@ -157,7 +157,7 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
     assert 'another seed: 0, now 1: resume with the same, or' in capsys.readouterr().err
     assert main(words) == 0
     assert out.read_text() == whole and not checkpoint.path_beside(out).exists()
-    monkeypatch.setattr(method, '_MAX_INNOVATION', 0.0)  # nothing that is measured is that exact
+    monkeypatch.setattr(method, '_MAX_INNOVATION', 0.0)  # no measurement is that exact
     assert main([*words, '--overwrite']) == 2
     assert 'the model does not match' in capsys.readouterr().err
     assert out.read_text() == whole and not checkpoint.path_beside(out).exists()
@@ -170,6 +170,6 @@ def test_an_interrupted_filter_goes_on_bit_for_bit(tmp_path, capsys, monkeypatch
         ('no/run.csv', 'no such folder'),
     ],
 )
-def test_a_recording_that_cannot_be_written_is_refused_first(tmp_path, capsys, name, words):
+def test_an_unwritable_recording_is_an_error_before_the_run(tmp_path, capsys, name, words):
     assert main(['run', 'cartpole_swingup', '--record', str(tmp_path / name)]) == 2
     assert words in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Bags say the same as tables, and what is wrong with them is named."""
+"""Bags hold the same signals as tables, and errors name what is wrong with them."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def read(path):
     return read_recording([path])
 
 
-def test_a_bag_says_the_same_as_its_table(messages, tmp_path):
+def test_a_bag_holds_the_same_as_its_table(messages, tmp_path):
     bag = read(messages.write(tmp_path / 'run.mcap'))
     kinds = {key: len(signal.time) for key, signal in bag.signals.items()}
     assert kinds == {
@@ -30,7 +30,7 @@ def test_a_bag_says_the_same_as_its_table(messages, tmp_path):
     }  # fmt: skip
     assert bag.sources[0].name == 'run.mcap' and bag.notes == ()
     hinge = bag.signals['position', 'hinge']
-    # stamps are whole nanoseconds, from the first of all
+    # stamps are integer nanoseconds, relative to the first of all
     np.testing.assert_allclose(hinge.time, 0.01 * np.arange(200), atol=1e-9)
     np.testing.assert_array_equal(hinge.values, np.cos(2.0 * np.arange(0.0, 2.0, 0.01)))
     for name in ('run.csv', 'run.parquet'):
@@ -59,7 +59,7 @@ def test_namespaces_folders_and_efforts_are_read(messages, tmp_path):
     assert found.sources[0].name == 'bag_0.mcap'
     assert ('position', 'hinge') in found.signals and ('pose', 'block') in found.signals
     assert set(found.signals['effort', 'elbow'].values) == {2.0}
-    assert ('velocity', 'elbow') not in found.signals  # NaN throughout: not measured
+    assert ('velocity', 'elbow') not in found.signals  # all NaN: not measured
 
 
 def test_bags_of_one_clock_need_positions_once(messages, tmp_path):
@@ -72,7 +72,7 @@ def test_bags_of_one_clock_need_positions_once(messages, tmp_path):
     assert [source.name for source in found.sources] == ['states.mcap', 'tracking.mcap']
 
 
-def test_a_bag_that_is_cut_is_read_up_to_there(messages, tmp_path):
+def test_a_truncated_bag_is_read_up_to_its_end(messages, tmp_path):
     path = messages.write(tmp_path / 'run.mcap')
     half = path.read_bytes()[: path.stat().st_size // 2]
     path.write_bytes(half)
@@ -148,7 +148,7 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
         read(messages.write(tmp_path / 'run.mcap'))
 
 
-def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys):
+def test_a_bag_and_its_table_give_the_same_estimate(messages, tmp_path, capsys):
     plant = Plant.from_task(load_task('cartpole_swingup'))
     qpos, ctrl = states_simulation.simulate(
         plant,
@@ -174,7 +174,7 @@ def test_what_is_found_in_a_bag_is_found_in_its_table(messages, tmp_path, capsys
     assert found[0]['parameters']['pole_mass']['value'] == pytest.approx(0.31, rel=1e-4)
 
 
-def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
+def test_a_bag_and_a_table_cannot_be_combined(messages, tmp_path):
     path = messages.write(tmp_path / 'run.mcap')
     with pytest.raises(EmppiError, match=r'run.mcap is a bag, and .*run.csv is none: they do not'):
         read_recording([path, tmp_path / 'run.csv'])
@@ -184,7 +184,7 @@ def test_a_bag_and_a_table_share_no_clock(messages, tmp_path):
 
 @pytest.fixture
 def humble(messages, tmp_path):
-    """Return a bag in MCAP, and the same as Humble's `ros2 bag record` makes it."""
+    """Return a bag in MCAP, and the same bag in the SQLite format of ROS 2 Humble."""
     rosbag2 = pytest.importorskip('rosbags.rosbag2', reason='extra `identify` not installed')
     from rosbags.rosbag2.writer import StoragePlugin
     from rosbags.typesys import Stores, get_typestore
@@ -205,7 +205,7 @@ def humble(messages, tmp_path):
     return file, folder
 
 
-def test_bags_in_sqlite_say_the_same(humble):
+def test_bags_in_sqlite_hold_the_same(humble):
     one, other = map(read, humble)
     assert [source.name for source in other.sources] == ['humble.db3']
     assert one.signals.keys() == other.signals.keys() and len(one.signals) == 6
@@ -214,7 +214,7 @@ def test_bags_in_sqlite_say_the_same(humble):
         np.testing.assert_array_equal(signal.values, other.signals[key].values)
 
 
-def test_what_is_wrong_with_bags_in_sqlite_is_named(humble, monkeypatch):
+def test_wrong_bags_in_sqlite_are_named(humble, monkeypatch):
     _, folder = humble
     with pytest.raises(EmppiError, match='humble.db3: a part of a bag: give the folder'):
         read(folder / 'humble.db3')

@@ -1,4 +1,4 @@
-"""Joints that move little, or slowly, and velocities that say something of them, or nothing."""
+"""Checks of joints that move little or slowly, and of their measured velocities."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ TIME = 1e-3 * np.arange(10_000)
 
 
 def look(size, rate=2.0, noise=1e-2, factor=1.0, rows=slice(None)):
-    """Check a joint that swings by `size`, seen by an encoder and a tachometer."""
+    """Check a joint that swings by `size`, measured by an encoder and a tachometer."""
     rng = np.random.default_rng(0)
     position = size * np.sin(rate * TIME) + 1e-4 * rng.standard_normal(len(TIME))
     velocity = factor * size * rate * np.cos(rate * TIME) + noise * rng.standard_normal(len(TIME))
@@ -26,15 +26,15 @@ def look(size, rate=2.0, noise=1e-2, factor=1.0, rows=slice(None)):
 
 @pytest.mark.parametrize('size', [1e-3, 1e-2, 0.1, 1.0])
 @pytest.mark.parametrize('noise', [1e-3, 1e-2, 3e-2])
-def test_slow_joints_are_recordings_like_others(size, noise):
+def test_slow_joints_are_accepted(size, noise):
     look(size, noise=noise)
 
 
-def test_fast_joints_are_no_noise():
+def test_fast_joints_are_not_taken_for_noise():
     look(0.02, rate=2.0 * np.pi * 20.0)
 
 
-def test_a_joint_that_only_sensors_move_has_no_velocity_to_compare():
+def test_velocities_of_pure_noise_are_not_compared():
     look(0.0)
 
 
@@ -42,4 +42,4 @@ def test_velocities_are_compared_where_they_were_measured():
     look(0.5, rows=slice(5000, None))
     with pytest.raises(IdentificationError, match=r'57.* times the velocity .*\(degrees\?\)'):
         look(0.5, factor=180.0 / np.pi, rows=slice(5000, None))
-    look(0.5, factor=180.0 / np.pi, rows=slice(50))  # too few to say anything
+    look(0.5, factor=180.0 / np.pi, rows=slice(50))  # too few samples to compare

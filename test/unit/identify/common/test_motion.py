@@ -1,4 +1,4 @@
-"""Tracked poses on a model's steps."""
+"""Tracked poses on the time steps of a model."""
 
 import mujoco
 import numpy as np
@@ -37,7 +37,7 @@ def brick(step=0.01):
     return mujoco.MjModel.from_xml_string(BRICK.format(step=step))
 
 
-def test_poses_between_samples_are_on_the_straight_line_and_the_shortest_arc(tmp_path):
+def test_poses_are_interpolated_on_the_straight_line_and_the_shortest_arc(tmp_path):
     period, step = 0.02, 0.005
     poses = tumbling(period * np.arange(200))
     poses[np.random.default_rng(0).random(200) < 0.3, 3:] *= -1.0  # the same rotations
@@ -50,7 +50,7 @@ def test_poses_between_samples_are_on_the_straight_line_and_the_shortest_arc(tmp
     np.testing.assert_array_equal(motion.weights, np.repeat(seen[:, None], 6, axis=1))
 
 
-def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path):
+def test_the_damping_of_a_thrown_brick_is_estimated_from_its_tracked_poses(tmp_path):
     def write(model, theta):
         model.dof_damping[:3] = theta[0]
 
@@ -75,10 +75,10 @@ def test_the_damping_of_a_thrown_brick_is_found_from_its_tracked_poses(tmp_path)
     sd = result.uncertainty.sd[0]
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
-    # states are nearer to the truth than what was seen of it
+    # estimated states are closer to the truth than the measurements
     assert np.std(result.solution.qpos[::2, :3][:150] - qpos[:299:2, :3]) < 0.001
     noise = method.summarize(plant, result)['observation_sd']
-    for axis in 'xyz':  # what was given; 150 samples know it to 6 %
+    for axis in 'xyz':  # the simulated noise; 150 samples determine it to 6 %
         assert noise[f'flying {axis}'] == pytest.approx(0.002, rel=0.25)
         assert noise[f'flying about {axis}'] == pytest.approx(0.01, rel=0.25)
 
@@ -97,7 +97,7 @@ def test_poses_that_do_not_fit_are_named(tmp_path, name, change, words):
         resample(record(tmp_path, poses, 0.02, name), brick())
 
 
-def test_columns_of_poses_are_whole(tmp_path):
+def test_a_pose_needs_all_columns(tmp_path):
     record(tmp_path, tumbling(0.02 * np.arange(200)), 0.02)
     path = tmp_path / 'run.csv'
     text = path.read_text()

@@ -1,4 +1,4 @@
-"""Errors have the name of the recording that they are about, once."""
+"""Errors contain the name of their recording exactly once."""
 
 import pytest
 
@@ -14,12 +14,12 @@ from emppi_ros.identify.common.recordings import named_errors
         ('/tmp/data.csv: too short', 'a.csv: /tmp/data.csv: too short'),
     ],
 )
-def test_errors_are_named_once(text, expected):
+def test_errors_contain_the_name_once(text, expected):
     with pytest.raises(IdentificationError) as caught, named_errors('a.csv'):
         raise IdentificationError(text)
     assert str(caught.value) == expected
 
 
-def test_what_has_no_name_is_not_named():
+def test_an_empty_name_is_not_added():
     with pytest.raises(IdentificationError, match=r'^too short$'), named_errors(''):
         raise IdentificationError('too short')

@@ -1,4 +1,4 @@
-"""What a step sees of a command that changes as it likes."""
+"""The mean of a command over a time step, when it changes at any time."""
 
 import numpy as np
 import pytest
@@ -15,23 +15,23 @@ def command():
 
 
 def positions(command, time):
-    """Return where a mass of 1 is (n,), by what it did between all changes of its force."""
+    """Return the exact positions (n,) of a unit mass under a piecewise constant force."""
     found = np.zeros(len(time))
     for value, change in zip(np.diff(command.values, prepend=0.0), command.time, strict=True):
         found += 0.5 * value * np.maximum(time - change, 0.0) ** 2
     return found
 
 
-def test_a_mass_is_accelerated_by_what_was_weighed(command):
+def test_a_mass_is_accelerated_by_the_triangular_average(command):
     step = 0.03
     time = np.arange(command.time[0] + step, command.time[-1] - step, step)
     away = [positions(command, time + i * step) for i in (-1, 0, 1)]
     accelerations = (away[0] - 2.0 * away[1] + away[2]) / step**2
-    # positions of up to 1 m, rounded, over the square of a step
+    # rounding of positions of up to 1 m, over the square of a step
     np.testing.assert_allclose(triangle_average(command, time, step), accelerations, atol=1e-11)
 
 
-def test_short_steps_see_what_is_in_force(command):
+def test_the_average_over_a_short_step_is_the_held_value(command):
     time = 0.5 * (command.time[:-1] + command.time[1:])
     np.testing.assert_allclose(
         triangle_average(command, time, 1e-3), hold(command, time), atol=1e-8

@@ -1,4 +1,4 @@
-"""Recordings are read as they are, and what is wrong with them is named."""
+"""Tables are read exactly, and errors name what is wrong with them."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['again.CSV', 'again.Parquet'])
-def test_capitals_of_a_suffix_say_nothing(tmp_path, name):
+def test_suffixes_are_case_insensitive(tmp_path, name):
     pytest.importorskip('pyarrow', reason='the extra `identify` is not installed')
     path, signals = tmp_path / name, read_recording([write(tmp_path, rows())]).signals
     tables.check_writable('--out', path)
@@ -119,7 +119,7 @@ def test_wrong_columns_are_named(tmp_path, header, words):
         read_recording([write(tmp_path, rows(), header)])
 
 
-def test_files_are_told_apart(tmp_path):
+def test_a_signal_may_be_in_one_file_only(tmp_path):
     first = write(tmp_path, rows())
     with pytest.raises(IdentificationError, match=r'two.csv: position/hinge .*: is in .*run.csv'):
         read_recording([first, write(tmp_path, rows(), name='two.csv')])
@@ -136,6 +136,6 @@ def test_the_filter_has_no_lag_and_halves_the_power_twice_at_its_cutoff():
         # digital filters are warped: tan(pi f / rate) in place of f
         warped = np.tan(np.pi * hz / rate) / np.tan(np.pi * 10.0 / rate)
         gain = 1.0 / (1.0 + warped**4)  # of second order, forward and backward
-        np.testing.assert_allclose(found, gain * wave[middle], atol=1e-6)  # what ends leave
+        np.testing.assert_allclose(found, gain * wave[middle], atol=1e-6)  # transients of the ends
     unchanged = smooth(wave, rate, 250.0)
     np.testing.assert_array_equal(unchanged, wave)

@@ -1,4 +1,4 @@
-"""The method `filter`: its evidence is the belief's, and its particles are the posterior's."""
+"""The method `filter`: the likelihood of the belief, and particles of its posterior."""
 
 import copy
 from dataclasses import replace
@@ -22,7 +22,7 @@ COUNT = 1000
 
 
 def calm(name):
-    """Return a task whose belief has few particles, which are weighed but never drawn anew."""
+    """Return a task whose belief has few particles, which are weighed but never resampled."""
     task = copy.copy(load_task(name))
     never = replace(task.belief.resampling, ess_fraction=1e-300)
     task.belief = replace(task.belief, resampling=never, particles=8)
@@ -34,16 +34,18 @@ def record(task, trace):
     return Recording(signals, ())
 
 
-@pytest.mark.parametrize('name', ['panda_push', 'cartpole_swingup'])  # tracked, and not
-def test_particles_weigh_what_a_belief_has_them_weigh(name):
+@pytest.mark.parametrize(
+    'name', ['panda_push', 'cartpole_swingup']
+)  # with and without a tracked object
+def test_log_likelihoods_are_those_of_the_belief(name):
     task = calm(name)
     loop = ClosedLoop(task, 3)
     theta = loop.filter.belief.theta.copy()
     trace = loop.run(1.2)
     seen = recordings.build(task, record(task, trace))
     found = RecordingLikelihood(task, [seen], len(theta), threads=1).log_likelihood(theta)
-    assert np.ptp(found) > 1.0  # nats: it says something
-    # the same sums in another order, of some thousand nats
+    assert np.ptp(found) > 1.0  # nats: the particles differ
+    # sums of about a thousand nats, in another order
     np.testing.assert_allclose(
         weights.normalize(found), loop.filter.belief.log_weights, rtol=1e-9, atol=1e-8
     )
@@ -55,7 +57,7 @@ PARAMETERS = (Parameter('a', 'body_ipos', 'b'), Parameter('b', 'body_ipos', 'b',
 PRIORS = (Prior('normal', mean=1.0, sd=2.0), Prior('normal', mean=-1.0, sd=0.5))
 
 
-def test_a_linear_gaussian_posterior_is_the_known_one():
+def test_a_linear_gaussian_posterior_is_the_closed_form():
     design = np.array([[1.0, 1.0], [1.0, -0.5], [0.2, 1.0]])
     measured, noise = np.array([2.0, -1.0, 0.5]), 0.1
 
@@ -68,8 +70,8 @@ def test_a_linear_gaussian_posterior_is_the_known_one():
     before = np.diag([1.0 / 2.0**2, 1.0 / 0.5**2])
     covariance = np.linalg.inv(before + design.T @ design / noise**2)
     mean = covariance @ (before @ [1.0, -1.0] + design.T @ measured / noise**2)
-    # drawn from few and moved twice, particles are worth a tenth of their number at least: means
-    # err by sd / sqrt(100), deviations by sd / sqrt(200); four of these
+    # after resampling and two moves the effective sample size is at least a tenth: standard errors
+    # are sd / sqrt(100) of means, and sd / sqrt(200) of deviations; four of these
     sd = np.sqrt(np.diag(covariance))
     np.testing.assert_array_less(np.abs(found.theta.mean(axis=0) - mean), 4.0 * sd / 10.0)
     np.testing.assert_allclose(found.theta.std(axis=0), sd, rtol=4.0 / np.sqrt(200.0))
@@ -80,7 +82,7 @@ def test_a_linear_gaussian_posterior_is_the_known_one():
     assert np.all(np.diff(found.powers) > 0.0)
 
 
-def test_an_inference_goes_on_from_any_power_bit_for_bit():
+def test_an_inference_resumes_at_any_power_bit_for_bit():
     def log_likelihood(theta):
         return -0.5 * np.sum((theta / 0.05) ** 2, axis=1)
 
@@ -94,19 +96,21 @@ def test_an_inference_goes_on_from_any_power_bit_for_bit():
     assert len(states) == len(whole.powers) - 1 > 3
     for state in states:
         kept = {name: np.asarray(part) for name, part in state._asdict().items()}
-        again = infer(state=smc.SmcState.from_arrays(kept), seed=7)  # the state's numbers count
+        again = infer(
+            state=smc.SmcState.from_arrays(kept), seed=7
+        )  # the state has its own random generator
         for one, other in zip(again, whole, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
-def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
+def test_a_flat_likelihood_keeps_the_prior_and_diverged_particles_are_dropped():
     def half(theta):
         return np.where(theta[:, 0] > 1.0, 0.0, -np.inf)
 
     rng, settings = np.random.default_rng(0), SmcConfig(particles=COUNT)
     found = smc.infer(PARAMETERS, PRIORS, half, settings, rng).theta
     assert found[:, 0].min() > 1.0
-    # a half normal: mean sd sqrt(2 / pi); particles worth 100, four standard errors
+    # a half normal: mean sd sqrt(2 / pi); effective sample size of 100, four standard errors
     mean = 1.0 + 2.0 * np.sqrt(2.0 / np.pi)
     assert found[:, 0].mean() == pytest.approx(mean, abs=4.0 * 2.0 / 10.0)
     assert found[:, 1].std() == pytest.approx(0.5, rel=4.0 / np.sqrt(200.0))
@@ -118,7 +122,7 @@ def test_what_says_nothing_leaves_the_prior_and_what_diverges_is_left_out():
         smc.infer(PARAMETERS, PRIORS, none, settings, rng)
 
 
-def test_what_is_certain_stays_so():
+def test_a_point_prior_stays_a_point():
     priors = (Prior('fixed', value=0.5), PRIORS[1])
     rng, settings = np.random.default_rng(0), SmcConfig(particles=50)
 
@@ -137,19 +141,19 @@ def push():
     return task, record(task, trace), trace.truth
 
 
-def test_a_recorded_push_tells_friction(push):
+def test_friction_is_identified_from_a_push(push):
     task, recording, truth = push
     found = method.infer_task(task, [recording], SmcConfig(particles=60), 0, threads=1)
     row = method.summarize(task, found)['parameters']['block_friction']
-    assert row['sd'] < 0.5 * 0.15  # the prior's
-    # particles' own standard deviations: four
+    assert row['sd'] < 0.5 * 0.15  # that of the prior
+    # four standard deviations of the particles
     assert row['value'] == pytest.approx(truth[1], abs=4.0 * row['sd'])
-    assert max(found.innovations.values()) < 1.0  # the task expects more noise than there is
+    assert max(found.innovations.values()) < 1.0  # the task assumes more noise than there is
 
 
 def test_a_cluster_changes_no_bit(push, cluster):
     task, recording, _ = push
-    short = SmcConfig(particles=5, moves=1, power=0.01)  # on two threads: blocks of 3 and 2
+    short = SmcConfig(particles=5, moves=1, power=0.01)  # two workers: blocks of 3 and 2
     here = method.infer_task(task, [recording], short, 0, threads=1)
     there = method.infer_task(
         task, [recording], short, 0, threads=1,
@@ -179,7 +183,7 @@ def changed(recording, key, change):
             lambda r: changed(r, ('pose', 'block'), lambda s: {'time': s.time + 60.0}),
             'unsynchronised: 0 observations',
         ),
-        (  # a tracker whose x and y were mistaken for one another
+        (  # a tracker with x and y exchanged
             lambda r: changed(
                 r, ('pose', 'block'), lambda s: {'values': s.values[:, [1, 0, 2, 3, 4, 5, 6]]}
             ),
@@ -187,7 +191,7 @@ def changed(recording, key, change):
         ),
     ],
 )
-def test_errors_say_what_is_wrong(push, spoil, words):
+def test_wrong_recordings_are_named(push, spoil, words):
     task, recording, _ = push
     with pytest.raises(IdentificationError, match=words):
         method.infer_task(task, [spoil(recording)], SmcConfig(particles=10, moves=1), 0, threads=1)

@@ -1,4 +1,4 @@
-"""How far states may stay from what was measured, until it is more than chance."""
+"""Deviations of states from measurements are noted when they are significant."""
 
 from types import SimpleNamespace
 
@@ -17,8 +17,8 @@ HINGE = """<mujoco><worldbody><body><joint name="hinge"/><geom size="0.1"/></bod
 </mujoco>"""
 
 
-def told(times, samples, steps):
-    """Return what is said of states that stay that many times the noise away."""
+def note(times, samples, steps):
+    """Return the note on states that deviate by so many times the noise."""
     plant = Plant(mujoco.MjModel.from_xml_string(HINGE), (), lambda model, theta: None)
     time = 3.0 / samples * np.arange(samples)
     values = np.sin(time) + 1e-4 * np.random.default_rng(0).standard_normal(samples)
@@ -37,11 +37,11 @@ def told(times, samples, steps):
 
 
 @pytest.mark.parametrize(('samples', 'steps'), [(3000, 300), (300, 3000)])
-def test_chance_is_that_of_the_fewest(samples, steps):
-    # four standard deviations of what 300 tell are 4 / sqrt(600) = 16 %, of what 3000 tell 5 %
-    assert told(1.1, samples, steps) == []
-    assert 'hinge by' in told(1.2, samples, steps)[0]
+def test_significance_is_that_of_the_fewer_samples(samples, steps):
+    # four standard errors are 4 / sqrt(600) = 16 % for 300 samples, and 5 % for 3000
+    assert note(1.1, samples, steps) == []
+    assert 'hinge by' in note(1.2, samples, steps)[0]
 
 
-def test_many_samples_and_steps_tell_little():
-    assert 'hinge by' in told(1.1, 3000, 3000)[0]
+def test_many_samples_and_steps_show_small_deviations():
+    assert 'hinge by' in note(1.1, 3000, 3000)[0]

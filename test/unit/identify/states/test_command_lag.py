@@ -1,4 +1,4 @@
-"""Commands that are recorded too early, or too late, are found to be."""
+"""The lag of commands that were recorded too early or too late is estimated."""
 
 import numpy as np
 import pytest
@@ -34,12 +34,12 @@ def motions(plant):
 
 
 @pytest.mark.parametrize('steps', [-3, -1, 1, 2])
-def test_a_lag_of_whole_steps_is_found(plant, motions, steps):
+def test_a_lag_of_whole_steps_is_estimated(plant, motions, steps):
     late = command_lag._delay(motions[0], steps)
     found = command_lag.estimate_lag(
         plant, late, SolverConfig(), estimate(plant, late, SolverConfig())
     )
-    # a parabola of what is left is right near its end, and about right elsewhere
+    # the parabola is exact near its minimum, and approximate elsewhere
     assert found.steps == pytest.approx(-steps, abs=0.1)
     assert found.seconds == pytest.approx(-0.01 * steps, abs=1e-3)
     assert found.explained > 0.9
@@ -47,7 +47,7 @@ def test_a_lag_of_whole_steps_is_found(plant, motions, steps):
     assert when in found.notes[0] and f'--lag {found.seconds:.2g}' in found.notes[0]
 
 
-def test_commands_in_time_are_not_late(plant, motions):
+def test_commands_without_lag_are_not_reported(plant, motions):
     whole = join(motions)
     found = command_lag.estimate_lag(
         plant, whole, SolverConfig(), estimate(plant, whole, SolverConfig())
@@ -55,13 +55,13 @@ def test_commands_in_time_are_not_late(plant, motions):
     assert abs(found.steps) < 0.05 and found.notes == []
 
 
-def test_each_of_several_motions_has_commands_of_its_own(motions):
+def test_commands_are_delayed_within_each_recording(motions):
     late = command_lag._delay(join(motions), 2)
     for rows, motion in zip(late.parts, motions, strict=True):
         np.testing.assert_array_equal(late.ctrl[rows][2:], motion.ctrl[:-2])
         np.testing.assert_array_equal(late.ctrl[rows][:2], motion.ctrl[[0, 0]])
 
 
-def test_without_commands_nothing_is_late(plant, motions):
+def test_without_commands_there_is_no_lag(plant, motions):
     free = Motion(motions[0].qpos, motions[0].weights, np.zeros((300, 1)), np.zeros((300, 2)))
     assert command_lag.estimate_lag(plant, free, SolverConfig(), None) is None

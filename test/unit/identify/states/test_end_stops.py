@@ -1,4 +1,4 @@
-"""An end stop pushes with forces that no model knows: they take nothing from what is found."""
+"""The unknown forces of end stops do not bias the estimate."""
 
 import mujoco
 import numpy as np
@@ -18,7 +18,7 @@ NOISE = 1e-4
 
 @pytest.fixture(scope='module')
 def bounced():
-    """Return a cart-pole whose cart was pushed to and fro between stops harder than known."""
+    """Return a cart-pole that bounces between end stops, which are stiffer than in the model."""
     plant = Plant.from_task(load_task('cartpole_swingup'))
     plant.model.opt.timestep = 0.002
     known = plant.model.jnt_solref[:, 0].copy()
@@ -34,16 +34,16 @@ def bounced():
     return plant, Motion(seen, np.ones_like(seen), ctrl, np.zeros_like(seen))
 
 
-def test_what_is_found_does_not_hang_on_the_stop(bounced):
+def test_the_estimate_does_not_depend_on_the_stop(bounced):
     plant, motion = bounced
     found = estimate(plant, motion, SolverConfig())
     # linearised: five standard deviations
     assert np.all(np.abs(found.theta - TRUE) < 5.0 * found.uncertainty.sd)
-    assert np.all(found.uncertainty.sd < 1e-3 * TRUE)  # with the stop's forces: 0.2 of it
+    assert np.all(found.uncertainty.sd < 1e-3 * TRUE)  # with the forces of the stop: 0.2 of it
     assert found.solution.converged
 
 
-def test_there_and_nowhere_else_forces_do_not_count(bounced):
+def test_forces_are_ignored_at_the_stop_only(bounced):
     plant, motion = bounced
     known = forces_known(plant.model, motion)
     low, high = plant.model.jnt_range[0]
@@ -51,10 +51,10 @@ def test_there_and_nowhere_else_forces_do_not_count(bounced):
     whole = inside[:-2] & inside[1:-1] & inside[2:]
     assert low == -high and known[whole].all()
     beyond = np.abs(motion.qpos[1:-1, 0]) > high
-    assert beyond.any() and not known[beyond].any()  # the pole is carried, too
+    assert beyond.any() and not known[beyond].any()  # nor for the pole, which the cart carries
 
 
-def test_another_tree_is_not_touched():
+def test_another_kinematic_tree_is_not_affected():
     model = mujoco.MjModel.from_xml_string("""
         <mujoco><worldbody>
           <body><joint type="slide" range="-1 1" limited="true"/><geom size="0.1"/></body>

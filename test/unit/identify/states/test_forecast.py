@@ -1,4 +1,4 @@
-"""What was held out is forecast from where the rest ended."""
+"""The held-out part is forecast from the end of the rest."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from emppi_ros.tasks.task import load_task
 
 @pytest.fixture(scope='module')
 def swing():
-    """Return a cart-pole, parameters, and its motion over 150 steps, driven in two ways."""
+    """Return a cart-pole, its parameters, and its motion over 150 steps."""
     plant, theta = Plant.from_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
     qpos, ctrl = states_simulation.simulate(
         plant, theta, [0.0, np.pi], 150, lambda data: [5.0 * np.sin(4.0 * data.time)]
@@ -23,7 +23,7 @@ def swing():
     return plant, theta, Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos))
 
 
-def test_with_true_parameters_it_is_what_came(swing):
+def test_the_forecast_with_true_parameters_is_exact(swing):
     plant, theta, motion = swing
     known, later = forecast.split(motion, 0.2)
     assert (known.steps, later.steps) == (120, 30)
@@ -34,7 +34,7 @@ def test_with_true_parameters_it_is_what_came(swing):
     assert np.abs(found[1] - later.qpos).max() > 1e-3
 
 
-def test_forces_from_elsewhere_drive_it_like_the_actuator(swing):
+def test_external_forces_act_like_the_actuator(swing):
     plant, theta, motion = swing
     pushed = replace(
         motion,
@@ -45,12 +45,12 @@ def test_forces_from_elsewhere_drive_it_like_the_actuator(swing):
     np.testing.assert_allclose(found[0], motion.qpos[120:], atol=1e-9)
 
 
-def test_too_little_that_is_left_is_named(swing):
+def test_a_too_large_share_is_an_error(swing):
     with pytest.raises(IdentificationError, match='99.000% held out of 150 steps leaves 2, exp'):
         forecast.split(swing[2], 0.99)
 
 
-def test_nothing_held_out_is_nothing_forecast(swing):
+def test_nothing_held_out_gives_an_empty_forecast(swing):
     plant, theta, motion = swing
     known, later = forecast.split(motion, 0.0)
     assert (known.steps, later.steps) == (150, 0)

@@ -19,7 +19,7 @@ BALL = """<mujoco><option timestep="0.01" integrator="{integrator}"/><worldbody>
 
 
 def ball() -> Plant:
-    """Return a body that floats, with another one hung on it by a ball joint."""
+    """Return a floating body with another one on a ball joint."""
 
     def write(model, theta):
         model.body_inertia[2] = theta
@@ -60,8 +60,8 @@ def test_a_simulated_motion_needs_no_impulse_with_the_true_parameters(name):
     plant, theta, start, control = CASES[name]()
     qpos, ctrl = states_simulation.simulate(plant, theta, start, 300, control)
     found = residuals.evaluate(plant, observe(qpos, plant.model, ctrl), 1.0, theta, qpos)
-    # velocities of 10 rad/s are differences of angles of 10 rad over 5 ms, known to 2e-15 rad:
-    # their impulses to 1e-2 kg m^2 * 2e-15 / 5e-3, a thousand times that for stiff friction
+    # rounding: velocities of 10 rad/s are differences of angles of 10 rad over 5 ms, each to
+    # 2e-15 rad, so impulses are exact to 1e-2 kg m^2 * 2e-15 / 5e-3; stiff friction: times 1000
     assert np.abs(found.impulses).max() < 1e-11
     assert not found.observed.any()
 
@@ -74,7 +74,7 @@ def test_a_floating_body_needs_no_impulse_either():
     assert np.abs(found.impulses).max() < 1e-11  # as above
 
 
-def test_impulses_are_those_that_pushed_from_outside():
+def test_residual_impulses_are_those_of_external_forces():
     plant, theta = furuta.plant(), furuta.TRUTH
     model, rng = plant.at(theta), np.random.default_rng(1)
     data = mujoco.MjData(model)
@@ -84,7 +84,7 @@ def test_impulses_are_those_that_pushed_from_outside():
         mujoco.mj_step(model, data)
     motion = observe(qpos, model)
     found = residuals.evaluate(plant, motion, 4.0, theta, qpos)
-    # the weight is of squares
+    # the weight multiplies squares
     expected = 2.0 * model.opt.timestep * pushes[1:-1]
     np.testing.assert_allclose(found.impulses, expected, atol=1e-11)  # as above
     known = Motion(qpos, motion.weights, motion.ctrl, pushes)
@@ -99,7 +99,7 @@ def test_forces_of_a_pendulum_are_those_of_its_equation_of_motion():
         plant, observe(qpos, plant.model), 1.0, np.array([inertia, viscous]), qpos
     )
     v = np.diff(qpos, axis=0) / h
-    # MuJoCo takes damping at the end of a step (implicitfast)
+    # MuJoCo applies damping at the end of a step (implicitfast)
     hinge = inertia + 0.2 * 0.15**2
     expected = (
         hinge * np.diff(v, axis=0)
@@ -119,7 +119,7 @@ def test_derivatives_are_those_of_finite_differences(name):
         qpos, ctrl = states_simulation.simulate(plant, theta, start, 40, control)
         qpos, ctrl = qpos[-8:], ctrl[-8:]
     model, rng = plant.model, np.random.default_rng(3)
-    seen = displace(model, qpos, rng.normal(0.0, 0.05, (8, model.nv)))  # beside the states
+    seen = displace(model, qpos, rng.normal(0.0, 0.05, (8, model.nv)))  # away from the states
     theta = theta * 1.1
     motion = observe(seen, model, ctrl)
 
@@ -166,7 +166,7 @@ def test_displacements_are_undone_by_differences():
     np.testing.assert_allclose(again, moves, atol=1e-12)  # rounding
 
 
-def test_what_has_no_inverse_is_named():
+def test_unsupported_models_are_named():
     def build(xml):
         return Plant(mujoco.MjModel.from_xml_string(xml), (), lambda model, theta: None)
 

@@ -1,4 +1,4 @@
-"""The solver against dense ones, closed forms, and its own claims."""
+"""The solver agrees with dense solvers and closed forms."""
 
 import dataclasses
 
@@ -66,25 +66,25 @@ def matrix_of(plant, motion, weight):
 
     x = np.concatenate([motion.qpos[:, 0], plant.initial])
     base = flat(x)
-    steps = 1e-6 * np.eye(len(x))  # of a linear problem: any would do
+    steps = 1e-6 * np.eye(len(x))  # any step is exact for a linear problem
     return np.array([(flat(x + step) - base) / 1e-6 for step in steps]).T, base, x
 
 
 @pytest.mark.parametrize('upper', [10.0, 2.0])
-def test_a_linear_problem_has_the_closed_solution_in_its_box(upper):
+def test_a_linear_problem_has_the_closed_form_solution_within_bounds(upper):
     plant, motion, weight = cart(upper=upper), drive(), 5.0
     matrix, base, x = matrix_of(plant, motion, weight)
     box = np.full(len(x), np.inf)
     box[-1] = upper - x[-1]
     expected = x + scipy.optimize.lsq_linear(matrix, -base, (-np.inf, box), tol=1e-14).x
     found = solver.solve(plant, motion, SolverConfig(weight, 30, 1e-14, 1e-10))
-    # differences of 1e-6 are known to 1e-10 or so, relative to 1; damping stops within 1e-7
+    # differences of 1e-6 have a relative error of about 1e-10; damping stops within 1e-7
     assert found.theta[0] == pytest.approx(expected[-1], rel=1e-5)
     np.testing.assert_allclose(found.qpos[:, 0], expected[:-1], atol=1e-5)
     assert found.converged and found.iterations <= 8
 
 
-def test_the_covariance_of_a_linear_problem_is_the_closed_one():
+def test_the_covariance_of_a_linear_problem_is_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     found = solver.solve(plant, motion, SolverConfig(weight))
@@ -97,7 +97,7 @@ def test_the_covariance_of_a_linear_problem_is_the_closed_one():
     )
     inverse = np.linalg.pinv(matrix)
     covariance = (inverse * spread**2) @ inverse.T
-    # what was known before, a standard deviation of 1, adds (sd / 1)^2 of it
+    # the prior standard deviation of 1 adds a share of (sd / 1)^2
     expected = covariance[-1, -1]
     assert known.covariance[0, 0] == pytest.approx(expected / (1.0 + expected), rel=1e-5)
 
@@ -126,20 +126,20 @@ def test_a_nonlinear_problem_has_the_solution_that_scipy_and_mujoco_find():
     settings = SolverConfig(weight, cost_tolerance=1e-12, step_tolerance=1e-9)
     found = solver.solve(plant, motion, settings)
     ours = found.theta / plant.scales
-    # they stop where finite differences leave no decrease, some 1e-8 of the cost: 1e-4 of a step
+    # they stop when finite differences show no decrease, at 1e-8 of the cost: 1e-4 of a step
     np.testing.assert_allclose(ours, scipys.x[n:], rtol=1e-4)
     np.testing.assert_allclose(ours, mujocos[n:], rtol=1e-4)
     assert found.residuals.cost <= 2.0 * scipys.cost * (1.0 + 1e-7)
 
 
-def test_a_box_holds_in_every_step_of_a_quadratic_problem():
+def test_the_box_qp_has_the_solution_of_scipy():
     rng = np.random.default_rng(5)
     for _ in range(20):
         root, target = rng.standard_normal((8, 5)), rng.standard_normal(8)
         lower, upper = -rng.uniform(0.0, 0.5, 5), rng.uniform(0.0, 0.5, 5)
         found = normal_equations.solve_box_qp(root.T @ root, -root.T @ target, lower, upper)
         expected = scipy.optimize.lsq_linear(root, target, (lower, upper), tol=1e-14).x
-        np.testing.assert_allclose(found, expected, atol=1e-7)  # lsq_linear's own accuracy
+        np.testing.assert_allclose(found, expected, atol=1e-7)  # accuracy of lsq_linear
         assert np.all(found >= lower) and np.all(found <= upper)
 
 
@@ -178,7 +178,7 @@ def test_orientations_are_estimated_on_their_manifold():
     assert found.knowledge == ('found',) * 3
 
 
-def test_a_parameter_without_effect_stays_and_is_said_to_be_unexcited():
+def test_a_parameter_without_effect_stays_and_is_unexcited():
     plant = pendulum.plant('viscous')
     still = np.zeros((200, 1))  # hanging at rest, neither inertia nor friction shows
     motion = Motion(still, np.ones_like(still), np.zeros((200, 0)), still)
@@ -189,7 +189,7 @@ def test_a_parameter_without_effect_stays_and_is_said_to_be_unexcited():
     assert found.uncertainty.directions.shape == (2, 2)
 
 
-def test_states_in_between_observations_are_those_of_the_dynamics():
+def test_states_between_observations_follow_the_dynamics():
     plant, motion = swing('viscous', steps=200, noise=0.0)
     weights = np.zeros_like(motion.weights)
     weights[::5] = 1.0  # a slow tracker
@@ -198,18 +198,18 @@ def test_states_in_between_observations_are_those_of_the_dynamics():
     sparse = dataclasses.replace(motion, weights=weights)
     found = solver.solve(plant, sparse, SolverConfig(1e3, 60, 1e-12, 1e-9), start)
     np.testing.assert_allclose(found.theta, pendulum.TRUTH[:2], rtol=1e-3)
-    # no noise: what is left is what the settings stop at
+    # no noise: the remaining error is that of the stopping criteria
     np.testing.assert_allclose(found.qpos[:196], motion.qpos[:196], atol=1e-4)
 
 
-def test_that_nothing_was_observed_is_said():
+def test_a_motion_without_observations_is_an_error():
     plant, motion = swing('viscous')
     blind = dataclasses.replace(motion, weights=np.zeros_like(motion.weights))
     with pytest.raises(IdentificationError, match='nothing was observed: record positions'):
         solver.solve(plant, blind, SolverConfig())
 
 
-def test_what_is_not_finite_is_named():
+def test_non_finite_residuals_are_an_error():
     plant, motion = swing('viscous')
     broken = motion.qpos.copy()
     broken[3] = np.nan
@@ -217,7 +217,7 @@ def test_what_is_not_finite_is_named():
         solver.solve(plant, dataclasses.replace(motion, qpos=broken), SolverConfig())
 
 
-def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
+def test_the_problem_of_several_recordings_is_the_sum_of_theirs():
     parts, weight = [drive(40), drive(25)], 5.0
     plant, motion = cart(), join(parts)
     assert motion.begins == (0, 40) and motion.parts == [slice(0, 40), slice(40, 65)]
@@ -230,12 +230,12 @@ def test_recordings_join_into_one_problem_that_is_the_sum_of_theirs():
     matrix = np.column_stack([states, np.concatenate([matrix[:, -1] for matrix in matrices])])
     expected = np.linalg.lstsq(matrix, -np.concatenate(lacks))[0]
     found = solver.solve(plant, motion, SolverConfig(weight, 30, 1e-14, 1e-10))
-    # as above: derivatives, and where damping stops
+    # as above: errors of derivatives, and of stopping
     assert found.theta[0] == pytest.approx(x[-1] + expected[-1], rel=1e-5)
     np.testing.assert_allclose(found.qpos, motion.qpos + expected[:-1, None], atol=1e-5)
 
 
-def test_each_recording_has_noise_of_its_own():
+def test_each_recording_has_its_own_noise():
     plant, parts, weight = cart(), [drive(200), drive(150, noise=0.05)], 5.0
     motion = join(parts)
     found = solver.solve(plant, motion, SolverConfig(weight))
@@ -246,6 +246,6 @@ def test_each_recording_has_noise_of_its_own():
         alone = uncertainty.estimate_uncertainty(
             plant, part, weight, found._replace(qpos=qpos, residuals=left)
         )
-        # the same sums: rounding
+        # the same sums, up to rounding
         np.testing.assert_allclose(known.observation_sd[i], alone.observation_sd[0], rtol=1e-9)
         np.testing.assert_allclose(known.impulse_sd[i], alone.impulse_sd[0], rtol=1e-9)
