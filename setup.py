@@ -51,6 +51,7 @@ setup(
         'ruckig',  # jerk-limited motion
         'scipy>=1.9',  # whose parts are loaded when first named
         'tqdm',
+        'transforms3d>=0.4.2',  # the first for NumPy 2
     ],
     extras_require={
         # `emppi bench paper` on all cores, and on a Dask cluster

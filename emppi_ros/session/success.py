@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.session.hold_timer import ROUNDING_S, Held
 from emppi_ros.session.trace import Attempt, Trace
+from emppi_ros.state import tracking
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -43,4 +44,4 @@ class Judge:
         least, most = (targets.least_turn_rad, targets.turn_rad) if targets else (0.0, 0.0)
         angle = self._rng.uniform(least, most)
         self._target = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)) * self._target
-        return np.roll(self._target.as_quat(), 1)
+        return tracking.to_quaternion(self._target)

@@ -13,6 +13,7 @@ from emppi_ros.belief import distributions
 from emppi_ros.core.errors import ParameterError, unknown
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.sim.object_placement import put_beside
+from emppi_ros.state import tracking
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
@@ -171,11 +172,11 @@ class SimulatedRobot:
 
     def _look(self, name: str) -> PoseReading:
         s = self._settings
-        place, (w, x, y, z) = self._pose(name)
+        place, quaternion = self._pose(name)
         error = Rotation.from_rotvec(s.rotation_noise_sd_rad * self._rng.standard_normal(3))
-        x, y, z, w = (error * Rotation.from_quat([x, y, z, w])).as_quat()
+        turned = tracking.to_quaternion(error * tracking.to_rotation(quaternion))
         position = place + s.position_noise_sd_m * self._rng.standard_normal(3)
-        return PoseReading(self.time, name, Pose(position, np.array([w, x, y, z])))
+        return PoseReading(self.time, name, Pose(position, turned))
 
     def _pose(self, name: str) -> tuple[Array, Array]:
         """Return the true position and quaternion (wxyz) of a tracked object."""

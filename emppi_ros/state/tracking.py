@@ -55,11 +55,11 @@ def validated(pose: Pose, name: str) -> Pose:
 
 def project(pose: Pose, rest: Pose) -> Pose:
     """Return a pose with the height and tilt of `rest`, rotated about the vertical only."""
-    turn = _rotation(pose) * _rotation(rest).inv()
+    turn = to_rotation(pose.quaternion) * to_rotation(rest.quaternion).inv()
     _, _, z, w = turn.as_quat()
     yaw = Rotation.from_rotvec([0.0, 0.0, 2.0 * np.arctan2(z, w)])  # twist about the vertical
     position = np.array([pose.position[0], pose.position[1], rest.position[2]])
-    return Pose(position, _wxyz(yaw * _rotation(rest)))
+    return Pose(position, to_quaternion(yaw * to_rotation(rest.quaternion)))
 
 
 def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
@@ -67,7 +67,7 @@ def start(settings: TrackedObjectConfig, stamp: float, pose: Pose) -> Track:
     zero = np.zeros(3)
     linear = np.diag([settings.position_sd_m**2, 0.1**2])  # initial velocity: sd 0.1 m/s, 1 rad/s
     angular = np.diag([settings.rotation_sd_rad**2, 1.0**2])
-    return Track(stamp, pose.position, zero, _rotation(pose), zero, linear, angular)
+    return Track(stamp, pose.position, zero, to_rotation(pose.quaternion), zero, linear, angular)
 
 
 def predict(settings: TrackedObjectConfig, track: Track, stamp: float) -> Track:
@@ -92,7 +92,7 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
         return start(settings, stamp, pose)
     ahead = predict(settings, track, stamp)
     shift = pose.position - ahead.position
-    turn = (_rotation(pose) * ahead.rotation.inv()).as_rotvec()
+    turn = (to_rotation(pose.quaternion) * ahead.rotation.inv()).as_rotvec()
     linear, linear_gain, far = _correct(ahead.linear_covariance, settings.position_sd_m, shift)
     angular, angular_gain, turned = _correct(
         ahead.angular_covariance, settings.rotation_sd_rad, turn
@@ -112,12 +112,12 @@ def update(settings: TrackedObjectConfig, track: Track, stamp: float, pose: Pose
 
 def at_pose(track: Track, pose: Pose) -> Track:
     """Return the track at a measured pose, with its estimated velocity."""
-    return track._replace(position=pose.position, rotation=_rotation(pose))
+    return track._replace(position=pose.position, rotation=to_rotation(pose.quaternion))
 
 
 def state(track: Track) -> tuple[Array, Array]:
     """Return qpos (7,) and qvel (6,) of a free joint; its angular velocity is body-fixed."""
-    quaternion = _wxyz(track.rotation)
+    quaternion = to_quaternion(track.rotation)
     local = track.rotation.inv().apply(track.angular_velocity)
     return np.concatenate([track.position, quaternion]), np.concatenate([track.velocity, local])
 
@@ -136,11 +136,13 @@ def _correct(covariance: Array, sd: float, innovation: Array) -> tuple[Array, Ar
     return covariance - np.outer(gain, covariance[0]), gain, jump
 
 
-def _rotation(pose: Pose) -> Rotation:
-    w, x, y, z = pose.quaternion
+def to_rotation(quaternion: Array) -> Rotation:
+    """Return the rotation of a quaternion wxyz (4,); SciPy itself puts the scalar last."""
+    w, x, y, z = quaternion
     return Rotation.from_quat([x, y, z, w])
 
 
-def _wxyz(rotation: Rotation) -> Array:
+def to_quaternion(rotation: Rotation) -> Array:
+    """Return the quaternion wxyz (4,) of a rotation."""
     x, y, z, w = rotation.as_quat()
     return np.array([w, x, y, z])

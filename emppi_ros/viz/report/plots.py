@@ -12,6 +12,7 @@ import matplotlib.style
 import mujoco
 import numpy as np
 import numpy.typing as npt
+from transforms3d import euler
 
 from emppi_ros.core import weights
 from emppi_ros.model import scene
@@ -181,8 +182,7 @@ def _outline(task: Task, item: FreeObject, pose: Array) -> Array | None:
     if geom < 0 or model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_BOX.value:
         return None
     a, b, _ = model.geom_size[geom]
-    w, x, y, z = pose[3:]
-    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    _, _, yaw = euler.quat2euler(pose[3:], axes='sxyz')
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
     return np.array([[a, b], [-a, b], [-a, -b], [a, -b]]) @ turn.T + pose[:2]
 

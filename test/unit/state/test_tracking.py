@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from transforms3d import quaternions
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.state import tracking
@@ -15,13 +16,11 @@ SETTINGS = TrackedObjectConfig('block', position_sd_m=0.002, rotation_sd_rad=0.0
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def _wxyz(rotation):
-    x, y, z, w = rotation.as_quat()
-    return np.array([w, x, y, z])
-
-
 def _pose(position=(0.0, 0.0, 0.0), rotation=None):
-    return Pose(np.array(position, dtype=float), UNIT if rotation is None else _wxyz(rotation))
+    return Pose(
+        np.array(position, dtype=float),
+        UNIT if rotation is None else tracking.to_quaternion(rotation),
+    )
 
 
 def _track(poses, stamps, settings=SETTINGS):
@@ -168,6 +167,15 @@ def test_a_prediction_moves_at_constant_velocity_and_grows_uncertain():
     np.testing.assert_allclose(back.position, track.position, rtol=0, atol=1e-12)
 
 
+def test_quaternions_have_the_scalar_first_as_transforms3d_has_it(rng):
+    rotation = Rotation.from_rotvec(rng.normal(size=3))
+    quaternion = tracking.to_quaternion(rotation)
+    matrix = quaternions.quat2mat(quaternion)
+    np.testing.assert_allclose(rotation.as_matrix(), matrix, rtol=0, atol=1e-15)
+    again = tracking.to_rotation(quaternion).as_matrix()
+    np.testing.assert_allclose(again, matrix, rtol=0, atol=1e-15)
+
+
 def test_the_state_of_a_free_joint_has_its_spin_in_the_body(rng):
     turn = Rotation.from_rotvec(rng.normal(size=3))
     track = tracking.start(SETTINGS, 0.0, _pose([1.0, 2.0, 3.0], turn))
@@ -175,7 +183,7 @@ def test_the_state_of_a_free_joint_has_its_spin_in_the_body(rng):
         velocity=np.array([4.0, 5.0, 6.0]), angular_velocity=np.array([0, 0, 1.0])
     )
     qpos, qvel = tracking.state(track)
-    np.testing.assert_allclose(qpos, [1, 2, 3, *_wxyz(turn)], atol=1e-15)
+    np.testing.assert_allclose(qpos, [1, 2, 3, *tracking.to_quaternion(turn)], atol=1e-15)
     assert qvel[:3].tolist() == [4.0, 5.0, 6.0]
     # back in the world it must be as it was, up to the rounding of two rotations
     np.testing.assert_allclose(turn.apply(qvel[3:]), [0, 0, 1.0], rtol=0, atol=1e-14)
