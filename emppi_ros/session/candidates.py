@@ -16,7 +16,7 @@ class Place(NamedTuple):
     """A point of the robot: a row of a field of MjData."""
 
     field: str
-    index: int
+    row: int
 
 
 class Candidates(NamedTuple):
@@ -43,4 +43,4 @@ def place(task: Task) -> Place:
 
 def trace(records: Records, place: Place, substeps: int) -> Array:
     """Return where a place was at x_0 .. x_H, (M, K, H + 1, 3): H * substeps + 1 records."""
-    return records.fields[place.field][:, :, ::substeps, place.index].copy()
+    return records.fields[place.field][:, :, ::substeps, place.row].copy()

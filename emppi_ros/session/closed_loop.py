@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from emppi_ros.belief import particles
 from emppi_ros.bridge import jerk_limiter, state_machine, watchdog
+from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.state_machine import Machine
-from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
+from emppi_ros.bridge.watchdog import Bridge
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import AllDivergedError, StaleInputError
 from emppi_ros.session.controllers import single_model

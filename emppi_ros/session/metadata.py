@@ -68,4 +68,4 @@ def _digest(task: Task) -> str:
     """Return a hash of a task's compiled scene."""
     buffer = np.empty(mujoco.mj_sizeModel(task.model), np.uint8)
     mujoco.mj_saveModel(task.model, None, buffer)
-    return hashlib.sha256(buffer).hexdigest()
+    return hashlib.sha256(buffer.data).hexdigest()

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import scipy
 
 from emppi_ros.belief import blocks, likelihood, particles
-from emppi_ros.belief.particles import Belief, Indices
+from emppi_ros.belief.particles import Belief
+from emppi_ros.belief.resampling import Indices
 from emppi_ros.core import weights
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model.ensemble import State

@@ -65,9 +65,10 @@ class Planner:
 
     def tune(self, task: Task) -> None:
         """Go on with a task that differs in numbers alone; plan, models and stage are kept."""
-        counts = {'models': self.settings.models, 'rollouts': self.settings.rollouts}
         self.task, self.config = task, task.planner
-        self.settings = dataclasses.replace(task.planner, **counts)
+        self.settings = dataclasses.replace(
+            task.planner, models=self.settings.models, rollouts=self.settings.rollouts
+        )
         self._staging.tune(task)
         self.stage = self._staging.stage
         self.ensemble.activate(self.stage.grasp)  # which a planner that was restored did not yet

@@ -184,5 +184,5 @@ class SimulatedRobot:
             mujoco.mj_kinematics(self.model, self.data)  # a step leaves poses where it began
             body = self._task.jointed[name].body
             return self.data.xpos[body].copy(), self.data.xquat[body].copy()
-        item = self._task.objects[name]
-        return np.split(self.data.qpos[item.qpos : item.qpos + 7], [3])
+        start = self._task.objects[name].qpos
+        return self.data.qpos[start : start + 3], self.data.qpos[start + 3 : start + 7]
