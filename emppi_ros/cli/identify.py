@@ -1,7 +1,7 @@
 """`emppi identify`: recorded motion to a prior that `emppi run --prior` starts from."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 from pathlib import Path
@@ -18,7 +18,12 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import check_distinct, delay_inputs, read_recording
+from emppi_ros.identify.common.recordings import (
+    Recording,
+    check_distinct,
+    delay_inputs,
+    read_recording,
+)
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
 from emppi_ros.tasks.task import load_task
@@ -167,7 +172,7 @@ def _flag(name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Identify, print, write."""
+    """Check the options, identify, write the outputs and print a summary."""
     method = methods.load(options.method)
     own = _options_of(method, options)
     settings = _settings(method, options)
@@ -180,6 +185,18 @@ def run(options: argparse.Namespace) -> None:
     recordings = [delay_inputs(read_recording(paths), options.lag) for paths in options.data]
     check_distinct(recordings)
     result = method.identify(plant, recordings, own, settings)
+    summary = _write_outputs(options, method, plant, recordings, result)
+    output.show(summary, options.json)
+
+
+def _write_outputs(
+    options: argparse.Namespace,
+    method: Method,
+    plant: Plant,
+    recordings: Sequence[Recording],
+    result: Identification,
+) -> dict[str, Any]:
+    """Write report, prior and MJCF as far as they were asked for; return the summary to print."""
     summary = dict(result.summary)
     if options.report is not None:
         paths = figures.write_figures(
@@ -188,7 +205,7 @@ def run(options: argparse.Namespace) -> None:
         for path in paths:
             print(f'wrote {path}', file=sys.stderr)
         summary['report'] = str(options.report)
-    text = _mjcf(plant, result) if options.mjcf is not None else ''
+    mjcf = _mjcf(plant, result) if options.mjcf is not None else ''  # errors before any file
     notes = [note for recording in recordings for note in recording.notes]
     if notes:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
@@ -196,16 +213,16 @@ def run(options: argparse.Namespace) -> None:
         prior = result.to_prior(options.method, plant, recordings, options.lag)
         prior_file.write(options.out, prior, options.overwrite)
         if method.long_running:
-            checkpoint.remove(options.out, len(recordings))  # the prior is there
+            checkpoint.remove(options.out, len(recordings))
         summary['out'] = str(options.out)
     if options.mjcf is not None:
-        mjcf_export.write(options.mjcf, text, options.overwrite)
+        mjcf_export.write(options.mjcf, mjcf, options.overwrite)
         summary['mjcf'] = str(options.mjcf)
-    output.show(summary, options.json)
+    return summary
 
 
 def _options_of(method: Method, options: argparse.Namespace) -> Any:
-    """Return the method's own options; ConfigError for one of another method, or out of range."""
+    """Return the options of the method; ConfigError for one of another method, or out of range."""
     offered = {name: methods.load(name) for name in methods.METHODS}
     fields = {field.name: field for field in dataclasses.fields(method.options)}
     given = {}

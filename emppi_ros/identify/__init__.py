@@ -1,1 +1,1 @@
-"""Offline: from recorded motion to a prior."""
+"""Identification of parameters from recorded motion: recordings in, a prior out."""
