@@ -16,7 +16,7 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation, jumped
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
@@ -51,7 +51,7 @@ class Learning(Measurements):
     def __init__(self, task: Task, seed: int) -> None:
         """Draw particles from the task's prior."""
         super().__init__(task)
-        self.filter = Filter(task, np.random.default_rng([seed, NUMBER]))
+        self.filter = ParticleFilter(task, np.random.default_rng([seed, NUMBER]))
         self._waiting: deque[Waiting] = deque()
         self._learned_at = -np.inf
         self._last: tuple[float, State] | None = None

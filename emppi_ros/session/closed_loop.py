@@ -19,7 +19,7 @@ from emppi_ros.bridge.watchdog import Bridge
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import AllDivergedError, StaleInputError
 from emppi_ros.session.controllers import single_model
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
 from emppi_ros.session.success import Judge
 from emppi_ros.session.trace import Frame, Trace
@@ -47,7 +47,7 @@ class ClosedLoop:
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
-        self.filter = Filter(task, np.random.default_rng([seed, 2]))
+        self.filter = ParticleFilter(task, np.random.default_rng([seed, 2]))
         theta = single_model(task, controller, self.trace.truth)
         self.planner = Planner(
             task, np.random.default_rng([seed, 3]), None if theta is None else 1

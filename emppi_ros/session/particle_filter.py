@@ -30,7 +30,7 @@ class Update(NamedTuple):
     reinjected: bool  # no particle explained it: half of them are from the prior again
 
 
-class Filter:
+class ParticleFilter:
     """Keeps a belief about a task's parameters up to date with measurements."""
 
     MEMORY = ('_rng', 'belief', '_last')

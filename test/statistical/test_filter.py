@@ -10,7 +10,7 @@ from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.
@@ -112,7 +112,7 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
     truth = np.array([[1.7]])
     world = Ensemble(task.model, task.parameters, 1)
     world.write(truth)
-    update = Filter(task, np.random.default_rng(4))
+    update = ParticleFilter(task, np.random.default_rng(4))
     before = update.belief
     state = task.start()
     if name == 'block':
@@ -136,7 +136,7 @@ def test_a_filter_finds_the_mass_of_what_is_pushed(make_task, task_data, name):
 
 def test_a_filter_without_news_keeps_its_prior(make_task):
     task = make_task('slider')
-    update = Filter(task, np.random.default_rng(0))
+    update = ParticleFilter(task, np.random.default_rng(0))
     before = update.belief
     still = State(np.zeros(1), np.zeros(1))
     for i in range(10):  # at rest without force, every mass predicts the same
@@ -152,7 +152,7 @@ def test_a_filter_without_news_keeps_its_prior(make_task):
 
 def test_a_gap_in_measurements_starts_anew_and_a_reset_draws_again(make_task):
     task = make_task('slider')
-    update = Filter(task, np.random.default_rng(0))
+    update = ParticleFilter(task, np.random.default_rng(0))
     states = State(np.zeros(1), np.zeros(1)), State(np.zeros(1), np.ones(1))
     still, moving = (Observation(state, state, {}) for state in states)
     push = lambda t: np.full((len(t), 1), 5.0)  # noqa: E731

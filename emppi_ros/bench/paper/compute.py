@@ -16,7 +16,7 @@ from emppi_ros.core.errors import EmppiError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.state.estimator import Estimator
@@ -100,7 +100,7 @@ def run_open_loop(task: Task, seed: int) -> tuple[Trace, Belief]:
     """
     (truth,) = task.prior.sample(1, np.random.default_rng([seed, 0]))
     trace, robot = Trace(truth), SimulatedRobot(task, truth, seed)
-    belief = Filter(task, np.random.default_rng([seed, 2]))
+    belief = ParticleFilter(task, np.random.default_rng([seed, 2]))
     before = belief.belief
     dt, duration = task.simulation.timestep_s, min(DURATION_S, task.file.duration_s)
     plan = smooth_commands(task, np.random.default_rng([seed, 3]), duration)

@@ -16,7 +16,7 @@ from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 
 MASS = Parameter('mass', 'body_mass', 'b', lower=0.02, upper=2.0, unit='kg')
 FRICTION = Parameter('friction', 'geom_friction', 'g', lower=0.1, upper=1.5)
@@ -242,7 +242,7 @@ def test_a_filter_goes_on_from_a_file(make_task, tmp_path, rng):
     belief = Belief(rng.uniform(0.5, 3.0, (12, 1)), np.log(rng.dirichlet(np.ones(12))))
     path = tmp_path / 'known.yaml'
     prior_file.save(path, prior_file.from_belief(task.name, task.parameters, belief))
-    found = Filter(task.with_prior(str(path)), np.random.default_rng(0)).belief
+    found = ParticleFilter(task.with_prior(str(path)), np.random.default_rng(0)).belief
     assert np.array_equal(found.theta, belief.theta)
     np.testing.assert_allclose(found.log_weights, belief.log_weights, atol=1e-14)  # as above
 

@@ -7,7 +7,7 @@ from emppi_ros.belief import particles
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import Monitor
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import load_task
 
@@ -43,7 +43,7 @@ def pushed(force):
 
 def observed(task, count, force):
     """Return a filter that saw a cart stand still, whatever pushed it."""
-    one = Filter(task, np.random.default_rng(0))
+    one = ParticleFilter(task, np.random.default_rng(0))
     for stamp, moment in resting(count, speed=0.0):
         one.observe(stamp, moment, pushed(force))
     return one.monitor
@@ -119,7 +119,7 @@ def test_a_truth_far_outside_of_the_prior_is_flagged_within_a_run(truth, flagged
 
 
 def test_a_reset_forgets(with_slip):
-    one = Filter(with_slip, np.random.default_rng(0))
+    one = ParticleFilter(with_slip, np.random.default_rng(0))
     for stamp, moment in resting(70):
         one.observe(stamp, moment, pushed(5.0))
     assert one.monitor.updates and one.monitor.innovations.statistics()
@@ -141,7 +141,7 @@ def test_what_is_certain_is_neither_learned_nor_flagged(make_task, task_data):
 def test_a_model_that_diverges_is_counted(with_slip, monkeypatch):
     monitor = observed(with_slip, 2, force=1.0)
     assert monitor.diverged == 0
-    one = Filter(with_slip, np.random.default_rng(0))
+    one = ParticleFilter(with_slip, np.random.default_rng(0))
     predict = one._prediction.predict
 
     def broken(*arguments):

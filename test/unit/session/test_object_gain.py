@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import load_task
 
@@ -17,7 +17,7 @@ DT = 0.02
 def _filter(gain):
     task = load_task('panda_push')
     task.belief = dataclasses.replace(task.belief, object_gain=gain, particles=3)
-    return task, Filter(task, np.random.default_rng(0))
+    return task, ParticleFilter(task, np.random.default_rng(0))
 
 
 def _moved(task, state, shift, turn):

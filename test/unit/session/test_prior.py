@@ -7,7 +7,7 @@ from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.summary import summarize
 
 
@@ -22,7 +22,7 @@ def known(tmp_path):
 
 def test_a_filter_starts_from_the_file_and_returns_to_it(make_task, known):
     task = make_task('slider').with_prior(known)
-    belief = Filter(task, np.random.default_rng(0))
+    belief = ParticleFilter(task, np.random.default_rng(0))
     for _ in range(2):
         # 12 particles, by systematic resampling, of weights 3/4 and 1/4
         assert sorted(belief.belief.theta[:, 0]) == [1.25] * 9 + [2.5] * 3

@@ -5,7 +5,7 @@ import pytest
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session.particle_filter import Filter
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task, parse_task
@@ -113,7 +113,7 @@ def test_tuning_keeps_the_plan_and_the_belief():
     assert planner.ensemble is models and np.array_equal(planner._controls, before)
     assert planner.settings.temperature == 0.5
     assert planner.settings.models == PUSH.planner.models
-    learned = Filter(PUSH, rng)
+    learned = ParticleFilter(PUSH, rng)
     theta = learned.belief.theta
     learned.tune(PUSH.tuned(tuning.tune(PUSH.data, {'belief.likelihood.joint_velocity_sd': 0.1})))
     assert learned.belief.theta is theta
