@@ -96,7 +96,7 @@ def test_candidates_go_where_mujoco_takes_them(make_task, place):
 def test_candidates_are_seen_by_the_hand_or_else_the_last_link(name, field, kind, of):
     task = load_task(name)
     place = candidates.place(task)
-    assert place.field == field and scene.names(task.model, kind)[place.index] == of
+    assert place.field == field and scene.names(task.model, kind)[place.row] == of
 
 
 def test_a_plan_is_seen_where_mujoco_takes_it(make_task):
