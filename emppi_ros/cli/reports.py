@@ -39,7 +39,7 @@ def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:
         return []
     try:
         video.write_still(
-            task, record, folder / 'scene.png', video.BeliefOverlay(task, record).decorate
+            task, record, folder / 'scene.png', video.BeliefOverlay(task, record).shapes
         )
         return [folder / 'scene.png', *joint_pictures.write_all(task, record, folder)]
     except RenderError as error:
@@ -52,7 +52,7 @@ def write_video(task: Task, record: RunRecord, path: Path) -> None:
     _create(path.parent)
     count = video.count_frames(record, path.suffix)
     with output.progress('video', count, 'frames') as advance:
-        video.write(task, record, path, advance, video.BeliefOverlay(task, record).decorate)
+        video.write(task, record, path, advance, video.BeliefOverlay(task, record).shapes)
     print(f'wrote {path}', file=sys.stderr)
 
 

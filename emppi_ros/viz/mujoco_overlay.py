@@ -10,25 +10,19 @@ from PIL import ImageDraw, ImageFont
 import PIL.Image
 
 from emppi_ros.viz.renderer import CameraPose, Image, Renderer, camera_pose
-from emppi_ros.viz.shapes.scene_extent import UP
 from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
 
 GEOM = mujoco.mjtGeom
 _EMISSION = 0.3  # in a lit scene
 _UNLIT = 0.7  # without lights: MuJoCo's ambient light adds the other 0.3 of a colour
-_LINE_PITCH, _LETTER_WIDTH = 1.9, 0.4  # times a letter's height; half of a letter's width
 _OPAQUE = 0.8  # opacity from which a shape hides what is behind: else MuJoCo's order would matter
 _NEAREST_M = 0.01
 _CAPITAL = 0.72  # height of a capital letter over the font size, in DejaVu Sans
 
 
-def add_shapes(scene: mujoco.MjvScene, shapes: Shapes, right: Array) -> None:
-    """
-    Add shapes to a scene before it is rendered, as many as it has room for.
-
-    `right` (3,) is the horizontal direction along which texts are centred.
-    """
-    for kind, position, frame, color, label in (g for s in shapes for g in _geoms(s, right)):
+def add_shapes(scene: mujoco.MjvScene, shapes: Shapes) -> None:
+    """Add shapes except labels to a scene before it is rendered, as many as it has room for."""
+    for kind, position, frame, color in (geom for shape in shapes for geom in _geoms(shape)):
         if scene.ngeom >= scene.maxgeom:
             return
         geom = scene.geoms[scene.ngeom]
@@ -42,9 +36,15 @@ def add_shapes(scene: mujoco.MjvScene, shapes: Shapes, right: Array) -> None:
             size = frame[:, 0] if kind == GEOM.mjGEOM_SPHERE else np.ones(3)
             axes = np.eye(3) if kind != GEOM.mjGEOM_TRIANGLE else frame
             mujoco.mjv_initGeom(geom, kind.value, size, position, axes.ravel(), rgba)
-        geom.label, geom.emission = label, _EMISSION
+        geom.emission = _EMISSION
         geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
         scene.ngeom += 1
+
+
+def draw_in(renderer: Renderer, qpos: Array, shapes: Shapes) -> Image:
+    """Return a picture of the scene with shapes in it, lit and hidden like its geoms."""
+    picture = renderer.render(qpos, lambda scene: add_shapes(scene, shapes))
+    return _write_labels(picture, shapes, camera_pose(renderer.model, qpos, renderer.camera))
 
 
 def draw_over(
@@ -56,13 +56,11 @@ def draw_over(
     The shapes are rendered alone, before black and before white: the difference is what shines
     through them. Without a background, it is white.
     """
-    drawn = [shape for shape in shapes if not isinstance(shape, Label)]
-    black, white = (_render_alone(renderer, qpos, drawn, shade) for shade in (0.0, 1.0))
+    black, white = (_render_alone(renderer, qpos, shapes, shade) for shade in (0.0, 1.0))
     behind = np.full_like(white, 255) if background is None else background
     through = (white.astype(float) - black) / 255.0
     picture = np.round(black + through * behind).clip(0, 255).astype(np.uint8)
-    labels = [shape for shape in shapes if isinstance(shape, Label)]
-    return _write(picture, labels, camera_pose(renderer.model, qpos, renderer.camera))
+    return _write_labels(picture, shapes, camera_pose(renderer.model, qpos, renderer.camera))
 
 
 def _render_alone(renderer: Renderer, qpos: Array, shapes: Shapes, shade: float) -> Image:
@@ -79,7 +77,7 @@ def _render_alone(renderer: Renderer, qpos: Array, shapes: Shapes, shade: float)
         mujoco.mjv_initGeom(
             scene.geoms[0], GEOM.mjGEOM_BOX.value, size, position, pose.axes.T.ravel(), wall
         )
-        add_shapes(scene, shapes, pose.axes[0])
+        add_shapes(scene, shapes)
         for geom in scene.geoms[: scene.ngeom]:
             geom.emission = _UNLIT
             if geom.type == GEOM.mjGEOM_TRIANGLE.value:  # MuJoCo draws both of its faces
@@ -88,13 +86,13 @@ def _render_alone(renderer: Renderer, qpos: Array, shapes: Shapes, shade: float)
     return renderer.render(qpos, replace)
 
 
-def _write(picture: Image, labels: list[Label], pose: CameraPose) -> Image:
-    """Write texts into a picture, each as large as it appears from the camera."""
+def _write_labels(picture: Image, shapes: Shapes, pose: CameraPose) -> Image:
+    """Write the labels among shapes into a picture, as large as they appear from the camera."""
     height, width = picture.shape[:2]
     sheet = PIL.Image.fromarray(picture)
     pen = ImageDraw.Draw(sheet, 'RGBA')
     face = font_manager.findfont('DejaVu Sans')
-    for label in labels:
+    for label in (shape for shape in shapes if isinstance(shape, Label)):
         (x, y), depth = pose.project(label.position, width, height)
         if depth < _NEAREST_M:
             continue
@@ -107,27 +105,18 @@ def _write(picture: Image, labels: list[Label], pose: CameraPose) -> Image:
     return np.asarray(sheet)
 
 
-def _geoms(
-    shape: Shape, right: Array
-) -> Iterator[tuple[mujoco.mjtGeom, Array, Array, npt.ArrayLike, str]]:
-    """Yield kind, position (or ends), frame (or size), colour and text of a shape's geoms."""
+def _geoms(shape: Shape) -> Iterator[tuple[mujoco.mjtGeom, Array, Array, npt.ArrayLike]]:
+    """Yield kind, position (or ends), frame (or size) and colour of a shape's geoms."""
     if isinstance(shape, Lines):
         for ends, color in zip(shape.ends, shape.colors, strict=True):
-            yield GEOM.mjGEOM_CAPSULE, ends, np.full((3, 3), shape.width), color, ''
+            yield GEOM.mjGEOM_CAPSULE, ends, np.full((3, 3), shape.width), color
     elif isinstance(shape, Triangles):
         for (a, b, c), color in zip(shape.corners, shape.colors, strict=True):
-            yield GEOM.mjGEOM_TRIANGLE, a, _triangle_frame(b - a, c - a), color, ''
+            yield GEOM.mjGEOM_TRIANGLE, a, _triangle_frame(b - a, c - a), color
     elif isinstance(shape, Spheres):
         size = np.full((3, 3), 0.5 * shape.diameter)
         for centre, color in zip(shape.centres, shape.colors, strict=True):
-            yield GEOM.mjGEOM_SPHERE, centre, size, color, ''
-    else:
-        lines = shape.text.split('\n')
-        left = _LETTER_WIDTH * shape.height * max(map(len, lines))
-        for i, line in enumerate(lines):
-            lift = _LINE_PITCH * shape.height * (0.5 * (len(lines) - 1) - i)
-            position = shape.position + lift * UP - left * right
-            yield GEOM.mjGEOM_LABEL, position, np.eye(3), (*shape.color, 1.0), line
+            yield GEOM.mjGEOM_SPHERE, centre, size, color
 
 
 def _triangle_frame(first: Array, second: Array) -> Array:

@@ -12,7 +12,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz import mujoco_overlay
+from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.renderer import Renderer, task_camera
 from emppi_ros.viz.report.belief_panel import BeliefPanel
 from emppi_ros.viz.report.recording import RunRecord
@@ -21,8 +21,7 @@ from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
 
 Array = npt.NDArray[np.float64]
-# takes a time [s], returns a function that adds geoms to the scene of that time
-Decorate = Callable[[float], Callable[[mujoco.MjvScene], None]]
+ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a time [s]
 
 SUFFIXES = ('.mp4', '.gif')
 SCENE, PANEL, HEIGHT = 816, 464, 720  # px: widths, together 1280, and height
@@ -47,11 +46,6 @@ class BeliefOverlay:
         model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
         self._task, self._record, self._data = task, record, mujoco.MjData(model)
         self._extent = scene_extent(task)
-
-    def decorate(self, now: float) -> Callable[[mujoco.MjvScene], None]:
-        """Return a function that adds the belief at a time [s] to a scene."""
-        shapes = self.shapes(now)
-        return lambda scene: mujoco_overlay.add_shapes(scene, shapes, self._extent.right)
 
     def shapes(self, now: float) -> Shapes:
         """
@@ -105,7 +99,7 @@ def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
     return int((record.times[-1] + _STILL_S) * _FPS[suffix]) + 1
 
 
-def write_still(task: Task, record: RunRecord, path: Path, decorate: Decorate) -> None:
+def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> None:
     """Write a picture (.png) of the scene at the start and at the end of a record."""
     model = true_model(task, record)
     renderer = Renderer(model, SCENE, HEIGHT)
@@ -114,7 +108,7 @@ def write_still(task: Task, record: RunRecord, path: Path, decorate: Decorate) -
         frames = []
         for row in (0, len(record.times) - 1):
             renderer.camera = task_camera(task, model, record.qpos[row]) or free
-            frames.append(renderer.render(record.qpos[row], decorate(record.times[row])))
+            frames.append(draw_in(renderer, record.qpos[row], shapes(record.times[row])))
         imageio.imwrite(path, np.hstack(frames))
     finally:
         renderer.close()
@@ -125,7 +119,7 @@ def write(
     record: RunRecord,
     path: Path,
     progress: Callable[[float], None] = lambda _: None,
-    decorate: Decorate = lambda _: lambda _: None,
+    shapes: ShapesAt = lambda _: (),
 ) -> None:
     """Write a video (.mp4 or .gif) in real time; `progress` gets the number of frames done."""
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
@@ -145,7 +139,7 @@ def write(
                 now = i / fps
                 row = min(np.searchsorted(record.times, now), len(record.times) - 1)
                 renderer.camera = task_camera(task, model, record.qpos[row]) or free
-                scene = renderer.render(record.qpos[row], decorate(now))
+                scene = draw_in(renderer, record.qpos[row], shapes(now))
                 frame = np.hstack([scene, panel.draw(now)])
                 writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
                 progress(i + 1)

@@ -4,11 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.viz.mujoco_overlay import add_shapes, draw_over
+from emppi_ros.viz.mujoco_overlay import add_shapes, draw_in, draw_over
 from emppi_ros.viz.renderer import Renderer
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles, rgba
-
-RIGHT = np.array([1.0, 0.0, 0.0])
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def test_triangles_lines_and_spheres_lie_where_the_shapes_do(scene, rng):
     triangles = Triangles('t', rng.normal(size=(4, 3, 3)), rgba((1.0, 0.0, 0.0), 0.5, 4))
     lines = Lines('l', rng.normal(size=(3, 2, 3)), rgba((0.0, 1.0, 0.0), 1.0, 3), 0.02)
     spheres = Spheres('s', rng.normal(size=(2, 3)), rgba((0.0, 0.0, 1.0), 1.0, 2), 0.3)
-    add_shapes(scene, [triangles, lines, spheres], RIGHT)
+    add_shapes(scene, [triangles, lines, spheres])
     exact = 1e-6  # MjvGeom holds float32
     for geom, corners in zip(
         geoms(scene, mujoco.mjtGeom.mjGEOM_TRIANGLE), triangles.corners, strict=True
@@ -43,17 +41,9 @@ def test_triangles_lines_and_spheres_lie_where_the_shapes_do(scene, rng):
         np.testing.assert_allclose(geom.size, 0.15, atol=exact)
 
 
-def test_each_line_of_a_text_is_a_label_below_the_one_before(scene):
-    add_shapes(scene, [Label('v', np.zeros(3), 'mass\n0.2 kg', 0.1)], RIGHT)
-    first, second = geoms(scene, mujoco.mjtGeom.mjGEOM_LABEL)
-    assert (first.label, second.label) == ('mass', '0.2 kg')
-    assert first.pos[2] > 0.0 > second.pos[2]
-
-
 def test_a_scene_takes_no_more_than_it_has_room_for(scene, rng):
-    add_shapes(
-        scene, [Spheres('s', rng.normal(size=(90, 3)), rgba((0, 0, 1), 1.0, 90), 0.1)], RIGHT
-    )
+    many = Spheres('s', rng.normal(size=(90, 3)), rgba((0, 0, 1), 1.0, 90), 0.1)
+    add_shapes(scene, [many])
     assert scene.ngeom == scene.maxgeom
 
 
@@ -144,3 +134,14 @@ def test_text_is_centred_and_has_its_height(view):
 def test_shapes_behind_the_camera_are_not_drawn(view):
     behind = [square('a', 1.0, -9.0, RED), Label('text', np.array([0.0, -9.0, 0.0]), 'H', 1.0)]
     assert (draw_over(view, np.empty(0), behind) == 255).all()
+
+
+@pytest.mark.usefixtures('renderer')
+def test_shapes_in_the_scene_are_hidden_by_what_is_before_them_and_labels_are_not(view):
+    back, front = square('back', 0.2, 0.0, RED), square('front', 0.2, -3.0, RED)
+    for shape, hidden in ((back, True), (front, False)):  # a green sphere is at y = -1
+        pixel = draw_in(view, np.empty(0), [shape])[150, 200].astype(int)
+        assert (pixel[1] > pixel[0]) == hidden
+    label = Label('text', np.zeros(3), 'HHH', 0.4, (0.0, 0.0, 0.0))
+    pictures = [draw_in(view, np.empty(0), shapes) for shapes in ([], [label])]
+    assert np.any(pictures[0] != pictures[1])

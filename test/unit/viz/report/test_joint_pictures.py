@@ -162,7 +162,7 @@ def test_there_is_no_picture_without_a_belief_or_an_open_joint(run, make_task, t
 def test_states_are_shown_by_the_true_model(run):
     task, record = run
     model = video.true_model(task, record)
-    joint = uncertain_objects(task)[0][0].index
+    joint = uncertain_objects(task)[0][0].id
     axis = record.truth[:3] / np.linalg.norm(record.truth[:3])
     np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
 
