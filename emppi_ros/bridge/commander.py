@@ -214,7 +214,7 @@ class Commander:
 
     def arm(self, now: float) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
-        self._check_ready()
+        self._last()
         armed = state_machine.arm(self._machine)
         for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
@@ -227,12 +227,12 @@ class Commander:
 
     def pause(self, paused: bool) -> None:
         """Brake to rest and stay armed, or continue; ArmError before the first measurement."""
-        self._check_ready()
+        self._last()
         self._change(state_machine.pause(self._machine, paused))
 
     def swap(self, now: float, swapping: bool) -> None:
         """Rest for a task switch, or continue; ArmError before the first measurement."""
-        self._check_ready()
+        self._last()
         if swapping != self._machine.swapping:
             self._swap_at = now
         self._change(state_machine.swap(self._machine, swapping))
@@ -266,25 +266,28 @@ class Commander:
         dt = min(elapsed, self._longest)  # a missed cycle does not allow a larger step
         self._plans = self._plans.advance(now)
         self._check_plan(now, dt + self._delay)
-        plan = self._plans.current  # none after a fault
-        following = plan is not None and plan.start != self._late_start
-        target = plan.at(now) if following else None
-        if following and self._is_late(plan, now + dt, dt + self._delay):
-            target = self._limit_to_speed(target)
-        self._command = jerk_limiter.shape(self._robot, self._command, target, self._position, dt)
-        self._machine = state_machine.advance(self._machine, following, self.resting)
-        return self._command, elapsed
+        plan, target = self._plans.current, None  # no plan after a fault
+        if plan is not None and plan.start != self._late_start:
+            target = plan.at(now)
+            if self._is_late(plan, now + dt, dt + self._delay):
+                target = self._limit_to_speed(target)
+        command = jerk_limiter.shape(self._robot, self._last(), target, self._position, dt)
+        self._command = command
+        self._machine = state_machine.advance(self._machine, target is not None, self.resting)
+        return command, elapsed
 
     def follow(self, now: float, applied: Array) -> None:
         """Take the command that is in force from now on (joints,), to monitor the robot by it."""
-        velocity = applied if self._robot.command == 'velocity' else self._command.rate
+        velocity = applied if self._robot.command == 'velocity' else self._last().rate
         self._monitor = monitors.command(
             self._monitor_config, self._robot, self._monitor, now, velocity
         )
 
-    def _check_ready(self) -> None:
+    def _last(self) -> Command:
+        """Return the last command; ArmError before the first measurement."""
         if self._command is None:
             raise ArmError(self.reason)
+        return self._command
 
     def _change(self, changed: Machine) -> None:
         """Enter another state; plans from before an interruption are dropped."""
@@ -351,7 +354,7 @@ class Commander:
         age = now - plan.start
         if age <= _NOT_LATE_S or next_start <= plan.start + _NEXT_START_S:
             return False
-        rest = self._config.rest_within_s - jerk_limiter.braking_time(self._robot, self._command)
+        rest = self._config.rest_within_s - jerk_limiter.braking_time(self._robot, self._last())
         return age > min(self._config.plan_timeout_s, rest) - delay_s
 
     def _limit_to_speed(self, target: Array) -> Array:
@@ -362,5 +365,5 @@ class Commander:
         """
         if self._robot.command != 'velocity':
             return target
-        value, zero = self._command.value, np.zeros_like(target)
+        value, zero = self._last().value, np.zeros_like(target)
         return np.clip(target, np.minimum(value, zero), np.maximum(value, zero))

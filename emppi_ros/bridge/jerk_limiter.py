@@ -139,7 +139,9 @@ class _Way:
         self._velocity, self._braking = target, np.ones(len(target), dtype=bool)
         return self._solve()
 
-    def towards_position(self, goal: Array, brake: Array, lower: Array, upper: Array) -> '_Way':
+    def towards_position(
+        self, goal: Array, brake: npt.NDArray[np.bool_], lower: Array, upper: Array
+    ) -> '_Way':
         """Solve for rest at a position (joints,), for rest anywhere where `brake` is set."""
         kinds = ruckig.ControlInterface
         self._input.per_dof_control_interface = [

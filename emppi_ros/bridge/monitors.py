@@ -115,7 +115,8 @@ def command(
         return state
     before = state.commanded
     if before is None:
-        times, values = (now,), velocity[None].copy()
+        times: tuple[float, ...] = (now,)
+        values = velocity[None].copy()
     else:
         first = max(0, bisect_right(before.times, now - config.residual_window_s) - 1)
         times = (*before.times[first:], now)

@@ -104,7 +104,8 @@ def _integrate(state: State, lead: float, phases: list[Phase]) -> Trajectory:
             rows.append(State(q, v, a))
     # what rounding left of velocity and acceleration is rest
     rows[-1] = State(q, np.zeros_like(q), np.zeros_like(q))
-    return Trajectory(np.array(times), *map(np.array, zip(*rows, strict=True)), lead)
+    positions, velocities, accelerations = map(np.array, zip(*rows, strict=True))
+    return Trajectory(np.array(times), positions, velocities, accelerations, lead)
 
 
 def _together(state: State, release: Array, wait: float, most: Array, jerk: Array) -> list[Phase]:

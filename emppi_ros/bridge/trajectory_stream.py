@@ -99,8 +99,8 @@ def advance(
     resting = not np.any(last.velocity) and not np.any(command.value)
     if resting and engaged and not rolling.engaged:
         return _settle(config, rolling, time, position)
-    path = rolling.path or ((rolling.time + config.trajectory_lead_s, last),)
-    path = [point for point in path if point[0] > time + _FINE_S]
+    planned = rolling.path or ((rolling.time + config.trajectory_lead_s, last),)
+    path = [point for point in planned if point[0] > time + _FINE_S]
     path += _points(config, rolling.time, time, last, command)
     rolling = rolling._replace(
         time=time,
@@ -139,8 +139,9 @@ def _settle(
     known = rolling.reference.position
     moved = rolling.sent is None or np.max(np.abs(position - known)) > _MOVED
     state = _at_rest(position if moved else known)
-    rows = (row[None] for row in state)
-    made = Trajectory(np.array([config.trajectory_settle_s]), *rows, config.trajectory_settle_s)
+    position, velocity, acceleration = (row[None] for row in state)
+    settle = config.trajectory_settle_s
+    made = Trajectory(np.array([settle]), position, velocity, acceleration, settle)
     settled = Rolling(
         time, state, _due(config, time), engaged=True, sent=made, sent_at=time, before=state
     )
@@ -174,7 +175,7 @@ def resume(config: TrajectoryConfig, rolling: Rolling, now: float) -> tuple[Roll
 
 def in_force(rolling: Rolling, now: float) -> State:
     """Return the state in which the robot is to be by what was sent."""
-    if rolling.sent is None:
+    if rolling.sent is None or rolling.before is None:
         return _at_rest(rolling.reference.position)
     return sample(rolling.sent, rolling.before, now - rolling.sent_at)
 
@@ -183,6 +184,8 @@ def _points(
     config: TrajectoryConfig, begin_s: float, end_s: float, last: State, command: Command
 ) -> list[tuple[float, State]]:
     """Return when and how the robot is to come from one command to the next, point by point."""
+    if command.way is None:
+        raise ValueError('only velocity commands have a way')
     span = end_s - begin_s
     count = max(1, math.ceil(span / _FINE_S - 0.25))  # at most 1.25 ms from point to point
     points = []
@@ -198,8 +201,11 @@ def _preceded(path: list[tuple[float, State]], made: Trajectory) -> Trajectory:
     times, states = zip(*path, strict=True)
     rows = [np.vstack(part) for part in zip(*states, strict=True)]
     columns = (made.positions, made.velocities, made.accelerations)
-    joined = (np.vstack(pair) for pair in zip(rows, columns, strict=True))
-    return Trajectory(np.concatenate([times, made.times]), *joined, made.braking)
+    positions, velocities, accelerations = (
+        np.vstack(pair) for pair in zip(rows, columns, strict=True)
+    )
+    all_times = np.concatenate([times, made.times])
+    return Trajectory(all_times, positions, velocities, accelerations, made.braking)
 
 
 def _at_rest(position: Array) -> State:
