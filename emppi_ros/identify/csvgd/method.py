@@ -1,8 +1,8 @@
 """The method `csvgd`: particles of the posterior by Stein variational gradient descent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -90,22 +90,27 @@ class CsvgdMethod(Method):
             'step_s': float(plant.model.opt.timestep),
             **asdict(windows),
         }
+        shares = np.array_split(np.arange(config.particles), len(datasets))
+        configs = [
+            replace(config, particles=len(share), windows=data.windows, likelihood='product')
+            for data, share in zip(datasets, shares, strict=True)
+        ]
         key = {
             'model': checkpoint.model_digest(plant.model),
             'data': recording_digests(recordings),
             'lag_s': run.lag_s,
             **settings,
         }
-        shares = np.array_split(np.arange(config.particles), len(datasets))
-        configs = [
-            replace(config, particles=len(share), windows=data.windows, likelihood='product')
-            for data, share in zip(datasets, shares, strict=True)
-        ]
+        inferred = []
         with checkpoint.removed_on_error(run.out, len(datasets)):
-            inferred = [
-                _SystemInference(plant, data, own, key, index).infer(run)
-                for index, (data, own) in enumerate(zip(datasets, configs, strict=True))
-            ]
+            for system, (data, own) in enumerate(zip(datasets, configs, strict=True)):
+                own_key = {
+                    **key,
+                    'parameters': [asdict(p) for p in data.problem.parameters],
+                    'noise': data.problem.noise.tolist(),
+                }
+                saved = Checkpoint(run.out, own_key, run.overwrite, system)
+                inferred.append(_infer(plant, data, own, saved, run))
         systems = [system for system, _ in inferred]
         summary = summarize_all(plant, systems)
         return Identification(
@@ -142,51 +147,36 @@ def _prepare(
     ]
 
 
-@dataclass(frozen=True)
-class _SystemInference:
-    """The inference of one system."""
+def _infer(
+    plant: Plant, data: TrainingData, config: CsvgdConfig, saved: Checkpoint, run: RunSettings
+) -> tuple[SystemResult, Array]:
+    """Return the particles of a system, and the median log likelihood of each iteration."""
+    with named_errors(data.names[0] if len(data.names) == 1 else ''):
+        posterior, medians = _sample(data, config, saved, run)
+        converged = csvgd_report.select_converged(data, posterior, run.threads)
+        csvgd_report.check(plant, data, converged)
+    forecasts = csvgd_report.forecast(data, converged, run.threads)
+    return SystemResult(data, posterior, converged, forecasts), np.array(medians)
 
-    plant: Plant
-    data: TrainingData
-    config: CsvgdConfig
-    key: Mapping[str, Any]  # of its checkpoint
-    index: int
-    medians: list[float] = field(default_factory=list)  # log likelihood of each iteration
 
-    def infer(self, run: RunSettings) -> tuple[SystemResult, Array]:
-        """Return the particles, and the median log likelihood of each iteration."""
-        data = self.data
-        with named_errors(data.names[0] if len(data.names) == 1 else ''):
-            posterior = self._posterior(run)
-            converged = csvgd_report.select_converged(data, posterior, run.threads)
-            csvgd_report.check(self.plant, data, converged)
-        forecasts = csvgd_report.forecast(data, converged, run.threads)
-        return SystemResult(data, posterior, converged, forecasts), np.array(self.medians)
+def _sample(
+    data: TrainingData, config: CsvgdConfig, saved: Checkpoint, run: RunSettings
+) -> tuple[CsvgdPosterior, list[float]]:
+    state, medians = None, list[float]()
+    if (arrays := saved.read()) is not None:
+        medians += arrays.pop(_MEDIANS).tolist()
+        state = CsvgdState.of_arrays(arrays)
+    name = f'csvgd {", ".join(data.names)}'
+    with run.progress(name, config.iterations, 'iterations') as advance:
 
-    def _posterior(self, run: RunSettings) -> CsvgdPosterior:
-        data, config, medians = self.data, self.config, self.medians
-        key = {
-            **self.key,
-            'parameters': [asdict(p) for p in data.problem.parameters],
-            'noise': data.problem.noise.tolist(),
-        }
-        saved = Checkpoint(run.out, key, run.overwrite, self.index)
-        arrays = saved.read()
-        state = None
-        if arrays is not None:
-            medians += arrays.pop(_MEDIANS).tolist()
-            state = CsvgdState.of_arrays(arrays)
-        name = f'csvgd {", ".join(data.names)}'
-        with run.progress(name, config.iterations, 'iterations') as advance:
+        def watch(now: CsvgdProgress) -> None:
+            saved.write({_MEDIANS: medians, **now.state.to_arrays()})
+            medians.append(float(np.median(now.evaluation.log_p)))
+            advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
 
-            def watch(now: CsvgdProgress) -> None:
-                saved.write({_MEDIANS: medians, **now.state.to_arrays()})
-                medians.append(float(np.median(now.evaluation.log_p)))
-                advance(now.iteration, f'log likelihood {medians[-1]:.4g}')
-
-            recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
-            with workers.shared(recipe, run.scheduler) as share:
-                posterior = csvgd.infer(data.problem, config, run.threads, watch, state, share)
-            medians.append(float(np.median(posterior.log_p)))
-            advance(config.iterations, f'log likelihood {medians[-1]:.4g}')
-        return posterior
+        recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
+        with workers.shared(recipe, run.scheduler) as share:
+            posterior = csvgd.infer(data.problem, config, run.threads, watch, state, share)
+        medians.append(float(np.median(posterior.log_p)))
+        advance(config.iterations, f'log likelihood {medians[-1]:.4g}')
+    return posterior, medians

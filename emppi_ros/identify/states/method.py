@@ -12,11 +12,12 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, prior_output
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, join, resample
+from emppi_ros.identify.common.motion import Motion, difference, join, resample
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
+from emppi_ros.identify.common.signals import MIN_SAMPLES
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.states import checks, command_lag, forecast
+from emppi_ros.identify.states import diagnostics
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
@@ -56,7 +57,7 @@ class StatesMethod(Method):
         for name, recording in zip(names, recordings, strict=True):
             with named_errors(name):
                 motion = resample(recording, plant.model, plant.bodies)
-                parts.append(forecast.split(motion, run.held_out))
+                parts.append(split(motion, run.held_out))
         searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
         total, costs = 2 * config.iterations * searches, list[float]()
         with run.progress('states', total, 'iterations') as advance:
@@ -67,14 +68,14 @@ class StatesMethod(Method):
 
             motions = [known for known, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
-            lag = command_lag.estimate_lag(plant, motion, config, result)
+            lag = diagnostics.estimate_lag(plant, motion, config, result)
             advance(total)
         samples = draw_samples(plant, result, options.spread, run.seed)
         summary = summarize(plant, result)
         if lag is not None:
             summary['command_lag_s'] = lag.seconds
             notes = [*notes, *lag.notes]
-        notes = [*notes, *checks.note_deviations(plant, names, recordings, motion, result)]
+        notes = [*notes, *diagnostics.note_deviations(plant, names, recordings, motion, result)]
         if notes:
             summary['notes'] = '; '.join(notes)
         forecasts = list[HeldOutForecast]()
@@ -82,7 +83,7 @@ class StatesMethod(Method):
             if not later.steps:
                 continue
             reached = replace(known, qpos=result.solution.qpos[rows])
-            qpos = forecast.forecast(plant, samples[:_FORECAST_SAMPLES], reached, later)
+            qpos = forecast(plant, samples[:_FORECAST_SAMPLES], reached, later)
             forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
         if forecasts:
             summary['held_out_error'] = figures.forecast_error(forecasts)
@@ -124,15 +125,15 @@ def fit_recordings(
     for name, motion in zip(names, motions, strict=True):
         with named_errors(name):
             one = estimate(plant, motion, config, progress)
-            checks.check_model(plant, motion, one)
+            diagnostics.check_model(plant, motion, one)
             alone.append(one)
     joined, result, notes = motions[0], alone[0], list[str]()
     if len(motions) > 1:
         joined = join(motions)
         result = estimate(plant, joined, config, progress)
-        notes = checks.note_disagreement(plant, names, alone, result)
+        notes = diagnostics.note_disagreement(plant, names, alone, result)
         try:
-            checks.check_model(plant, joined, result)
+            diagnostics.check_model(plant, joined, result)
         except IdentificationError as error:
             text = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, text])) from None
@@ -204,3 +205,40 @@ def _dof_names(model: mujoco.MjModel) -> list[str]:
 def _rms(values: Array) -> list[float]:
     """Return root mean squares over recordings."""
     return np.sqrt(np.mean(values**2, axis=0)).tolist()
+
+
+def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
+    """
+    Return the part of a motion to learn from, and the last share, which is held out.
+
+    Raises IdentificationError if too little is left to learn from.
+    """
+    count = motion.steps - int(share * motion.steps)
+    if count < MIN_SAMPLES:
+        raise IdentificationError(
+            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
+            f'{MIN_SAMPLES}: hold out less, or record for longer'
+        )
+    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
+    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
+
+
+def forecast(plant: Plant, thetas: Array, known: Motion, later: Motion) -> Array:
+    """
+    Return forecasts (n, T, nq) of a motion from its last two known configurations.
+
+    For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs.
+    """
+    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
+    ctrl = np.concatenate([known.ctrl, later.ctrl])[before]
+    applied = np.concatenate([known.applied, later.applied])[before]
+    last = difference(plant.model, known.qpos[-2:-1], known.qpos[-1:])[0]
+    motions = np.empty((len(thetas), *later.qpos.shape))
+    for rows, theta in zip(motions, thetas, strict=True):
+        model = plant.at(theta)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = known.qpos[-1], last / model.opt.timestep
+        for row, data.ctrl[:], data.qfrc_applied[:] in zip(rows, ctrl, applied, strict=True):
+            mujoco.mj_step(model, data)
+            row[:] = data.qpos
+    return motions

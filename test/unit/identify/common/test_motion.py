@@ -10,7 +10,7 @@ from emppi_ros.identify.common.motion import resample
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
 from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.common.signals import Signal
-from emppi_ros.identify.states import checks, method
+from emppi_ros.identify.states import diagnostics, method
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
 
@@ -71,7 +71,7 @@ def test_the_damping_of_a_thrown_brick_is_estimated_from_its_tracked_poses(tmp_p
         mujoco.mju_mulQuat(row[3:], row[3:].copy(), turn)
     motion = resample(record(tmp_path, seen, 0.02), plant.model)
     result = estimate(plant, motion, SolverConfig())
-    checks.check_model(plant, motion, result)
+    diagnostics.check_model(plant, motion, result)
     sd = result.uncertainty.sd[0]
     assert result.knowledge == ('found',) and sd < 0.01
     assert result.theta[0] == pytest.approx(1.0, abs=5.0 * sd)  # five standard deviations
