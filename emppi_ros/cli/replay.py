@@ -69,20 +69,20 @@ def replay(options: argparse.Namespace) -> int:
                 f'--{name} goes with --what-if: a replay uses the inputs and random numbers of '
                 'the bag'
             )
-    tape = replaying.read(bag)
-    count = sum(map(len, tape.journals.values()))
+    recorded = replaying.read(bag)
+    count = sum(map(len, recorded.journals.values()))
     with output.progress('replay', count, 'messages') as advance:
-        summary = replaying.replay(bag, tape, advance)
+        summary = replaying.replay(bag, recorded, advance)
     _show(options, summary)
     return 0 if summary['identical'] else DIFFERENT
 
 
 def _what_if(options: argparse.Namespace, bag: Bag) -> int:
-    tape = replaying.read(bag)
+    recorded = replaying.read(bag)
     task = load_task(options.what_if)
     if options.prior is not None:
         task = task.with_prior(options.prior)
-    summary, record = what_if.run(bag, tape, task, options.seed)
+    summary, record = what_if.run(bag, recorded, task, options.seed)
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)
     _show(options, summary)

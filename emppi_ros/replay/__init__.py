@@ -1,1 +1,1 @@
-"""Runs that were recorded, run again: the same bits, or where they part. No ROS in here."""
+"""Bags: reading, writing, reporting and replaying recorded runs, without ROS."""

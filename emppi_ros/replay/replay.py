@@ -1,16 +1,25 @@
-"""`emppi replay`: both sessions of a bag run again, and compared with what they said."""
+"""
+`emppi replay`: rerun the planner and belief sessions of a bag, and compare their outputs.
 
-from collections.abc import Callable, Mapping
+The nodes record the calls of their sessions in journals (`session.journal`). A replay makes the
+same calls on new sessions, and compares plans and beliefs with the recorded ones bit by bit.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+import json
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.errors import ReplayError
+from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.replay.comparison import Comparison
-from emppi_ros.replay.session_replay import Rerun
-from emppi_ros.session import journal
+from emppi_ros.session import journal, snapshot
 from emppi_ros.session import metadata as sessions
+from emppi_ros.session.belief_session import Learning, Said
 from emppi_ros.session.journal import BELIEF, KEY, PLANNER
 from emppi_ros.session.message_tables import (
     belief_table,
@@ -20,57 +29,61 @@ from emppi_ros.session.message_tables import (
     read_plan,
     stamp_ns,
 )
+from emppi_ros.session.planner_session import Planning
 from emppi_ros.tasks.task import Task
 
-SAID = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}
+Array = npt.NDArray[np.float64]
+Session = Planning | Learning
+SESSIONS: dict[str, type[Session]] = {PLANNER: Planning, BELIEF: Learning}  # by journal
+OUTPUTS = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}  # topic of the outputs by journal
 _NODES = {PLANNER: 'planner', BELIEF: 'belief'}
 
 
 @dataclass
-class Tape:
-    """What a replay needs of a bag."""
+class ReplayInput:
+    """Journals and outputs of a bag, by journal topic."""
 
-    journals: dict[str, list[str]] = field(default_factory=lambda: {t: [] for t in SAID})
-    said: dict[str, list[Any]] = field(default_factory=lambda: {t: [] for t in SAID})
+    journals: dict[str, list[str]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
+    outputs: dict[str, list[Any]] = field(default_factory=lambda: {t: [] for t in OUTPUTS})
     cut: str = ''
     seconds: float = 0.0
 
 
-def read(bag: Bag) -> Tape:
-    """Read a bag; ReplayError if there is nothing in it to be replayed."""
-    tape, said = Tape(), {name: topic for topic, name in SAID.items()}
-    for heard in bag.messages({*SAID, *said}):
-        if heard.topic in SAID:
-            tape.journals[heard.topic].append(heard.data.data)
+def read(bag: Bag) -> ReplayInput:
+    """Read journals and outputs of a bag; ReplayError without any journal."""
+    recorded, journals = ReplayInput(), {name: topic for topic, name in OUTPUTS.items()}
+    for message in bag.messages({*OUTPUTS, *journals}):
+        if message.topic in OUTPUTS:
+            recorded.journals[message.topic].append(message.data.data)
         else:
-            tape.said[said[heard.topic]].append(heard.data)
-    tape.cut, tape.seconds = bag.cut, (bag.span_ns[1] - bag.span_ns[0]) * 1e-9
-    if not any(tape.journals.values()):
-        found = ', '.join(sorted(bag.counts)) or 'no messages'
+            recorded.outputs[journals[message.topic]].append(message.data)
+    recorded.cut, recorded.seconds = bag.cut, (bag.span_ns[1] - bag.span_ns[0]) * 1e-9
+    if not any(recorded.journals.values()):
+        topics = ', '.join(sorted(bag.counts)) or 'no messages'
         cut = f' ({bag.cut})' if bag.cut else ''
         raise ReplayError(
-            f'{bag.path}: nothing to replay: it lacks {" and ".join(SAID)}; it holds: '
-            f'{found}{cut}. `emppi record` records what a replay needs'
+            f'{bag.path}: cannot be replayed: {" and ".join(OUTPUTS)} are missing; it contains: '
+            f'{topics}{cut}. `emppi record` records all that a replay needs'
         )
-    return tape
+    return recorded
 
 
-def first_about(tape: Tape, topic: str, where: str) -> Mapping[str, Any]:
-    """Return what the first recorded session of a node was made of."""
-    for text in tape.journals[topic]:
+def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str, Any]:
+    """Return the metadata of the first recorded session in a journal."""
+    for text in recorded.journals[topic]:
         for event in journal.read(topic, text)[1]:
             if event[0] == KEY:
                 sessions.check(event[1], where)
                 return event[1]
     raise ReplayError(
-        f'{where}: {topic} holds no key: it was recorded for less than ten seconds, and not from '
-        'its beginning'
+        f'{where}: {topic} has no key frame: it was recorded for less than ten seconds, and not '
+        'from its start'
     )
 
 
-def first_task(tape: Tape, topic: str) -> list[str]:
-    """Return the messages of a node's journal until it went over to another task."""
-    texts, first = tape.journals[topic], None
+def first_task(recorded: ReplayInput, topic: str) -> list[str]:
+    """Return the messages of a journal until the first task switch."""
+    texts, first = recorded.journals[topic], None
     for i, text in enumerate(texts):
         for event in journal.read(topic, text)[1]:
             if event[0] == KEY:
@@ -80,85 +93,266 @@ def first_task(tape: Tape, topic: str) -> list[str]:
     return texts
 
 
-def task_of(tape: Tape, where: str) -> Task:
-    """Return the task of a recorded run."""
-    topic = BELIEF if tape.journals[BELIEF] else PLANNER
-    return sessions.make_task(first_about(tape, topic, where), where)
+def recorded_task(recorded: ReplayInput, where: str) -> Task:
+    """Return the first task of a recorded run."""
+    topic = BELIEF if recorded.journals[BELIEF] else PLANNER
+    return sessions.make_task(first_metadata(recorded, topic, where), where)
+
+
+class SessionReplay:
+    """Replays the journal of one node: `outputs` yields its outputs and collects notes."""
+
+    def __init__(
+        self,
+        topic: str,
+        where: str,
+        make: Callable[[Mapping[str, Any]], Session] | None = None,
+    ) -> None:
+        """`where` names the bag in errors; `make` replaces the recorded sessions by others."""
+        self.topic, self.where = topic, where
+        self.session: Session | None = None
+        self.notes: list[str] = []  # deviations from the recording
+        self.gaps = 0  # places where messages of the journal are missing
+        self.states: list[str] = []  # attributes whose recorded snapshots differ
+        self.checked = 0  # compared snapshots
+        self.tasks = 0  # consecutive tasks
+        self._make = make
+        self._metadata: Mapping[str, Any] = {}
+        self._next: int | None = None
+
+    def outputs(self, texts: Iterable[str]) -> Iterator[Plan | Said]:
+        """Yield the outputs of the session, given the messages of its journal."""
+        for text in texts:
+            sequence, events = journal.read(self.topic, text)
+            if sequence != self._next and self._next is not None:
+                self._skip_gap(sequence)
+            self._next = sequence + 1
+            for event in events:
+                try:
+                    yield from self._run(event)
+                except ReplayError:
+                    raise
+                except Exception as error:
+                    raise ReplayError(
+                        f'{self.where}: {self.topic}: event {event[0]!r} of message {sequence} '
+                        f'cannot be used: {error}'
+                    ) from None
+
+    def _skip_gap(self, sequence: int) -> None:
+        """Continue at the next key frame: messages are missing, or the node was restarted."""
+        self.session = None
+        self.gaps += sequence != 0
+
+    def _run(self, event: list[Any]) -> list[Plan | Said]:
+        name, *values = event
+        if name == KEY:
+            self._take_key(*values)
+            return []
+        if self.session is None:
+            return []  # before the first key frame
+        if name == 'tune' and self._make is not None:
+            return []  # the replacement has its own parameters
+        try:
+            output = getattr(self.session, name)(*map(snapshot.decode, values))
+        except EmppiError:  # as in the node, which then had no output
+            return []
+        except Exception as error:
+            if name != 'plan':  # a cost may raise any exception, and the node continues
+                raise
+            self.notes.append(f'{type(error).__name__} in {name!r}: {error}')
+            return []
+        if isinstance(output, list):
+            return output
+        return [output] if isinstance(output, Plan | Said) else []
+
+    def _take_key(self, metadata: Mapping[str, Any], state: dict[str, Any]) -> None:
+        """Start a session from a key frame, or compare the running one with it."""
+        if self.session is not None and metadata == self._metadata:
+            if self._make is None:
+                self._compare_state(state)
+            return
+        self.tasks += metadata.get('task') != self._metadata.get('task')
+        self._metadata = metadata
+        if self._make is not None:
+            self.session = self._make(metadata)
+            return
+        task = sessions.make_task(metadata, self.where)
+        self.notes += [n for n in sessions.differences(metadata, task) if n not in self.notes]
+        self.session = SESSIONS[self.topic](task, int(metadata['seed']))
+        own = _random_stream(snapshot.dump(self.session))
+        snapshot.restore(self.session, state)
+        self.session.resume()
+        if _random_stream(state) != own:
+            self.notes.append(
+                f'the random numbers of the bag are not those of its seed {metadata["seed"]} '
+                '(another seed, or another NumPy); those of the bag are used'
+            )
+
+    def _compare_state(self, state: dict[str, Any]) -> None:
+        current = snapshot.dump(self.session)
+        self.checked += 1
+        self.states += [
+            name.strip('_')
+            for name, value in current.items()
+            if json.dumps(value) != json.dumps(state.get(name))
+        ]
+
+
+def _random_stream(state: Mapping[str, Any]) -> object:
+    """Return the part of a generator's state that its seed alone determines (PCG64: `inc`)."""
+    (part,) = (state[name] for name in ('planner', 'filter') if name in state)
+    return part['_rng']['state']['inc']
+
+
+class Comparison:
+    """Compares recorded and replayed tables (rows, columns) of float64 by their stamps [ns]."""
+
+    def __init__(self, what: str, row: str) -> None:
+        """Name a table (such as 'plan') and a row of it ('point') for the output."""
+        self._what, self._row = what, row
+        self._recorded: dict[int, deque[Array]] = defaultdict(deque)
+        self.recorded = self.replayed = self.identical = self.absent = 0
+        self.first = ''  # the first difference
+        self._span: tuple[int, int] | None = None  # of replayed stamps
+        self._origin = 0
+
+    def record(self, stamp_ns: int, table: Array) -> None:
+        """Add a recorded table."""
+        self._origin = self._origin or stamp_ns
+        self._recorded[stamp_ns].append(table)
+        self.recorded += 1
+
+    def replay(self, stamp_ns: int, table: Array, columns: Sequence[str]) -> None:
+        """Add a replayed table with its column names, after all recorded ones."""
+        low, high = self._span or (stamp_ns, stamp_ns)
+        self._span = min(low, stamp_ns), max(high, stamp_ns)
+        self.replayed += 1
+        if not self._recorded[stamp_ns]:
+            self.absent += 1
+            return
+        recorded = self._recorded[stamp_ns].popleft()
+        if recorded.shape == table.shape and recorded.tobytes() == table.tobytes():
+            self.identical += 1
+        elif not self.first:
+            self.first = self._describe(stamp_ns, recorded, table, columns)
+
+    @property
+    def different(self) -> int:
+        """Number of tables whose bits differ."""
+        return self.replayed - self.absent - self.identical
+
+    @property
+    def unexplained(self) -> list[int]:
+        """Stamps of recorded tables that were not replayed, within the span of the replay."""
+        low, high = self._span or (1, 0)
+        return sorted(s for s, left in self._recorded.items() if left and low <= s <= high)
+
+    @property
+    def outside(self) -> int:
+        """Number of tables recorded before or after the span of the replay."""
+        left = sum(map(len, self._recorded.values()))
+        return left - len(self.unexplained)
+
+    def _describe(
+        self, stamp_ns: int, recorded: Array, table: Array, columns: Sequence[str]
+    ) -> str:
+        """Return the first difference of two tables as text."""
+        seconds = (stamp_ns - self._origin) * 1e-9
+        when = f'{self._what} {self.replayed} of the replay, {seconds:.3f} s after the first'
+        if recorded.shape != table.shape:
+            return f'{when}: recorded {recorded.shape}, replayed {table.shape} (rows, columns)'
+        bits = recorded.view(np.uint64) != table.view(np.uint64)
+        row, column = (int(i[0]) for i in np.nonzero(bits))
+        a, b = float(recorded[row, column]), float(table[row, column])
+        return (
+            f'{when}: {self._row} {row}, {columns[column]}: recorded {a!r}, replayed {b!r} '
+            f'({int(bits.sum())} of {bits.size} values differ, by at most '
+            f'{float(np.max(np.abs(recorded - table))):.3g})'
+        )
 
 
 def replay(
-    bag: Bag, tape: Tape, progress: Callable[[float], None] | None = None
+    bag: Bag, recorded: ReplayInput, progress: Callable[[float], None] | None = None
 ) -> dict[str, Any]:
     """
-    Run what was recorded again; return what `emppi replay --json` prints.
+    Replay a bag; return the summary of `emppi replay --json`.
 
-    `progress` gets the number of messages of the journals that were run again.
+    `progress` gets the number of replayed journal messages.
     """
-    summary: dict[str, Any] = {'bag': str(bag.path), 'seconds': tape.seconds, 'identical': True}
-    notes, done = [tape.cut] if tape.cut else [], 0
+    summary: dict[str, Any] = {
+        'bag': str(bag.path),
+        'seconds': recorded.seconds,
+        'identical': True,
+    }
+    notes, done = [recorded.cut] if recorded.cut else [], 0
     for topic, node in _NODES.items():
-        texts = tape.journals[topic]
+        texts = recorded.journals[topic]
         if not texts:
             notes.append(f'{topic} is not in the bag: the {node} is not checked')
             continue
-        about = first_about(tape, topic, str(bag.path))
-        compared, rerun = _compare(bag, tape, topic), Rerun(topic, str(bag.path))
+        metadata = first_metadata(recorded, topic, str(bag.path))
+        compared, rerun = _compare(bag, recorded, topic), SessionReplay(topic, str(bag.path))
 
-        def counted(texts: list[str] = texts, before: int = done) -> Any:
+        def counted(texts: list[str] = texts, before: int = done) -> Iterator[str]:
             for i, text in enumerate(texts):
                 if progress is not None:
                     progress(before + i)
                 yield text
 
-        for said in rerun.outputs(counted()):
+        for output in rerun.outputs(counted()):
             task = rerun.session.task
-            if isinstance(said, Plan):
+            if isinstance(output, Plan):
                 columns = ['time [ns]', *task.robot.commanded]
-                compared.replay(nanoseconds(said.start), plan_table(said), columns)
+                compared.replay(nanoseconds(output.start), plan_table(output), columns)
             else:
                 columns = ['weight', *(parameter.name for parameter in task.parameters)]
-                compared.replay(nanoseconds(said.stamp), belief_table(said.belief), columns)
+                compared.replay(nanoseconds(output.stamp), belief_table(output.belief), columns)
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
-        summary[node] = _judge(node, about, compared, rerun, notes)
+        summary[node] = _node_summary(node, metadata, compared, rerun, notes)
         summary['identical'] &= summary[node]['identical']
     return {**summary, 'notes': notes}
 
 
-def _compare(bag: Bag, tape: Tape, topic: str) -> Comparison:
-    """Return a comparison that knows what was recorded."""
-    where = f'{bag.path}: {SAID[topic]}'
+def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
+    """Return a comparison with all recorded outputs."""
+    where = f'{bag.path}: {OUTPUTS[topic]}'
     if topic == PLANNER:
-        # tasks may follow one another, but for the same robot
-        task = sessions.make_task(first_about(tape, topic, str(bag.path)), str(bag.path))
+        # a run may have several tasks, but only one robot
+        metadata = first_metadata(recorded, topic, str(bag.path))
+        task = sessions.make_task(metadata, str(bag.path))
         compared = Comparison('plan', 'point')
-        for message in tape.said[topic]:
+        for message in recorded.outputs[topic]:
             table = read_plan(message, task.robot.command, where)
             compared.record(stamp_ns(message.header.stamp), table)
         return compared
     compared = Comparison('belief', 'particle')
-    for message in tape.said[topic]:
+    for message in recorded.outputs[topic]:
         compared.record(stamp_ns(message.header.stamp), read_cloud(message, where)[1])
     return compared
 
 
-def _judge(
-    node: str, about: Mapping[str, Any], compared: Comparison, rerun: Rerun, notes: list[str]
+def _node_summary(
+    node: str,
+    metadata: Mapping[str, Any],
+    compared: Comparison,
+    rerun: SessionReplay,
+    notes: list[str],
 ) -> dict[str, Any]:
-    """Return the verdict on one node; add to the notes what it leaves open."""
+    """Return the result of one node; append notes on what could not be compared."""
     lost = compared.unexplained
     if rerun.gaps:
-        notes.append(f'{node}: its journal has {rerun.gaps} gaps; it goes on after each')
+        notes.append(f'{node}: its journal has {rerun.gaps} gaps; the replay continues after each')
     elif lost and not compared.first:
-        compared.first = f'the one stamped {lost[0] * 1e-9:.6f} was not said again'
+        compared.first = f'the one stamped {lost[0] * 1e-9:.6f} was not replayed'
     if rerun.states:
         names = ', '.join(sorted(set(rerun.states)))
-        notes.append(f'{node}: remembers otherwise than recorded: {names}')
-    open_ends = bool(lost) and not rerun.gaps
+        notes.append(f'{node}: its state differs from the recorded one in: {names}')
+    missing = bool(lost) and not rerun.gaps
     return {
         'identical': bool(compared.identical)
-        and not (compared.different or rerun.states or open_ends),
-        'seed': about['seed'],
+        and not (compared.different or rerun.states or missing),
+        'seed': metadata['seed'],
         'recorded': compared.recorded,
         'replayed': compared.replayed,
         'bit_identical': compared.identical,

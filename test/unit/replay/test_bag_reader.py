@@ -130,7 +130,7 @@ def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
     write(folder, count=1)
     assert main(['replay', str(folder)]) == 2
     error = capsys.readouterr().err
-    assert 'it lacks emppi/planner/journal and emppi/belief/journal; it holds: emppi/task' in error
+    assert 'emppi/belief/journal are missing; it contains: emppi/task' in error
     assert main(['report', str(folder)]) == 2
     assert 'its task is no longer valid' in capsys.readouterr().err
 
@@ -140,5 +140,5 @@ def test_namespaces_are_found_or_given(tape, tmp_path):
     for namespace in (None, 'left/arm', '/left/arm/'):
         bag = Bag(path, namespace)
         assert replaying.read(bag).journals[replaying.PLANNER]
-    with pytest.raises(ReplayError, match='it holds: .*left/arm/emppi/task'):
+    with pytest.raises(ReplayError, match='it contains: .*left/arm/emppi/task'):
         replaying.read(Bag(path, 'right'))

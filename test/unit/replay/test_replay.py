@@ -99,7 +99,7 @@ def test_a_plan_that_was_published_but_never_made_is_found(tape, tmp_path):
     other.rows = [*tape.rows[: places[3]], (topic, now, message), *tape.rows[places[3] :]]
     verdict = replayed(other, tmp_path / 'run.mcap')
     assert not verdict['identical']
-    assert 'was not said again' in verdict['planner']['first_difference']
+    assert 'was not replayed' in verdict['planner']['first_difference']
 
 
 def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch):
@@ -124,7 +124,7 @@ def test_a_memory_that_is_not_as_recorded_is_said(make_tape, tmp_path, monkeypat
 
     verdict = replayed(edited(tape, BELIEF, change), tmp_path / 'run.mcap')
     assert not verdict['identical']
-    assert 'belief: remembers otherwise than recorded: learned_at' in verdict['notes']
+    assert 'belief: its state differs from the recorded one in: learned_at' in verdict['notes']
 
 
 def keyed(tape, edit):
@@ -146,7 +146,7 @@ def test_another_version_is_said(tape, tmp_path):
 def test_another_seed_is_said(tape, tmp_path):
     verdict = replayed(keyed(tape, lambda about: about.update(seed=4)), tmp_path / 'run.mcap')
     assert verdict['identical']  # the random numbers themselves are in the bag
-    assert any('not those of seed 4' in note for note in verdict['notes'])
+    assert any('not those of its seed 4' in note for note in verdict['notes'])
 
 
 def test_a_task_that_no_longer_parses_is_said(tape, tmp_path):
