@@ -314,6 +314,8 @@ def _mjcf(plant: Plant, result: Identification) -> str:
     """Return the scene with the estimated values; those that were not excited stay as they are."""
     if result.to_mjcf is not None:
         return result.to_mjcf()
+    if plant.scene is None:
+        raise ConfigError('--mjcf: the model was not loaded from an MJCF file')
     rows = result.summary['parameters']
     known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
     theta = np.array([rows[p.name]['value'] for p in known])
