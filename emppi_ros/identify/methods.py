@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_file import PriorFile
-from emppi_ros.identify.common import prior_output
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, recording_sources
@@ -31,6 +30,7 @@ METHODS = {  # name -> module:class
     'sysid': 'emppi_ros.identify.sysid:SysidMethod',
     'filter': 'emppi_ros.identify.filter.method:FilterMethod',
 }
+_MARGIN = 1e-6  # of the range of a parameter: a prior file has no particle on a bound
 
 Advance = Callable[..., None]  # amount done so far, optional note
 ProgressBar = Callable[[str, float, str], AbstractContextManager[Advance]]  # name, total, unit
@@ -78,15 +78,25 @@ class Identification:
     def to_prior(
         self, method: str, plant: Plant, recordings: Sequence[Recording], lag_s: float = 0.0
     ) -> PriorFile:
-        """Return the prior for `emppi run --prior`."""
+        """Return the prior for `emppi run --prior`, of equally weighted samples."""
         samples = self.samples[:, self.in_prior]
-        return prior_output.to_prior(
-            method,
-            [plant.unknowns[index] for index in self.in_prior],
-            samples if self.prior_samples is None else self.prior_samples(),
-            recording_sources(recordings),
-            {**self.settings, 'lag_s': lag_s},
-            self.summary,
+        if self.prior_samples is not None:
+            samples = self.prior_samples()
+        columns = {}
+        for index, column in zip(self.in_prior, samples.T, strict=True):
+            unknown = plant.unknowns[index]
+            low, high = unknown.lower, unknown.upper
+            if np.isfinite(low) and np.isfinite(high):
+                margin = _MARGIN * (high - low)
+                column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
+            columns[unknown.name] = ParameterPrior(unknown.unit, tuple(column.tolist()))
+        return PriorFile(
+            method=method,
+            sources=recording_sources(recordings),
+            parameters=columns,
+            weights=(1.0,) * len(samples),
+            settings={**self.settings, 'lag_s': lag_s},
+            diagnostics=self.summary,
         )
 
 

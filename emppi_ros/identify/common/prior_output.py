@@ -1,14 +1,13 @@
-"""Output of every method: samples of the posterior as a prior, and how well they are known."""
+"""Samples of the posterior for a prior, and how well parameters are known."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile, max_particles
+from emppi_ros.belief.prior_file import max_particles
 from emppi_ros.core.errors import ConfigError, IdentificationError
-from emppi_ros.identify.common.plant import Plant, UnknownParameter
+from emppi_ros.identify.common.plant import Plant
 
 Array = npt.NDArray[np.float64]
 MIN_PARTICLES = 5  # that determine a spread
@@ -18,7 +17,6 @@ _VAGUE = 0.1
 _SMALL = 0.1  # components of a direction that are not shown
 _UNOBSERVABLE = 0.5  # of the variance before
 _MAX_DRAWS = 100  # per sample, until enough are within bounds
-_MARGIN = 1e-6  # of the range: a prior file has no particle on a bound
 
 
 def knowledge_level(share: float) -> str:
@@ -72,32 +70,6 @@ def unobservable_directions(covariance: Array) -> Array:
     """Return unit vectors (d, P) along which a covariance (P, P) is still that of a unit prior."""
     sizes, vectors = np.linalg.eigh(covariance)
     return vectors.T[sizes > _UNOBSERVABLE]
-
-
-def to_prior(
-    method: str,
-    unknowns: Sequence[UnknownParameter],
-    theta: Array,
-    sources: tuple[DataSource, ...],
-    settings: Mapping[str, Any],
-    diagnostics: Mapping[str, Any],
-) -> PriorFile:
-    """Return a prior of equally weighted samples theta (n, P) of these unknowns."""
-    columns = {}
-    for unknown, column in zip(unknowns, theta.T, strict=True):
-        low, high = unknown.lower, unknown.upper
-        if np.isfinite(low) and np.isfinite(high):
-            margin = _MARGIN * (high - low)
-            column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
-        columns[unknown.name] = ParameterPrior(unknown.unit, tuple(column.tolist()))
-    return PriorFile(
-        method=method,
-        sources=sources,
-        parameters=columns,
-        weights=(1.0,) * len(theta),
-        settings=settings,
-        diagnostics=diagnostics,
-    )
 
 
 def draw_within_bounds(
