@@ -1,1 +1,1 @@
-"""From plans to commands that a robot can follow: checks, limits, watchdog, braking. No ROS."""
+"""Plans to commands: checks, limits, watchdog and braking."""

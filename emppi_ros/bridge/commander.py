@@ -214,7 +214,7 @@ class Commander:
 
     def arm(self, now: float) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
-        self._last()
+        self._last_command()
         armed = state_machine.arm(self._machine)
         for fault in (self._monitor.fault, self._state_fault(now), self._switch_fault(now)):
             if fault is not None:
@@ -227,12 +227,12 @@ class Commander:
 
     def pause(self, paused: bool) -> None:
         """Brake to rest and stay armed, or continue; ArmError before the first measurement."""
-        self._last()
+        self._last_command()
         self._change(state_machine.pause(self._machine, paused))
 
     def swap(self, now: float, swapping: bool) -> None:
         """Rest for a task switch, or continue; ArmError before the first measurement."""
-        self._last()
+        self._last_command()
         if swapping != self._machine.swapping:
             self._swap_at = now
         self._change(state_machine.swap(self._machine, swapping))
@@ -271,19 +271,19 @@ class Commander:
             target = plan.at(now)
             if self._is_late(plan, now + dt, dt + self._delay):
                 target = self._limit_to_speed(target)
-        command = jerk_limiter.shape(self._robot, self._last(), target, self._position, dt)
+        command = jerk_limiter.shape(self._robot, self._last_command(), target, self._position, dt)
         self._command = command
         self._machine = state_machine.advance(self._machine, target is not None, self.resting)
         return command, elapsed
 
     def follow(self, now: float, applied: Array) -> None:
         """Take the command that is in force from now on (joints,), to monitor the robot by it."""
-        velocity = applied if self._robot.command == 'velocity' else self._last().rate
+        velocity = applied if self._robot.command == 'velocity' else self._last_command().rate
         self._monitor = monitors.command(
             self._monitor_config, self._robot, self._monitor, now, velocity
         )
 
-    def _last(self) -> Command:
+    def _last_command(self) -> Command:
         """Return the last command; ArmError before the first measurement."""
         if self._command is None:
             raise ArmError(self.reason)
@@ -354,7 +354,9 @@ class Commander:
         age = now - plan.start
         if age <= _NOT_LATE_S or next_start <= plan.start + _NEXT_START_S:
             return False
-        rest = self._config.rest_within_s - jerk_limiter.braking_time(self._robot, self._last())
+        rest = self._config.rest_within_s - jerk_limiter.braking_time(
+            self._robot, self._last_command()
+        )
         return age > min(self._config.plan_timeout_s, rest) - delay_s
 
     def _limit_to_speed(self, target: Array) -> Array:
@@ -365,5 +367,5 @@ class Commander:
         """
         if self._robot.command != 'velocity':
             return target
-        value, zero = self._last().value, np.zeros_like(target)
+        value, zero = self._last_command().value, np.zeros_like(target)
         return np.clip(target, np.minimum(value, zero), np.maximum(value, zero))

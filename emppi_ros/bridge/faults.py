@@ -1,4 +1,4 @@
-"""What makes the bridge stop for good, until an operator says otherwise."""
+"""Faults: the bridge stops and holds until an operator acknowledges the fault."""
 
 from typing import NamedTuple
 
@@ -15,24 +15,24 @@ SWAP_LOST = 'swap-lost'
 ENABLE_LOST = 'enable-lost'
 ROBOT = 'robot'
 
-MEANINGS = {  # for people
+MEANINGS = {  # for the operator
     PLAN_LATE: 'no valid plan for too long',
     PLANNER_SLOW: 'plans came late too often',
     STATE_LATE: 'no usable joint state for too long',
-    STATE_FROZEN: 'joint states that do not change although the arm is to move',
-    STATE_JUMP: 'joint states that no motion explains',
-    STATE_RANGE: "a joint where this robot's cannot be",
+    STATE_FROZEN: 'joint states do not change although the arm should move',
+    STATE_JUMP: 'joint states jump further than the arm can move',
+    STATE_RANGE: "joint states outside of the robot's limits",
     RESIDUAL: 'the arm does not move as commanded',
-    SECOND_PUBLISHER: 'somebody else commands the same robot',
-    EXTERNAL_TORQUE: 'the arm is pushed, or pushes',
-    SWAP_LOST: 'the planner asked for rest to swap tasks, and never came back',
-    ENABLE_LOST: 'the operator let go of the enabling switch',
-    ROBOT: 'the robot stopped by itself: reflex, user stop, lost connection',
+    SECOND_PUBLISHER: 'another node commands the same robot',
+    EXTERNAL_TORQUE: 'an external torque acts on the arm',
+    SWAP_LOST: 'the planner did not end a task switch in time',
+    ENABLE_LOST: 'the operator released the enabling switch',
+    ROBOT: 'the robot stopped on its own: reflex, user stop, lost connection',
 }
 
 
 class Fault(NamedTuple):
-    """Why the bridge stops: one of the codes above, and a sentence for people."""
+    """The reason of a stop: one of the codes above, and a sentence for the operator."""
 
     code: str
     text: str

@@ -1,9 +1,9 @@
 """
-What leaves the bridge: velocity, acceleration and jerk within limits, with room to brake.
+Limit the velocity, acceleration and jerk of commands, with room to brake.
 
-Pure functions of the last command: whatever the target, each command is on the quickest way
-(by `ruckig`) from the one before it, within the robot's usable acceleration and jerk. A joint
-turns round through rest, so that braking never has to reverse it.
+Pure functions of the last command: for any target, the next command lies on the time-optimal
+motion (by `ruckig`) from the last one, within the robot's usable acceleration and jerk. A joint
+reverses only through rest, so that braking never has to reverse it.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from emppi_ros.robots.robot import Robot
 from emppi_ros.robots.velocity_bounds import MARGIN
 
 Array = npt.NDArray[np.float64]
-_ARRIVED_S = 1e-9  # what is that near to its end differs from it by roundings only
-_SLOWEST = 1e-3  # rad/s: ruckig wants some velocity, even where there is no room for any
-_STILL = 1e-14  # rad/s or m/s: of roundings; FR3 may refuse even that, at an end stop
-_OVERSHOOT = 1e-9  # rad or m: braking that ends so little past its goal ends on it
+_ARRIVED_S = 1e-9  # a motion this close to its end differs from it by rounding only
+_SLOWEST = 1e-3  # rad/s: ruckig requires a velocity limit, even if there is no room to move
+_STILL = 1e-14  # rad/s or m/s: rounding errors, which an FR3 may refuse at an end stop
+_OVERSHOOT = 1e-9  # rad or m: braking that ends this close behind its goal ends on it
 
 
 class Command(NamedTuple):
-    """What is being commanded: the value sent, and how it changes."""
+    """A command and its motion."""
 
     value: Array  # (joints,) velocity, position or effort
     rate: Array  # (joints,) of a position command, its velocity; else zero
     acceleration: Array  # (joints,) of the commanded motion; zero for efforts
-    # of a velocity: from seconds after the command before to (displacement, velocity,
-    # acceleration), each (joints,)
-    way: Callable[[float], tuple[Array, Array, Array]] | None = None
-    braking: bool = False  # all the way to rest, whatever was wanted before
+    # of a velocity command: maps the time since the last command [s] to displacement, velocity
+    # and acceleration, each (joints,)
+    motion: Callable[[float], tuple[Array, Array, Array]] | None = None
+    braking: bool = False  # whether it brakes to rest
 
 
 def at_rest(robot: Robot, position: Array) -> Command:
@@ -49,19 +49,19 @@ def is_at_rest(robot: Robot, command: Command) -> bool:
 
 
 def braking_time(robot: Robot, command: Command) -> float:
-    """Return how long [s] it takes from a command to rest; efforts rest at once."""
+    """Return the time from a command to rest [s]; zero for efforts."""
     if robot.command == 'effort':
         return 0.0
     velocity = command.rate if robot.command == 'position' else command.value
     zero = np.zeros_like(velocity)
-    return _Way(robot, zero, velocity, command.acceleration).towards_velocity(zero).duration
+    return _Motion(robot, zero, velocity, command.acceleration).to_velocity(zero).duration
 
 
 def shape(
     robot: Robot, last: Command, target: Array | None, position: Array, dt: float
 ) -> Command:
     """
-    Return the command that follows `last` by `dt` towards a target; None brakes to rest.
+    Return the command `dt` after `last` towards a target; None brakes to rest.
 
     `position` (joints,) is measured: velocities towards an end stop are limited to what can
     still be braked before it. A target that is not finite brakes too.
@@ -80,25 +80,23 @@ def shape(
 def _shape_velocity(
     robot: Robot, last: Command, target: Array | None, position: Array, dt: float
 ) -> Command:
-    """Return the next velocity, its direction that of the target where it can be."""
+    """Return the next velocity, in the direction of the target if possible."""
     zero = np.zeros_like(last.value)
-    wanted = zero
+    goal = zero
     if target is not None:
-        wanted = velocity_bounds.clamp(
-            target, *velocity_bounds.velocity_bounds(robot, position, dt)
-        )
-        wanted = np.where(wanted * last.value < 0.0, 0.0, wanted)  # first to rest, then back
-    way = _Way(robot, zero, last.value, last.acceleration)
-    _, velocity, acceleration = way.towards_velocity(wanted).after(dt)
+        goal = velocity_bounds.clamp(target, *velocity_bounds.velocity_bounds(robot, position, dt))
+        goal = np.where(goal * last.value < 0.0, 0.0, goal)  # reverse through rest
+    motion = _Motion(robot, zero, last.value, last.acceleration)
+    _, velocity, acceleration = motion.to_velocity(goal).after(dt)
     moving = np.abs(velocity) > _STILL
     velocity, acceleration = (np.where(moving, row, 0.0) for row in (velocity, acceleration))
-    return Command(velocity, zero, acceleration, way.after, braking=target is None)
+    return Command(velocity, zero, acceleration, motion.after, braking=target is None)
 
 
 def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float) -> Command:
     """Return the next position; joints that cannot stop before their target brake first."""
-    way = _Way(robot, last.value, last.rate, last.acceleration)
-    braking = way.towards_velocity(np.zeros_like(last.rate))
+    motion = _Motion(robot, last.value, last.rate, last.acceleration)
+    braking = motion.to_velocity(np.zeros_like(last.rate))
     if target is None:
         return Command(*braking.after(dt))
     lower, upper = (
@@ -107,16 +105,16 @@ def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float
     goal = np.clip(target, lower + MARGIN, upper - MARGIN)
     past = np.sign(last.rate) * (goal - braking.end) < -_OVERSHOOT
     bounds = velocity_bounds.velocity_bounds(robot, last.value, dt)
-    return Command(*way.towards_position(goal, past, *bounds).after(dt))
+    return Command(*motion.to_position(goal, past, *bounds).after(dt))
 
 
-class _Way:
-    """The quickest way of each joint to a target, from a position, velocity and acceleration."""
+class _Motion:
+    """The time-optimal motion of each joint from a position, velocity and acceleration."""
 
     def __init__(
         self, robot: Robot, position: Array, velocity: Array, acceleration: Array
     ) -> None:
-        """Start there; joints do not wait for one another, so that each brakes when it must."""
+        """Set the start; joints are not synchronized, so that each brakes when it must."""
         self._start, self._acceleration = (
             (position, velocity),
             velocity_bounds.usable_acceleration(robot),
@@ -132,17 +130,17 @@ class _Way:
         self._input.max_acceleration = self._acceleration
         self._input.max_jerk = velocity_bounds.usable_jerk(robot)
 
-    def towards_velocity(self, target: Array) -> '_Way':
+    def to_velocity(self, target: Array) -> '_Motion':
         """Solve for a velocity (joints,)."""
         self._input.control_interface = ruckig.ControlInterface.Velocity
         self._input.target_velocity = target
         self._velocity, self._braking = target, np.ones(len(target), dtype=bool)
         return self._solve()
 
-    def towards_position(
+    def to_position(
         self, goal: Array, brake: npt.NDArray[np.bool_], lower: Array, upper: Array
-    ) -> '_Way':
-        """Solve for rest at a position (joints,), for rest anywhere where `brake` is set."""
+    ) -> '_Motion':
+        """Solve for rest at a position (joints,); joints in `brake` rest as soon as they can."""
         kinds = ruckig.ControlInterface
         self._input.per_dof_control_interface = [
             kinds.Velocity if b else kinds.Position for b in brake
@@ -154,24 +152,24 @@ class _Way:
         self._goal, self._braking = goal, brake
         return self._solve()
 
-    def _solve(self) -> '_Way':
+    def _solve(self) -> '_Motion':
         try:
             self._solver.calculate(self._input, self._trajectory)
             self._solved = True
-        except ruckig.RuckigError:  # never seen from a command of ours; never without an answer
+        except ruckig.RuckigError:  # not seen so far; `after` then brakes without it
             self._solved = False
         return self
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         if not self._solved:
             return float(np.max(np.abs(self._start[1]) / self._acceleration))
         return float(self._trajectory.duration)
 
     @property
     def end(self) -> Array:
-        """Where the way ends, (joints,)."""
+        """Final position (joints,)."""
         if not self._solved:
             return self._start[0]
         return np.array(self._trajectory.at_time(self._trajectory.duration)[0])
@@ -181,7 +179,7 @@ class _Way:
         if not self._solved:
             return self._braked(dt)
         position, velocity, acceleration = (np.array(v) for v in self._trajectory.at_time(dt))
-        # where a joint has arrived: exactly there, for roundings would add up
+        # joints that have arrived are exactly at their goal: rounding errors would add up
         there = np.array(self._trajectory.independent_min_durations) <= dt + _ARRIVED_S
         if not self._braking.all():
             position = np.where(there & ~self._braking, self._goal, position)
@@ -192,7 +190,7 @@ class _Way:
         )
 
     def _braked(self, dt: float) -> tuple[Array, Array, Array]:
-        """Return the start braked without regard to jerk: what is left if there is no way."""
+        """Return the start after braking without a jerk limit, if there is no solution."""
         position, velocity = self._start
         slower = np.maximum(np.abs(velocity) - self._acceleration * dt, 0.0) * np.sign(velocity)
         return position + slower * dt, slower, np.zeros_like(velocity)

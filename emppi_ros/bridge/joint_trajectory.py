@@ -1,8 +1,8 @@
 """
-A trajectory message's points, and the motion that a joint_trajectory_controller makes of them.
+Joint trajectories, interpolated as a joint_trajectory_controller does.
 
-It puts a quintic through position, velocity and acceleration of each two points, and one from
-where the robot is to be when a trajectory is taken to the first point that is not past.
+A quintic joins the positions, velocities and accelerations of consecutive points; another one
+joins the desired state at the moment a trajectory is accepted with the first future point.
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 
-class State(NamedTuple):
-    """A motion at one moment; each (joints,)."""
+class MotionState(NamedTuple):
+    """Position, velocity and acceleration at one moment, each (joints,)."""
 
     position: Array
     velocity: Array
@@ -22,17 +22,17 @@ class State(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """States at points in time, all after the moment at which it begins."""
+    """Points of a trajectory, at times from its start."""
 
     times: Array  # (n,) s, increasing
     positions: Array  # (n, joints)
     velocities: Array
     accelerations: Array
-    braking: float  # s, when it begins to brake
+    braking: float  # s, when braking begins
 
-    def state(self, i: int) -> State:
+    def state(self, i: int) -> MotionState:
         """Return the state at a point."""
-        return State(self.positions[i], self.velocities[i], self.accelerations[i])
+        return MotionState(self.positions[i], self.velocities[i], self.accelerations[i])
 
     @property
     def end(self) -> float:
@@ -41,13 +41,13 @@ class Trajectory(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The way between two points: a quintic of the time from its begin."""
+    """The motion between two points: a quintic in the time since `begin`."""
 
     begin: float  # s
     end: float
     coefficients: Array  # (6, joints), of t^0 .. t^5
 
-    def state(self, time: float) -> State:
+    def state(self, time: float) -> MotionState:
         """Return the state at a time."""
         t = time - self.begin
         t2, t3, t4 = t * t, t**3, t**4
@@ -56,31 +56,35 @@ class Segment(NamedTuple):
             (0.0, 1.0, 2 * t, 3 * t2, 4 * t3, 5 * t4),
             (0.0, 0.0, 2.0, 6 * t, 12 * t2, 20 * t3),
         )
-        return State(*(np.array(powers) @ self.coefficients))
+        return MotionState(*(np.array(powers) @ self.coefficients))
 
 
-def segment(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> Segment:
-    """Return where a time lies, if it was in `before` when it was `taken`; rest after its end."""
+def segment(
+    trajectory: Trajectory, before: MotionState, time: float, accepted: float = 0.0
+) -> Segment:
+    """Return the segment at a time; `before` is the state when the trajectory was `accepted`."""
     i = int(np.searchsorted(trajectory.times, time, side='right'))
     if i == len(trajectory.times):
         last = trajectory.state(-1)
         return Segment(
             trajectory.end, np.inf, np.array([last.position, *np.zeros((5, len(last.position)))])
         )
-    begin, end = taken if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
+    begin, end = accepted if i == 0 else float(trajectory.times[i - 1]), float(trajectory.times[i])
     first = before if i == 0 else trajectory.state(i - 1)
     return Segment(begin, end, _quintic(first, trajectory.state(i), end - begin))
 
 
-def sample(trajectory: Trajectory, before: State, time: float, taken: float = 0.0) -> State:
-    """Return the state at a time, if it was in `before` when it was `taken`; rest at its end."""
-    return segment(trajectory, before, time, taken).state(time)
+def sample(
+    trajectory: Trajectory, before: MotionState, time: float, accepted: float = 0.0
+) -> MotionState:
+    """Return the state at a time; `before` is the state when the trajectory was `accepted`."""
+    return segment(trajectory, before, time, accepted).state(time)
 
 
-def _quintic(a: State, b: State, duration: float) -> Array:
-    """Return the coefficients (6, joints) of the way from one state to another."""
+def _quintic(a: MotionState, b: MotionState, duration: float) -> Array:
+    """Return the coefficients (6, joints) of the quintic from one state to another."""
     T = duration  # noqa: N806
-    # what constant acceleration from `a` would miss at the end
+    # the error at the end with constant acceleration from `a`
     q = (b.position - a.position - T * (a.velocity + T * a.acceleration / 2)) / T**3
     v = (b.velocity - a.velocity - T * a.acceleration) / T**2
     w = (b.acceleration - a.acceleration) / T

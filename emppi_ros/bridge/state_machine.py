@@ -1,9 +1,9 @@
 """
-The bridge's states: inactive -> armed -> moving -> stopping -> held, and who may change them.
+The state machine of the bridge: inactive -> armed -> moving -> stopping -> held.
 
-Motion begins only after an operator armed the bridge. A fault brakes it to rest and holds it:
-nothing but the operator's acknowledgement, which is disarming, ends that, and only then can it
-be armed again. Pure functions of a frozen state; nothing here knows time or plans.
+Motion begins only after an operator has armed the bridge. A fault brakes the robot to rest and
+holds it until the operator acknowledges the fault by disarming; only then can the bridge be armed
+again. Pure functions of an immutable state, independent of time and plans.
 """
 
 import enum
@@ -14,33 +14,33 @@ from emppi_ros.core.errors import ArmError
 
 
 class Phase(enum.Enum):
-    """What the bridge is doing."""
+    """A phase of the bridge."""
 
     INACTIVE = 'inactive'  # not armed, at rest
     ARMED = 'armed'  # at rest, ready to follow plans
     MOVING = 'moving'  # following a plan
-    STOPPING = 'stopping'  # braking: to be at rest, and then whatever comes after
+    STOPPING = 'stopping'  # braking to rest
     HELD = 'held'  # at rest after a fault, until it is acknowledged
 
 
 class Machine(NamedTuple):
-    """A state of the bridge, with what was wanted and what went wrong."""
+    """State of the bridge: its phase, the operator's requests, and the fault."""
 
     phase: Phase = Phase.INACTIVE
     armed: bool = False
     paused: bool = False
-    swapping: bool = False  # at rest for the planner, which goes over to another task
+    swapping: bool = False  # at rest while the planner switches tasks
     fault: Fault | None = None
 
     @property
     def engaged(self) -> bool:
-        """Whether plans are to be followed."""
+        """Whether plans are followed."""
         waiting = self.paused or self.swapping or self.fault is not None
         return self.armed and not waiting
 
 
 def arm(machine: Machine) -> Machine:
-    """Return the machine armed by an operator; ArmError while a fault is not acknowledged."""
+    """Return the machine armed; ArmError while a fault is not acknowledged."""
     if machine.fault is not None:
         raise ArmError(f'{machine.fault.text}. Disarm to acknowledge this, then arm again')
     phase = Phase.ARMED if machine.phase is Phase.INACTIVE else machine.phase
@@ -48,7 +48,7 @@ def arm(machine: Machine) -> Machine:
 
 
 def disarm(machine: Machine) -> Machine:
-    """Return the machine disarmed, and its fault acknowledged; if it moves it is stopping."""
+    """Return the machine disarmed and its fault acknowledged; a moving robot stops."""
     at_rest = machine.phase in (Phase.INACTIVE, Phase.ARMED, Phase.HELD)
     return machine._replace(
         phase=Phase.INACTIVE if at_rest else Phase.STOPPING, armed=False, fault=None
@@ -56,17 +56,17 @@ def disarm(machine: Machine) -> Machine:
 
 
 def pause(machine: Machine, paused: bool) -> Machine:
-    """Return the machine paused, or not; a pause is no disarming, and acknowledges nothing."""
+    """Return the machine paused or not; a pause does not disarm or acknowledge a fault."""
     return machine._replace(paused=paused)
 
 
 def swap(machine: Machine, swapping: bool) -> Machine:
-    """Return the machine that rests for another task, or no longer; a pause stays a pause."""
+    """Return the machine at rest for a task switch or not; a pause is unaffected."""
     return machine._replace(swapping=swapping)
 
 
 def trip(machine: Machine, fault: Fault) -> Machine:
-    """Return the machine with a fault. The first one counts; a disarmed bridge has none."""
+    """Return the machine with a fault; later faults, and those while disarmed, are ignored."""
     if not machine.armed or machine.fault is not None:
         return machine
     phase = Phase.HELD if machine.phase is Phase.ARMED else Phase.STOPPING
@@ -74,7 +74,7 @@ def trip(machine: Machine, fault: Fault) -> Machine:
 
 
 def advance(machine: Machine, following: bool, resting: bool) -> Machine:
-    """Return the machine after a command that follows a plan, or does not, and may rest."""
+    """Return the machine after a command that follows a plan or not, and is at rest or not."""
     if following:
         return machine._replace(phase=Phase.MOVING)
     if not resting:

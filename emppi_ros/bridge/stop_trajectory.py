@@ -1,11 +1,10 @@
 """
-Short trajectories that begin with what is commanded and always end at rest, by themselves.
+Short trajectories that start at the commanded state and always end at rest.
 
-Whoever receives one can lose its sender at any moment: it goes on for a moment, then brakes.
-All joints brake together, so that the direction of motion stays; where the robot brakes already,
-or must at once, each is as quick as it can be. Between two points jerk is constant, so that the
-quintic which a joint_trajectory_controller puts through position, velocity and acceleration is
-exactly the motion meant here.
+If the sender is lost, the robot continues for a moment and then brakes. All joints brake
+together, which keeps the direction of motion; if the robot already brakes, or must brake at once,
+each joint stops as quickly as it can. Jerk is constant between two points, so the quintic that a
+joint_trajectory_controller fits to positions, velocities and accelerations is exactly this motion.
 """
 
 import math
@@ -13,28 +12,28 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bridge.joint_trajectory import State, Trajectory
+from emppi_ros.bridge.joint_trajectory import MotionState, Trajectory
 from emppi_ros.robots import franka_limits, velocity_bounds
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-Phase = tuple[float, Array]  # s, and a jerk (joints,)
+JerkPhase = tuple[float, Array]  # duration [s] and jerk (joints,)
 Triple = tuple[float, float, float]
-_STILL = 1e-9  # rad/s or m/s: slower is rest, and no reason to wait for
-_SHORTEST_S = 1e-6  # between two points: messages count nanoseconds
-_BETWEEN = np.linspace(0.0, 1.0, 6)  # where on the way between two points it is looked at
+_STILL = 1e-9  # rad/s or m/s: slower counts as rest
+_SHORTEST_S = 1e-6  # between two points; messages have a resolution of 1 ns
+_BETWEEN = np.linspace(0.0, 1.0, 6)  # where the motion between two points is checked
 _HARDER = 5  # steps from the usable to the robot's full acceleration
 
 
 def build(
-    robot: Robot, state: State, lead_s: float, hold_s: float, braking: bool = False
+    robot: Robot, state: MotionState, lead_s: float, hold_s: float, braking: bool = False
 ) -> Trajectory:
     """
-    Return the trajectory that reaches `state` in `lead_s`, goes on until `hold_s`, and brakes.
+    Return the trajectory that reaches `state` in `lead_s`, continues until `hold_s`, and brakes.
 
-    A robot that is `braking` already goes on with that, and so it does towards an end stop that
-    is too near, or where an FR3 must be slower: each joint as hard as it can, and if that is not
-    enough then harder, up to the robot's own acceleration.
+    If the robot is already `braking`, an end stop is too near, or an FR3 must be slower, each
+    joint brakes at once with the usable acceleration, or more if that does not suffice, up to
+    the robot's own limit.
     """
     a, j = velocity_bounds.usable_acceleration(robot), velocity_bounds.usable_jerk(robot)
     state = state._replace(acceleration=np.clip(state.acceleration, -a, a))
@@ -53,12 +52,12 @@ def build(
     return made
 
 
-def _release(robot: Robot, state: State, ramp: float, jerk: Array) -> tuple[Array, Array]:
+def _release(robot: Robot, state: MotionState, ramp: float, jerk: Array) -> tuple[Array, Array]:
     """
-    Return accelerations (joints,), and how long it takes to let go of each.
+    Return initial accelerations (joints,), and the time to reduce each to zero.
 
-    That changes the velocity, but not past rest or the limit: a joint that is about to get there
-    takes less than the time `ramp` of the others.
+    Reducing an acceleration changes the velocity, which must not pass rest or the limit: joints
+    that are close to either take less time than `ramp`.
     """
     v, a = state.velocity, state.acceleration
     most = np.array(robot.limits.velocity)
@@ -71,8 +70,8 @@ def _release(robot: Robot, state: State, ramp: float, jerk: Array) -> tuple[Arra
 
 
 def _within(robot: Robot, made: Trajectory) -> bool:
-    """Return whether it ends within the limits of position, and is nowhere too fast."""
-    limits, last = robot.limits.position, made.positions[-1]  # on its way it never turns back
+    """Return whether a trajectory stays within position limits and velocity envelopes."""
+    limits, last = robot.limits.position, made.positions[-1]  # joints do not reverse before
     if np.any((last < np.array(limits.lower)) | (last > np.array(limits.upper))):
         return False
     if not franka_limits.envelopes(robot.published, robot.commanded):
@@ -88,8 +87,8 @@ def _within(robot: Robot, made: Trajectory) -> bool:
     return bool(np.all((speed >= down) & (speed <= up)))
 
 
-def _integrate(state: State, lead: float, phases: list[Phase]) -> Trajectory:
-    """Return the points between phases of constant jerk, from a state reached at `lead`."""
+def _integrate(state: MotionState, lead: float, phases: list[JerkPhase]) -> Trajectory:
+    """Return the points between phases of constant jerk, from a state at time `lead`."""
     q, v, a = state
     time, times, rows = lead, [lead], [state]
     for t, change in phases:
@@ -101,15 +100,17 @@ def _integrate(state: State, lead: float, phases: list[Phase]) -> Trajectory:
         time += t
         if time - times[-1] > _SHORTEST_S:
             times.append(time)
-            rows.append(State(q, v, a))
-    # what rounding left of velocity and acceleration is rest
-    rows[-1] = State(q, np.zeros_like(q), np.zeros_like(q))
+            rows.append(MotionState(q, v, a))
+    # remove the rounding errors of velocity and acceleration
+    rows[-1] = MotionState(q, np.zeros_like(q), np.zeros_like(q))
     positions, velocities, accelerations = map(np.array, zip(*rows, strict=True))
     return Trajectory(np.array(times), positions, velocities, accelerations, lead)
 
 
-def _together(state: State, release: Array, wait: float, most: Array, jerk: Array) -> list[Phase]:
-    """Return the phases that let go of accelerations, wait, and bring all joints to rest."""
+def _together(
+    state: MotionState, release: Array, wait: float, most: Array, jerk: Array
+) -> list[JerkPhase]:
+    """Return the phases that end accelerations, wait, and bring all joints to rest."""
     _, v, a = state
     ends = np.unique(release)
     spans = np.diff(ends, prepend=0.0)
@@ -121,23 +122,23 @@ def _together(state: State, release: Array, wait: float, most: Array, jerk: Arra
     return phases + _brake(v + 0.5 * release * a, most, jerk)
 
 
-def _brake(velocity: Array, most: Array, jerk: Array) -> list[Phase]:
-    """Return (duration, jerk) of the phases that bring all joints to rest together."""
+def _brake(velocity: Array, most: Array, jerk: Array) -> list[JerkPhase]:
+    """Return the phases that bring all joints to rest together."""
     moving = np.abs(velocity) > _STILL
     if not moving.any():
         return []
-    # of the share of `velocity` that is left, from 1 to 0
+    # in units of the initial velocity, which falls from 1 to 0
     speed = np.abs(velocity[moving])
     a, j = float(np.min(most[moving] / speed)), float(np.min(jerk[moving] / speed))
-    rise = min(a / j, j**-0.5)  # to the full deceleration, or as far as there is time for
+    rise = min(a / j, j**-0.5)  # time to the full deceleration, or to the peak that can be reached
     full = max(0.0, 1.0 / (j * rise) - rise)
-    if full <= _SHORTEST_S:  # left out, it would be missed; half of it each way is no harm
+    if full <= _SHORTEST_S:  # too short for a point: fold it into both ramps
         rise, full = j**-0.5, 0.0
     return [(rise, -j * velocity), (full, np.zeros_like(velocity)), (rise, j * velocity)]
 
 
-def _each_alone(state: State, lead: float, most: Array, jerk: Array) -> Trajectory:
-    """Return the points where each joint brakes at once, without waiting for others."""
+def _each_alone(state: MotionState, lead: float, most: Array, jerk: Array) -> Trajectory:
+    """Return the trajectory in which each joint brakes at once, without synchronization."""
     alone = map(_stop, *(part.tolist() for part in (*state[1:], most, jerk)))
     acceleration, durations, jerks = map(np.array, zip(*alone, strict=True))
     ends = np.cumsum(durations, axis=1)  # of the phases of each joint (joints, 3)
@@ -151,10 +152,10 @@ def _each_alone(state: State, lead: float, most: Array, jerk: Array) -> Trajecto
 
 def _stop(v: float, a: float, most: float, jerk: float) -> tuple[float, Triple, Triple]:
     """
-    Return the acceleration that one joint begins with, and its three phases' durations and jerks.
+    Return the initial acceleration of one joint, and durations and jerks of three phases.
 
-    That is its quickest way to rest: deceleration grows to a peak, stays there, and goes to
-    nothing at rest. One that is too strong to end before the joint would turn back is reduced.
+    This is its time-optimal stop: deceleration rises to a peak, stays there, and falls to zero at
+    rest. An initial deceleration that would reverse the joint is reduced.
     """
     sign = 1.0 if v > 0.0 or (v == 0.0 and a > 0.0) else -1.0
     speed, along = sign * v, sign * a

@@ -1,10 +1,10 @@
 """
-Commanded motion as trajectories that replace one another, each ending at rest.
+Stream the commanded motion as trajectories that replace each other, each ending at rest.
 
-Each holds the commanded motion of the last moments, a little later than it was commanded: by
-then the newest command is known, so nothing is predicted. All lie on one curve in time, so that
-it does not matter when a message arrives; a trajectory that starts when it arrives has only the
-curve's newest point, and reaches it within the time that remains.
+Each trajectory repeats the commanded motion of the last moments with a fixed delay, so nothing
+has to be predicted. All trajectories lie on one curve in time, so the arrival time of a message
+does not matter. An unstamped trajectory, which starts when it arrives, contains only the newest
+point of the curve and reaches it within the remaining time.
 """
 
 from dataclasses import dataclass
@@ -16,42 +16,44 @@ import numpy.typing as npt
 
 from emppi_ros.bridge import stop_trajectory
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.joint_trajectory import State, Trajectory, sample
+from emppi_ros.bridge.joint_trajectory import MotionState, Trajectory, sample
 from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_FINE_S = 1e-3  # between points: at this rate controllers follow them
-# who arrives d later than the one before has v d to make up for in this time: at 0.5 rad/s and
-# 1 ms that takes 1.8 rad/s^2 and 470 rad/s^3, an eighth of what the slowest joint can
+_FINE_S = 1e-3  # between points: the usual period of controllers
+# A message delayed by d must make up a distance v d in this time: at 0.5 rad/s and 1 ms this takes
+# 1.8 rad/s^2 and 470 rad/s^3, an eighth of the limits of the slowest joint.
 _UNSTAMPED_LEAD_S = 0.04
-_MOVED = 0.02  # rad or m: what is more than tracking error was moved by somebody else
-_ARRIVAL_S = 3e-3  # to a controller that looks once in a millisecond
-_RESTS = 5  # trajectories at rest before falling silent, in case one is lost
+_MOVED = 0.02  # rad or m: a larger deviation is no tracking error; the arm was moved
+_ARRIVAL_S = 3e-3  # allowed for a message to reach a controller at 1 kHz
+_RESTS = 5  # trajectories sent at rest before sending stops, in case some are lost
 
 
 @dataclass(frozen=True)
 class TrajectoryConfig:
-    """Settings of rolling trajectories."""
+    """Settings of the stream of trajectories."""
 
     trajectory_rate_hz: float = positive(125.0, doc='trajectories per second')
-    trajectory_lead_s: float = positive(0.016, doc='how much later than commanded the robot moves')
-    trajectory_hold_s: float = positive(0.04, doc='time from sending at which to brake by itself')
+    trajectory_lead_s: float = positive(0.016, doc='delay of the motion behind commands')
+    trajectory_hold_s: float = positive(
+        0.04, doc='time after sending at which a trajectory brakes'
+    )
     trajectory_settle_s: float = positive(
-        0.25, doc='time, when armed, in which the controller goes to where the arm is measured'
+        0.25, doc='time for the controller to settle at the measured position when armed'
     )
     trajectory_stamped: bool = key(
         True, doc="stamp trajectories; this computer's clock must agree with the controller's"
     )
 
     def __post_init__(self) -> None:
-        """Check one against the other."""
+        """Check the keys against each other."""
         least = 1.0 / self.trajectory_rate_hz + _ARRIVAL_S
         if self.trajectory_lead_s < least:
             raise ConfigError(
                 f'trajectory_lead_s: {self.trajectory_lead_s:g} is shorter than the time between '
-                f'trajectories and until they arrive, {least:g} s'
+                f'trajectories plus their transport, {least:g} s'
             )
         if not self.trajectory_stamped and self.trajectory_lead_s < _UNSTAMPED_LEAD_S:
             raise ConfigError(
@@ -65,139 +67,141 @@ class TrajectoryConfig:
             )
 
 
-class Rolling(NamedTuple):
-    """What is commanded, and what was sent last."""
+class StreamState(NamedTuple):
+    """The commanded motion and the last trajectory."""
 
     time: float  # s, of the last command
-    reference: State  # where it leads, integrated from commands; not measured
-    due: float  # s, until when the next trajectory is in time: see `is_late`
+    reference: MotionState  # at the end of `path`, integrated from commands; not measured
+    due: float  # s, by when the next trajectory must be sent: see `is_late`
     engaged: bool = False
-    path: tuple[tuple[float, State], ...] = ()  # when it is to be there
-    sent: Trajectory | None = None  # while it may move the robot
+    path: tuple[tuple[float, MotionState], ...] = ()  # commanded states by time
+    sent: Trajectory | None = None  # the last trajectory
     sent_at: float = -np.inf
-    brakes: bool = False  # whether that was sent because of a reason to brake
-    before: State | None = None  # where the robot was to be when it was sent
+    brakes: bool = False  # whether it was sent in order to brake
+    before: MotionState | None = None  # desired state when it was sent
     rests: int = _RESTS  # trajectories at rest sent since the last motion
 
 
-def begin(config: TrajectoryConfig, time: float, position: Array) -> Rolling:
-    """Return the start, at rest where the robot is."""
-    return Rolling(time, _at_rest(position), _due(config, time))
+def begin(config: TrajectoryConfig, time: float, position: Array) -> StreamState:
+    """Return the initial state, at rest at a position."""
+    return StreamState(time, _at_rest(position), _due(config, time))
 
 
 def advance(
     config: TrajectoryConfig,
     robot: Robot,
-    rolling: Rolling,
+    state: StreamState,
     time: float,
     command: Command,
     position: Array,
     engaged: bool,
-) -> tuple[Rolling, Trajectory | None]:
-    """Return what is commanded after one more velocity, and the trajectory to send if any."""
-    last = rolling.reference
+) -> tuple[StreamState, Trajectory | None]:
+    """Return the state after a velocity command, and the trajectory to send if one is due."""
+    last = state.reference
     resting = not np.any(last.velocity) and not np.any(command.value)
-    if resting and engaged and not rolling.engaged:
-        return _settle(config, rolling, time, position)
-    planned = rolling.path or ((rolling.time + config.trajectory_lead_s, last),)
+    if resting and engaged and not state.engaged:
+        return _settle(config, state, time, position)
+    planned = state.path or ((state.time + config.trajectory_lead_s, last),)
     path = [point for point in planned if point[0] > time + _FINE_S]
-    path += _points(config, rolling.time, time, last, command)
-    rolling = rolling._replace(
+    path += _points(config, state.time, time, last, command)
+    state = state._replace(
         time=time,
         reference=path[-1][1],
         engaged=engaged,
         path=tuple(path),
-        rests=rolling.rests if resting else 0,
+        rests=state.rests if resting else 0,
     )
-    if resting and rolling.rests:  # and it knows that: nothing was left unsaid until now
-        rolling = rolling._replace(due=_due(config, time))
-    # half a millisecond early is in time: cycles come on a grid, more or less
-    early = time - rolling.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
-    urgent = command.braking and not rolling.brakes
-    if rolling.rests >= _RESTS or (early and not urgent):
-        return rolling, None
-    before = in_force(rolling, time)
+    if resting and state.rests:  # and rest was sent already
+        state = state._replace(due=_due(config, time))
+    # half a millisecond early counts as due: cycles are only roughly periodic
+    early = time - state.sent_at < 1.0 / config.trajectory_rate_hz - 5e-4
+    urgent = command.braking and not state.brakes
+    if state.rests >= _RESTS or (early and not urgent):
+        return state, None
+    before = in_force(state, time)
     lead, hold = config.trajectory_lead_s, config.trajectory_hold_s
-    made = stop_trajectory.build(robot, rolling.reference, lead, hold, command.braking)
+    made = stop_trajectory.build(robot, state.reference, lead, hold, command.braking)
     if config.trajectory_stamped:
-        made = _preceded([(when - time, state) for when, state in path[:-1]], made)
-    rests, due = rolling.rests + resting, _due(config, time)
-    told = rolling._replace(sent=made, sent_at=time, before=before, brakes=command.braking)
-    return told._replace(rests=rests, due=due), made
+        made = _preceded([(when - time, motion) for when, motion in path[:-1]], made)
+    rests, due = state.rests + resting, _due(config, time)
+    state = state._replace(sent=made, sent_at=time, before=before, brakes=command.braking)
+    return state._replace(rests=rests, due=due), made
 
 
 def _settle(
-    config: TrajectoryConfig, rolling: Rolling, time: float, position: Array
-) -> tuple[Rolling, Trajectory]:
+    config: TrajectoryConfig, state: StreamState, time: float, position: Array
+) -> tuple[StreamState, Trajectory]:
     """
-    Return what is commanded when newly armed: to go gently to where the arm is.
+    Return the state and trajectory when newly armed: settle slowly at the arm's position.
 
-    The controller's own desired state may differ from what is measured, by tracking errors or
-    because somebody else used it; made up for within milliseconds, that would be a jolt. Where it
-    is known it is kept, but not where the arm was before someone moved it.
+    The controller's desired state may differ from the measured position by tracking errors, or
+    because another client used it; correcting that within milliseconds would be a jolt. A known
+    desired position is kept unless the arm was moved away from it.
     """
-    known = rolling.reference.position
-    moved = rolling.sent is None or np.max(np.abs(position - known)) > _MOVED
-    state = _at_rest(position if moved else known)
-    position, velocity, acceleration = (row[None] for row in state)
+    known = state.reference.position
+    moved = state.sent is None or np.max(np.abs(position - known)) > _MOVED
+    rest = _at_rest(position if moved else known)
+    position, velocity, acceleration = (row[None] for row in rest)
     settle = config.trajectory_settle_s
     made = Trajectory(np.array([settle]), position, velocity, acceleration, settle)
-    settled = Rolling(
-        time, state, _due(config, time), engaged=True, sent=made, sent_at=time, before=state
+    settled = StreamState(
+        time, rest, _due(config, time), engaged=True, sent=made, sent_at=time, before=rest
     )
     return settled, made
 
 
-def _due(config: TrajectoryConfig, told: float) -> float:
-    """Return until when a robot that was told everything up to a time needs news."""
-    return told + config.trajectory_lead_s - _ARRIVAL_S
+def _due(config: TrajectoryConfig, time: float) -> float:
+    """Return by when a robot that has the commands up to `time` needs the next trajectory."""
+    return time + config.trajectory_lead_s - _ARRIVAL_S
 
 
-def is_late(rolling: Rolling, now: float) -> bool:
+def is_late(state: StreamState, now: float) -> bool:
     """
-    Return whether the robot may go beyond the last command that it was sent before news arrive.
+    Return whether the robot may pass the last command before the next trajectory arrives.
 
-    Then it begins to stop by itself, and commands that know nothing of it would be a jerk.
+    It then begins to stop on its own, and commands that ignore this would be a jolt.
     """
-    return now > rolling.due
+    return now > state.due
 
 
-def resume(config: TrajectoryConfig, rolling: Rolling, now: float) -> tuple[Rolling, Command]:
-    """Return what a robot does by itself that had no news for a while: go on from there."""
+def resume(
+    config: TrajectoryConfig, state: StreamState, now: float
+) -> tuple[StreamState, Command]:
+    """Return the robot's own motion after a late trajectory, to continue from there."""
     times = now + np.arange(_FINE_S, config.trajectory_lead_s, _FINE_S)
-    path = [(float(when), in_force(rolling, float(when))) for when in times]
-    state = in_force(rolling, now + config.trajectory_lead_s)
-    path.append((now + config.trajectory_lead_s, state))
-    command = Command(state.velocity, np.zeros_like(state.velocity), state.acceleration)
+    path = [(float(when), in_force(state, float(when))) for when in times]
+    end = in_force(state, now + config.trajectory_lead_s)
+    path.append((now + config.trajectory_lead_s, end))
+    command = Command(end.velocity, np.zeros_like(end.velocity), end.acceleration)
     due = _due(config, now)
-    return rolling._replace(time=now, reference=state, path=tuple(path), due=due), command
+    return state._replace(time=now, reference=end, path=tuple(path), due=due), command
 
 
-def in_force(rolling: Rolling, now: float) -> State:
-    """Return the state in which the robot is to be by what was sent."""
-    if rolling.sent is None or rolling.before is None:
-        return _at_rest(rolling.reference.position)
-    return sample(rolling.sent, rolling.before, now - rolling.sent_at)
+def in_force(state: StreamState, now: float) -> MotionState:
+    """Return the desired state of the last trajectory."""
+    if state.sent is None or state.before is None:
+        return _at_rest(state.reference.position)
+    return sample(state.sent, state.before, now - state.sent_at)
 
 
 def _points(
-    config: TrajectoryConfig, begin_s: float, end_s: float, last: State, command: Command
-) -> list[tuple[float, State]]:
-    """Return when and how the robot is to come from one command to the next, point by point."""
-    if command.way is None:
-        raise ValueError('only velocity commands have a way')
+    config: TrajectoryConfig, begin_s: float, end_s: float, last: MotionState, command: Command
+) -> list[tuple[float, MotionState]]:
+    """Return times and states from one command to the next, at most 1.25 ms apart."""
+    if command.motion is None:
+        raise ValueError('only velocity commands have a motion')
     span = end_s - begin_s
-    count = max(1, math.ceil(span / _FINE_S - 0.25))  # at most 1.25 ms from point to point
+    count = max(1, math.ceil(span / _FINE_S - 0.25))
     points = []
     for share in np.linspace(1.0 / count, 1.0, count).tolist():
-        moved, velocity, acceleration = command.way(share * span)
-        state = State(last.position + moved, velocity, acceleration)
+        moved, velocity, acceleration = command.motion(share * span)
+        state = MotionState(last.position + moved, velocity, acceleration)
         points.append((begin_s + share * span + config.trajectory_lead_s, state))
     return points
 
 
-def _preceded(path: list[tuple[float, State]], made: Trajectory) -> Trajectory:
-    """Return a trajectory with points, one at least, before its first one."""
+def _preceded(path: list[tuple[float, MotionState]], made: Trajectory) -> Trajectory:
+    """Return a trajectory with at least one more point before its first one."""
     times, states = zip(*path, strict=True)
     rows = [np.vstack(part) for part in zip(*states, strict=True)]
     columns = (made.positions, made.velocities, made.accelerations)
@@ -208,6 +212,6 @@ def _preceded(path: list[tuple[float, State]], made: Trajectory) -> Trajectory:
     return Trajectory(all_times, positions, velocities, accelerations, made.braking)
 
 
-def _at_rest(position: Array) -> State:
+def _at_rest(position: Array) -> MotionState:
     zero = np.zeros_like(position)
-    return State(position.copy(), zero, zero)
+    return MotionState(position.copy(), zero, zero)

@@ -7,6 +7,7 @@ from typing import Any
 
 from emppi_ros.cli import extras, output, reports
 from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks.task import load_task
 
 
@@ -36,7 +37,7 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument(
         '--backend',
-        choices=['forward', 'trajectory'],
+        choices=[name for name, backend in BACKENDS.items() if backend.simulated],
         default='forward',
         help='interface between bridge and simulator (forward)',
     )

@@ -10,7 +10,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core import config, weights
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag, BagMessage
-from emppi_ros.robots.joints import select_joints
+from emppi_ros.robots.robot import select_joints
 from emppi_ros.session.message_tables import NANO, read_cloud, stamp_ns, statuses
 from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose

@@ -1,6 +1,6 @@
-"""A robot: joints, limits, home pose, commands and topics, from config/robots/*.yaml."""
+"""Robots: joints, limits, home pose, commands and topics, from `config/robots/*.yaml`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
 from pathlib import Path
@@ -12,21 +12,39 @@ import numpy.typing as npt
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.config import fraction, key, one_of
-from emppi_ros.core.errors import ConfigError, SceneError
+from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.control_limits import ControlLimits
 
 Array = npt.NDArray[np.float64]
-BACKENDS = ('forward', 'trajectory', 'franky', 'dry-run')  # each a file in nodes/backends
+_LARGEST = 1e6  # rad, m, rad/s, m/s, N m or N: no robot measures more
+
+
+class BackendEntry(NamedTuple):
+    """An entry of `BACKENDS`."""
+
+    path: str  # module:class, loaded when the bridge needs it
+    simulated: bool = False  # whether the simulator takes its commands
+
+
+# The registry of backends, each a module in nodes/backends: a new one needs a line here only.
+BACKENDS: dict[str, BackendEntry] = {
+    'forward': BackendEntry('emppi_ros.nodes.backends.forward:ForwardBackend', simulated=True),
+    'trajectory': BackendEntry(
+        'emppi_ros.nodes.backends.trajectory:TrajectoryBackend', simulated=True
+    ),
+    'franky': BackendEntry('emppi_ros.nodes.backends.franky:FrankyBackend'),
+    'dry-run': BackendEntry('emppi_ros.nodes.backends.dry_run:DryRunBackend'),
+}
 
 
 @dataclass(frozen=True)
 class PositionLimits:
     """Lowest and highest position of each joint [rad or m]."""
 
-    lower: tuple[float, ...] = key(doc='one per commanded joint [rad or m]')
-    upper: tuple[float, ...] = key(doc='likewise')
+    lower: tuple[float, ...] = key(doc='one value per commanded joint [rad or m]')
+    upper: tuple[float, ...] = key(doc='one value per commanded joint [rad or m]')
 
 
 @dataclass(frozen=True)
@@ -37,45 +55,54 @@ class JointLimits:
     velocity: tuple[float, ...] = key(doc='rad/s or m/s')
     acceleration: tuple[float, ...] = key(doc='rad/s^2 or m/s^2')
     jerk: tuple[float, ...] = key((), doc='rad/s^3 or m/s^3')
-    effort: tuple[float, ...] = key((), doc='N m or N; needed where commands are efforts')
+    effort: tuple[float, ...] = key((), doc='N m or N; required if commands are efforts')
 
 
 @dataclass(frozen=True)
 class Topics:
     """Topics of the robot's own controllers, relative to the namespace."""
 
-    joint_states: str = key('joint_states', doc='where the robot says how it is')
+    joint_states: str = key('joint_states', doc='topic of the measured joint states')
     commands: Mapping[str, str] = key({}, doc='command topic per interface')
 
 
 @dataclass(frozen=True)
 class Robot:
-    """What a robot YAML says."""
+    """A robot's YAML file."""
 
-    name: str = key(doc='for people')
-    joints: tuple[str, ...] = key(doc='every measured joint, by the name in joint states')
-    commanded: tuple[str, ...] = key(doc='the joints that commands move')
-    command: str = one_of('velocity', 'position', 'effort', doc='what a command is')
+    name: str = key(doc='name of the robot in messages')
+    joints: tuple[str, ...] = key(doc='measured joints, as named in joint states')
+    commanded: tuple[str, ...] = key(doc='joints that commands move')
+    command: str = one_of('velocity', 'position', 'effort', doc='quantity that is commanded')
     home: tuple[float, ...] = key(doc='start position of `joints` [rad or m]')
     limits: JointLimits = key(doc='limits of `commanded`')
-    dynamics_factor: float = fraction(0.5, doc='share of velocity and acceleration that is used')
+    dynamics_factor: float = fraction(
+        0.5, doc='share of the velocity and acceleration limits that is used'
+    )
     published: str = one_of(
         *franka_limits.TABLES,
         franka_limits.NONE,
         default=franka_limits.NONE,
-        doc='whose published limits these must not exceed',
+        doc='model whose published limits must not be exceeded',
     )
-    accept_custom_limits: bool = key(False, doc='take limits looser than published, and warn')
-    frame: str = key('world', doc='frame of tracked poses: the base of the model')
+    accept_custom_limits: bool = key(
+        False, doc='accept limits looser than published, with a warning'
+    )
+    frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")
-    backend: str = one_of(*BACKENDS, default='forward', doc='how the bridge talks to it')
+    backend: str = key(
+        'forward',
+        check=lambda name: name in BACKENDS,
+        allowed='one of ' + ', '.join(BACKENDS),
+        doc='how the bridge talks to it',
+    )
 
     def __post_init__(self) -> None:
-        """Check lengths and names against one another."""
+        """Check lengths and names against each other."""
         for name in ('joints', 'commanded'):
             given = getattr(self, name)
             if len(set(given)) != len(given) or not given:
-                raise ConfigError(f'{name}: needs at least one name, and no name twice')
+                raise ConfigError(f'{name}: needs at least one name, without duplicates')
         for name in self.commanded:
             if name not in self.joints:
                 raise ConfigError(f'commanded: {name!r} is not one of joints')
@@ -111,7 +138,7 @@ class Robot:
         self._check_published()
 
     def _check_published(self) -> None:
-        """Raise if a limit is looser than the published one, and nobody said it may be."""
+        """Raise if a limit is looser than published, unless `accept_custom_limits` is set."""
         if self.published == franka_limits.NONE:
             return
         if not self.limits.jerk:
@@ -119,13 +146,13 @@ class Robot:
         looser = self.custom_limits
         if looser and not self.accept_custom_limits:
             raise ConfigError(
-                f'limits: {"; ".join(looser)} ({self.published}); the robot stops itself there. '
-                '`accept_custom_limits: true` takes them all the same'
+                f'limits: {"; ".join(looser)} ({self.published}); the robot stops on its own '
+                'there. Set `accept_custom_limits: true` to use them anyway'
             )
 
     @property
     def custom_limits(self) -> tuple[str, ...]:
-        """Limits that are looser than published, in words."""
+        """Limits that are looser than published, one sentence each."""
         if self.published == franka_limits.NONE:
             return ()
         limits = {
@@ -140,7 +167,7 @@ class Robot:
         return tuple(franka_limits.excesses(self.published, self.commanded, given))
 
     def control_limits(self, step_s: float) -> ControlLimits:
-        """Return the bounds of a plan with steps of `step_s` seconds."""
+        """Return the bounds of the controls of a plan with steps of `step_s` seconds."""
         velocity = self.dynamics_factor * np.array(self.limits.velocity)
         acceleration = self.dynamics_factor * np.array(self.limits.acceleration)
         if self.command == 'velocity':
@@ -155,7 +182,7 @@ class Robot:
 
 
 class RobotMap(NamedTuple):
-    """Where a robot's joints lie in a model."""
+    """Indices of a robot's joints and actuators in a model."""
 
     qpos: npt.NDArray[np.intp]  # of `joints`
     qvel: npt.NDArray[np.intp]
@@ -169,11 +196,11 @@ def load_robot(name: str, beside: Path | None = None) -> Robot:
 
 
 def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
-    """Return where the robot's joints and actuators lie; a missing one is a SceneError."""
+    """Return the indices of joints and actuators; SceneError if one is missing or does not fit."""
     joints = [scene.find(model, 'joint', name) for name in robot.joints]
     for index, name in zip(joints, robot.joints, strict=True):
         if not scene.is_scalar(model, index):
-            raise SceneError(f'joint {name!r} of robot {robot.name!r} is no hinge or slide')
+            raise SceneError(f'joint {name!r} of robot {robot.name!r} must be a hinge or slide')
     ctrl = []
     for name in robot.commanded:
         index = scene.find(model, 'joint', name)
@@ -182,7 +209,7 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
         )
         if drives.sum() != 1:
             raise SceneError(
-                f'joint {name!r}: {drives.sum()} actuators drive it, expected 1; '
+                f'joint {name!r} has {drives.sum()} actuators, expected 1; '
                 f'actuators: {", ".join(scene.names(model, "actuator"))}'
             )
         actuator = int(np.flatnonzero(drives)[0])
@@ -197,8 +224,62 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
     )
 
 
+def select_joints(
+    wanted: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
+) -> dict[str, Array]:
+    """
+    Return the values of chosen joints from a joint state in any order.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        Names of the required joints.
+    names : sequence of str
+        Names of the joints in the message; others are ignored.
+    values : mapping
+        Maps a quantity (such as `position`) to one value per name.
+
+    Returns
+    -------
+    dict
+        Maps a quantity to its values (wanted,).
+
+    Raises
+    ------
+    JointStateError
+        If a joint is missing or repeated, a quantity is missing, or a value is not finite.
+
+    """
+    where = {name: i for i, name in enumerate(names)}
+    missing = [name for name in wanted if name not in where]
+    if missing:
+        raise JointStateError(
+            f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
+        )
+    twice = (
+        [name for name in wanted if list(names).count(name) > 1] if len(where) < len(names) else []
+    )
+    if twice:
+        raise JointStateError(f'joints given twice: {", ".join(twice)}')
+    out = {}
+    for quantity, row in values.items():
+        if len(row) != len(names):
+            raise JointStateError(
+                f'{quantity}: {len(row)} values for {len(names)} joints'
+                + ('; this robot needs it' if len(row) == 0 else '')
+            )
+        out[quantity] = np.array([row[where[name]] for name in wanted], dtype=np.float64)
+        bad = ~(np.abs(out[quantity]) <= _LARGEST)
+        if bad.any():
+            which = [name for name, b in zip(wanted, bad, strict=True) if b]
+            raise JointStateError(
+                f'{quantity} of {", ".join(which)} is not finite, or beyond {_LARGEST:g}'
+            )
+    return out
+
+
 def _check_servo(robot: Robot, model: mujoco.MjModel, actuator: int) -> None:
-    """Raise if an actuator takes another kind of command than the robot gives."""
+    """Raise if an actuator's kind differs from the robot's commands."""
     position, velocity = model.actuator_biasprm[actuator, 1:3] != 0.0
     kind = 'position' if position else 'velocity' if velocity else 'effort'
     if kind != robot.command:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bridge import joint_trajectory as trajectories
-from emppi_ros.bridge.joint_trajectory import Segment, State, Trajectory
+from emppi_ros.bridge.joint_trajectory import MotionState, Segment, Trajectory
 
 Array = npt.NDArray[np.float64]
 
@@ -14,7 +14,9 @@ class Follower:
 
     def __init__(self, position: Array) -> None:
         """Hold a position (joints,)."""
-        self._desired = State(position.copy(), np.zeros_like(position), np.zeros_like(position))
+        self._desired = MotionState(
+            position.copy(), np.zeros_like(position), np.zeros_like(position)
+        )
         self._trajectory: Trajectory | None = None
         self._start = self._taken = 0.0
         self._segment: Segment | None = None  # the one in which it was looked up last
@@ -26,7 +28,7 @@ class Follower:
         self._start = now if start is None else start
         self._taken = now - self._start
 
-    def desired(self, time: float) -> State:
+    def desired(self, time: float) -> MotionState:
         """Return where the robot is to be."""
         if self._trajectory is None:
             return self._desired

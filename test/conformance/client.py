@@ -23,7 +23,7 @@ from rclpy.parameter import Parameter
 from emppi_ros.bridge import jerk_limiter
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
-from emppi_ros.nodes.backends.interface import Cycle
+from emppi_ros.nodes.backends.interface import BackendCommand
 from emppi_ros.robots import velocity_bounds
 from emppi_ros.robots.robot import load_robot
 
@@ -58,7 +58,7 @@ def drive(backend, robot, seconds, speed, seed, orders, measured):
         bounds = velocity_bounds.velocity_bounds(robot, measured.position, PERIOD_S)
         wanted = None if wanted is None else velocity_bounds.clamp(wanted, *bounds)
         command = jerk_limiter.shape(robot, command, wanted, measured.position, PERIOD_S)
-        followed = backend.send(Cycle(now, command, measured.position, not rest))
+        followed = backend.send(BackendCommand(now, command, measured.position, not rest))
         if not moving and np.max(np.abs(measured.velocity)) > 0.3 * speed:
             moving = True
             say(moving=True)
@@ -104,7 +104,7 @@ def main():
     )
     np.save(arguments.out, rows)
     backend.close()
-    say(sent=backend.session.sent, fault=backend.fault())
+    say(sent=backend.connection.sent, fault=backend.fault())
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""Ways to the robot: which one is taken, what refuses hardware, and who sends what."""
+"""Backends: which one is used, which ones refuse hardware, and what each sends."""
 
 import signal
 
@@ -13,12 +13,14 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.control import plan as plans
-from emppi_ros.nodes.backends import BACKENDS
+from emppi_ros.core import config, paths
+from emppi_ros.nodes import backends
+from emppi_ros.nodes.backends.interface import Backend
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
-from emppi_ros.robots import robot as robots
+from emppi_ros.robots.robot import BACKENDS, BackendEntry, Robot
 
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
@@ -26,8 +28,34 @@ PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'sta
 ALLOWED = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}
 
 
-def test_a_robot_may_name_every_backend_that_there_is():
-    assert set(robots.BACKENDS) == set(BACKENDS)
+class DummyBackend(Backend):
+    """Keeps its commands."""
+
+    def __init__(self, _node, _robot):
+        self.commands = []
+
+    def send(self, cycle):
+        self.commands.append(cycle.value)
+        return cycle.value
+
+
+@pytest.mark.parametrize('name', sorted(BACKENDS))
+def test_every_entry_of_the_registry_is_a_backend(name):
+    cls = backends.load(name)
+    assert issubclass(cls, Backend) and cls.__module__.endswith(name.replace('-', '_'))
+
+
+def test_a_line_in_the_registry_makes_a_backend_for_robots_and_the_bridge(harness, monkeypatch):
+    monkeypatch.setitem(BACKENDS, 'dummy', BackendEntry(f'{__name__}:DummyBackend'))
+    path = paths.find_config('robots', 'panda')
+    data = {**config.load(path), 'backend': 'dummy'}
+    assert config.build(Robot, data, 'robot.yaml').backend == 'dummy'
+    task = harness.publish_task('panda_push')
+    node = harness.make(BridgeNode, backend='dummy')
+    _feed(harness, task)
+    harness.spin_until(lambda: node.state == 'active')
+    assert isinstance(node.command_loop.backend, DummyBackend)
+    harness.spin_until(lambda: node.command_loop.backend.commands)
 
 
 def _feed(harness, task):

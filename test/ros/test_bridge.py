@@ -208,7 +208,7 @@ def test_invalid_plans_are_rejected_and_change_nothing(harness, robot):
     nan.points[3].velocities[1] = float('nan')
     for message, words in ((wrong, 'joints other'), (nan, 'not finite'), (past, 'ago')):
         robot.send(message)
-        harness.spin_until(lambda words=words: words in node.commanding.rejection)
+        harness.spin_until(lambda words=words: words in node.command_loop.rejection)
     assert harness.says('bridge')[2]['rejected_plans'] == '3'
     assert not np.any(robot.rows())
     robot.get_moving()  # and a good one is followed as ever
@@ -216,7 +216,9 @@ def test_invalid_plans_are_rejected_and_change_nothing(harness, robot):
     nan.points[3].velocities[1] = float('nan')
     robot.send(nan)
     count = len(robot.commands)
-    harness.spin_until(lambda: node.commanding.rejected == 4 and len(robot.commands) > count + 20)
+    harness.spin_until(
+        lambda: node.command_loop.rejected_plans == 4 and len(robot.commands) > count + 20
+    )
     np.testing.assert_allclose(robot.rows()[count:], SPEED)
 
 

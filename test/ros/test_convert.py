@@ -10,7 +10,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.bridge import stop_trajectory
-from emppi_ros.bridge.joint_trajectory import State
+from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.control import plan as plans
 from emppi_ros.core.errors import BeliefError, EmppiError, JointStateError, PlanError, PoseError
 from emppi_ros.nodes.common import convert
@@ -202,7 +202,7 @@ def test_a_plan_of_the_past_is_an_error():
 
 
 def trajectory():
-    state = State(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
+    state = MotionState(np.arange(N) * 0.1, np.arange(N) * 0.05, np.zeros(N))
     return stop_trajectory.build(ROBOT, state, 0.02, 0.06)
 
 

@@ -14,7 +14,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
-from emppi_ros.nodes.backends.interface import Cycle
+from emppi_ros.nodes.backends.interface import BackendCommand
 from emppi_ros.robots import franka_limits, velocity_bounds
 from emppi_ros.robots.robot import load_robot
 
@@ -141,7 +141,7 @@ def connect(harness, world):
         for name, value in parameters.items():
             harness.tester.declare_parameter(name, value)
         made.append(FrankyBackend(harness.tester, robot))
-        until(lambda: made[-1].session.reading)
+        until(lambda: made[-1].connection.reading)
         return made[-1]
 
     yield begin
@@ -162,7 +162,7 @@ def send(backend, velocity=SPEED, engaged=True, times=1):
     for _ in range(times):
         backend.fault()
         command = Command(velocity, np.zeros(7), np.zeros(7))
-        backend.send(Cycle(time.monotonic(), command, HOME, engaged))
+        backend.send(BackendCommand(time.monotonic(), command, HOME, engaged))
         time.sleep(0.004)
 
 
@@ -216,8 +216,8 @@ def test_the_robot_itself_says_where_it_is_and_what_it_follows(connect, world):
     measured = backend.measure()
     assert np.allclose(measured.position, HOME) and len(measured.external_torque) == 7
     sent(backend, world)
-    until(lambda: np.any(backend.session.reading.following))
-    assert np.allclose(backend.send(Cycle(0.0, COMMAND, HOME, True)), SPEED)
+    until(lambda: np.any(backend.connection.reading.following))
+    assert np.allclose(backend.send(BackendCommand(0.0, COMMAND, HOME, True)), SPEED)
     until(lambda: backend.measure() is not None)
     assert backend.measure() is None or backend.measure() is None  # the same is told only once
 
@@ -285,7 +285,7 @@ def test_a_robot_that_stops_again_and_again_is_to_be_looked_at(connect, world):
     sent(backend, world)
     world.mode = 'Reflex'
     until(backend.fault)
-    with pytest.raises(EmppiError, match='look at the robot, then restart the bridge'):
+    with pytest.raises(EmppiError, match='inspect the robot, then restart the bridge'):
         backend.recover()
 
 
@@ -334,14 +334,14 @@ def test_a_robot_that_does_not_answer_is_named(connect, world):
 
 def test_another_robot_is_refused(connect, world):
     world.says = load_robot('panda')
-    with pytest.raises(ConfigError, match=r"is another: joint 'fr3_joint1'.* only 2\.175"):
+    with pytest.raises(ConfigError, match=r"is a different one: joint 'fr3_joint1'.* only 2\.175"):
         connect()
 
 
 def test_a_bridge_that_was_away_goes_on_from_where_the_arm_has_braked(connect, world):
     backend, now = connect(), 100.0
     assert not backend.resume(now).value.any()  # nothing was sent yet
-    backend.send(Cycle(now, COMMAND, HOME, True))
+    backend.send(BackendCommand(now, COMMAND, HOME, True))
     assert backend.resume(now + 0.09) is None  # the motion goes on for 100 ms
     usable = velocity_bounds.usable_acceleration(ROBOT)
     assert np.allclose(backend.resume(now + 0.12).value, 0.2 - usable * 0.02)

@@ -1,41 +1,38 @@
-"""Ways from the bridge to the robot, one file each, and which one it is to be."""
+"""Backends of the bridge: one module for each way to command a robot."""
+
+import importlib
 
 from rclpy.node import Node
 
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.nodes.backends.dry_run import DryRunBackend
-from emppi_ros.nodes.backends.forward import ForwardBackend
-from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import Backend
-from emppi_ros.nodes.backends.trajectory import TrajectoryBackend
-from emppi_ros.robots.robot import Robot
+from emppi_ros.robots.robot import BACKENDS, Robot
 
-BACKENDS: dict[str, type[Backend]] = {
-    'dry-run': DryRunBackend,
-    'forward': ForwardBackend,
-    'franky': FrankyBackend,
-    'trajectory': TrajectoryBackend,
-}
+
+def load(name: str) -> type[Backend]:
+    """Return the class of a backend; `BACKENDS` in `robots/robot.py` lists them all."""
+    module, _, cls = BACKENDS[name].path.partition(':')
+    return getattr(importlib.import_module(module), cls)
 
 
 def connect(node: Node, robot: Robot, name: str, hardware: bool, insist: bool) -> Backend:
     """
-    Return the backend `name`, or the robot's own where that is empty.
+    Return a connected backend, the robot's own if `name` is empty.
 
-    An unsafe one refuses hardware with a ConfigError, unless `insist`.
+    A backend that is unsafe on hardware raises ConfigError there, unless `insist` is set.
     """
     name = name or robot.backend
-    cls = BACKENDS[name]
+    cls = load(name)
     if hardware and cls.unsafe:
         if not insist:
             raise ConfigError(
                 f'backend {name!r} refuses to drive hardware: {cls.unsafe}. Use '
-                f'{_others(name)}; or, at your own risk, set {name}_on_hardware:=true'
+                f'{_safe_backends(name)}; or, at your own risk, set {name}_on_hardware:=true'
             )
-        node.get_logger().warning(f'backend {name!r} drives hardware, as told: {cls.unsafe}')
+        node.get_logger().warning(f'backend {name!r} drives hardware, as configured: {cls.unsafe}')
     return cls(node, robot)
 
 
-def _others(name: str) -> str:
-    safe = [f'backend:={n}' for n, cls in BACKENDS.items() if n != name and not cls.unsafe]
-    return ' or '.join(safe)
+def _safe_backends(without: str) -> str:
+    safe = [f'backend:={name}' for name in sorted(BACKENDS) if not load(name).unsafe]
+    return ' or '.join(text for text in safe if text != f'backend:={without}')

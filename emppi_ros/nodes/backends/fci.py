@@ -1,9 +1,9 @@
 """
-One connection to a Franka robot through `franky`, on a thread of its own.
+A connection to a Franka robot (FCI) through `franky`, on a thread of its own.
 
-Whatever asks the robot may block: reading its state for a millisecond, and for a second once the
-connection is lost. So only this thread does; the bridge leaves commands and finds readings.
-Below it franky's own thread, in C++, answers the robot every millisecond and needs no Python.
+Every call to the robot may block: reading its state for a millisecond, and for a second after the
+connection is lost. Only this thread makes such calls; the bridge leaves velocities and picks up
+readings. Below it, franky's own C++ thread answers the robot every millisecond without Python.
 """
 
 from collections.abc import Callable
@@ -17,68 +17,86 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.backends.fci_state import Reading, moves, obstacle, read
 
 Array = npt.NDArray[np.float64]
 _READ_S = 0.004  # between two readings
-_SILENCE_S = 0.08  # without a new state of the robot: the connection is lost
-_STARTING_S = 0.5  # it may take that long to take control
-_AWAY_S = 0.04  # between two calls of `fault`: we ourselves were away, the robot need not be
-_PATIENCE_S = 10.0  # for what an operator waits for
+_SILENCE_S = 0.08  # without a new state of the robot, after which the connection counts as lost
+_STARTING_S = 0.5  # the longest time that taking control may need
+_AWAY_S = 0.04  # between two calls of `fault`: then this process was interrupted, not the robot
+_PATIENCE_S = 10.0  # the longest time that an operator's request may need
 _ENDING_S = 2.0  # for the last motion to end
-_RECENT_S = 1.0  # since the last motion: what stops the robot, stops us
+_RECENT_S = 1.0  # after a motion, in which an error of the robot is a fault
+_READY_MODES = ('Idle', 'Move')  # of a robot that takes commands
+_MODES = {
+    'UserStopped': 'the user stop is pressed: release it',
+    'Guiding': 'the robot is being guided by hand',
+    'Reflex': 'a reflex stopped the robot',
+    'AutomaticErrorRecovery': 'the robot is recovering from an error',
+    'Other': 'the robot takes no commands: unlock its brakes and activate FCI',
+}
 
 
-class Settings(NamedTuple):
-    """How to talk to one robot."""
+class FciReading(NamedTuple):
+    """A state of the robot."""
 
-    connect: Callable[[], Any]  # a new connection; raises what franky raises
-    motion: Callable[[Array], Any]  # a motion that holds a velocity (7,) shortly, then brakes
+    stamp: float  # s, the clock that stamps messages
+    position: Array  # (7,) rad
+    velocity: Array  # (7,) rad/s
+    torque: Array  # (7,) N m, external, as the robot estimates it
+    following: Array  # (7,) rad/s, the velocity that the robot follows
+
+
+class FciConfig(NamedTuple):
+    """How to connect to a robot, and how to command it."""
+
+    connect: Callable[[], Any]  # returns a new connection; raises what franky raises
+    motion: Callable[[Array], Any]  # a motion that holds a velocity (7,) briefly, then brakes
     now: Callable[[], float]  # the clock that stamps messages
     period_s: float  # between two motions
     torque_limit: float  # N m, external, at which we brake
 
 
-class Session:
-    """Readings out, velocities in; a fault stays until `recover`, and nothing is sent then."""
+class FciConnection:
+    """Takes velocities and returns readings; sends nothing from a fault until `recover`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, config: FciConfig) -> None:
         """Connect; raises what franky raises."""
-        self._settings = settings
-        self.reading: Reading | None = None
+        self._config = config
+        self.reading: FciReading | None = None
         self.sent = 0  # motions
         self.lost = False  # whether only a new connection helps
-        self._fault, self._obstacle = '', ''  # until it is cleared; as long as it lasts
-        self._wanted: Array | None = None
+        self._fault = ''  # until it is cleared
+        self._refusal = ''  # why the robot takes no commands now
+        self._next: Array | None = None
         self._due = -np.inf
-        self._robot_time, self._alive, self._told = -1, time.monotonic(), time.monotonic()
-        self._asking: float | None = None  # since when the robot owes an answer
+        self._robot_time, self._alive, self._polled = -1, time.monotonic(), time.monotonic()
+        self._asking: float | None = None  # since when a call to the robot is under way
         self._turn, self._closing = threading.Event(), False
         self._job: Callable[[], None] | None = None
         self._robot: Any = None
         self._thread = threading.Thread(target=self._run, name='fci', daemon=True)
         self._thread.start()
-        self._do(self._open)
+        self._call(self._open)
 
-    def want(self, velocity: Array | None) -> None:
-        """Move with a velocity (7,) now; None: send nothing, the last motion ends by itself."""
-        self._wanted = velocity
+    def set_velocity(self, velocity: Array | None) -> None:
+        """Move with a velocity (7,); None sends nothing, so that the last motion ends."""
+        self._next = velocity
         self._turn.set()
 
     def fault(self) -> str:
-        """Return why the robot stopped, in words; '' if it did not. To be asked every cycle."""
+        """Return why the robot stopped, '' if it did not; to be called every cycle."""
         now, asking = time.monotonic(), self._asking
-        away, self._told = now - self._told > _AWAY_S, now
+        away, self._polled = now - self._polled > _AWAY_S, now
         if asking is not None and away:
             self._asking = now
         elif asking is not None and now - asking > _SILENCE_S:
             self._lose(now - asking)
-        return self._fault or self._obstacle
+        return self._fault or self._refusal
 
     def recover(self) -> None:
-        """Clear what stopped the robot, connect again if need be; EmppiError if it stays."""
-        self._do(self._clear)
-        self._alive, self._fault, self._obstacle = time.monotonic(), '', ''
+        """Clear the robot's fault, reconnecting if necessary; EmppiError if it stays."""
+        self._call(self._clear)
+        self._alive, self._fault, self._refusal = time.monotonic(), '', ''
 
     def close(self) -> None:
         """Let the last motion end at rest, then disconnect."""
@@ -86,14 +104,14 @@ class Session:
         self._turn.set()
         self._thread.join(2 * _ENDING_S)
 
-    def _do(self, work: Callable[[], None]) -> None:
-        """Do something on the thread, and wait for it, but not for ever."""
+    def _call(self, work: Callable[[], None]) -> None:
+        """Run a function on the thread, and wait for its result for a limited time."""
         done: Future[None] = Future()
 
         def job() -> None:
             try:
                 done.set_result(work())
-            except Exception as error:  # franky also raises what has no base but this
+            except Exception as error:  # franky raises exceptions of no common base
                 done.set_exception(error)
 
         self._job = job
@@ -128,89 +146,120 @@ class Session:
             state = self._robot.state if reads else None
             self._asking = None
             if state is not None:
-                self._look(state)
+                self._take_state(state)
             self._send()
-        except Exception as error:  # franky also raises what has no base but this
+        except Exception as error:  # franky raises exceptions of no common base
             self.lost = self.lost or type(error).__name__ == 'NetworkException'
             prefix = 'connection lost: ' if self.lost else ''
             self._fail(prefix + ' '.join(str(error).split()))
         self._asking = None
 
-    def _look(self, state: Any) -> None:
-        """Take a state of the robot, and doubt it."""
+    def _take_state(self, state: Any) -> None:
+        """Take a state of the robot, and check it."""
         now = time.monotonic()
         if state.time.to_msec() != self._robot_time:
             self._robot_time, self._alive = state.time.to_msec(), now
-            self.reading = read(state, self._settings.now())
+            self.reading = _read(state, self._config.now())
         elif now - self._alive > _SILENCE_S:
             self._lose(now - self._alive)
-        self._obstacle = obstacle(state)
-        if self._obstacle and now < self._due + _RECENT_S:
-            self._fail(self._obstacle)
+        self._refusal = _refusal(state)
+        if self._refusal and now < self._due + _RECENT_S:
+            self._fail(self._refusal)
         pushed = int(np.argmax(np.abs(self.reading.torque)))
         torque = self.reading.torque[pushed]
-        if moves(state) and not self._fault and not abs(torque) <= self._settings.torque_limit:
+        if _moves(state) and not self._fault and not abs(torque) <= self._config.torque_limit:
             self._fail(self._pushed(pushed, torque))
-            self._robot.move(self._settings.motion(np.zeros(7)), asynchronous=True)
+            self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
 
     def _pushed(self, joint: int, torque: float) -> str:
         return (
             f'external torque of {torque:.1f} N m on joint {joint + 1}, more than '
-            f'{self._settings.torque_limit:g} N m (external_torque_nm)'
+            f'{self._config.torque_limit:g} N m (external_torque_nm)'
         )
 
     def _send(self) -> None:
-        """Start the next motion, if one is wanted and due. A command is sent only once."""
+        """Start the next motion if one is due. A velocity is sent only once."""
         now = time.monotonic()
-        if self._fault or self._obstacle or now < self._due:
+        if self._fault or self._refusal or now < self._due:
             return
-        wanted, self._wanted = self._wanted, None
-        if wanted is None:
+        velocity, self._next = self._next, None
+        if velocity is None:
             return
         if not self._robot.is_in_control:
             self._alive = now + _STARTING_S
-        self._robot.move(self._settings.motion(wanted), asynchronous=True)
+        self._robot.move(self._config.motion(velocity), asynchronous=True)
         self.sent += 1
-        period = self._settings.period_s
-        self._due = max(self._due, now - period) + period  # one per period, and no burst
+        period = self._config.period_s
+        self._due = max(self._due, now - period) + period  # one per period, without bursts
 
     def _lose(self, silence: float) -> None:
-        """Give the connection up."""
+        """Treat the connection as lost."""
         self.lost = True
         self._fail(f'connection lost: no new state from the robot for {1e3 * silence:.0f} ms')
 
     def _fail(self, text: str) -> None:
-        """Keep the first fault; from now on nothing is sent."""
+        """Keep the first fault; nothing is sent from now on."""
         self._fault = self._fault or text
 
     def _open(self) -> None:
-        self._robot = None  # first: a robot has one master
-        self._robot = self._settings.connect()
+        self._robot = None  # closes the old connection: a robot accepts only one
+        self._robot = self._config.connect()
         self.lost, self._alive, self._robot_time = False, time.monotonic(), -1
 
     def _clear(self) -> None:
-        self._wanted = None
+        self._next = None
         if self.lost:
             self._open()
         with contextlib.suppress(Exception):
-            self._robot.poll_motion()  # what ended the last motion was told already
+            self._robot.poll_motion()  # it reports again what ended the last motion
         state = self._robot.state
         if state.robot_mode.name == 'UserStopped':
-            raise EmppiError(obstacle(state))
-        if obstacle(state):
+            raise EmppiError(_refusal(state))
+        if _refusal(state):
             self._robot.recover_from_errors()
             state = self._robot.state
         torque = np.abs(np.array(state.tau_ext_hat_filtered))
-        left, pushed = obstacle(state), int(np.argmax(torque))
-        if not left and not torque[pushed] <= self._settings.torque_limit:
+        left, pushed = _refusal(state), int(np.argmax(torque))
+        if not left and not torque[pushed] <= self._config.torque_limit:
             left = self._pushed(pushed, float(torque[pushed]))
         if left:
             raise EmppiError(left)
 
     def _end(self) -> None:
-        with contextlib.suppress(Exception):  # nobody is left to tell
+        with contextlib.suppress(Exception):  # the connection is closed anyway
             if self._robot is not None and not self.lost and not self._fault:
                 if self._robot.is_in_control:
-                    self._robot.move(self._settings.motion(np.zeros(7)), asynchronous=True)
+                    self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
                 self._robot.join_motion(_ENDING_S)
         self._robot = None
+
+
+def _read(state: Any, stamp: float) -> FciReading:
+    """Return a state of franky's as arrays."""
+    return FciReading(
+        stamp,
+        np.array(state.q),
+        np.array(state.dq),
+        np.array(state.tau_ext_hat_filtered),
+        np.array(state.dq_d) if _moves(state) else np.zeros(len(state.q)),
+    )
+
+
+def _moves(state: Any) -> bool:
+    """Return whether the robot follows commands."""
+    return state.robot_mode.name == 'Move'
+
+
+def _active(errors: Any) -> list[str]:
+    """Return the names of franky's error flags that are set."""
+    return [name for name in dir(errors) if name[0] != '_' and getattr(errors, name) is True]
+
+
+def _refusal(state: Any) -> str:
+    """Return why a robot in this state takes no commands, for the operator; '' if it does."""
+    mode, current = state.robot_mode.name, _active(state.current_errors)
+    if mode in _READY_MODES and not current:
+        return ''
+    names = ', '.join(current or _active(state.last_motion_errors))
+    text = _MODES.get(mode, f'the robot is in mode {mode}')
+    return f'{text}: {names}' if names and mode != 'UserStopped' else text

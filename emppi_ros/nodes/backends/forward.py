@@ -1,11 +1,11 @@
-"""Bridge backend `forward`: ros2_control's forward command controllers, one array per command."""
+"""Backend `forward`: a forward command controller of ros2_control, one array per command."""
 
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
+from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.robots.robot import Robot
 
@@ -14,7 +14,7 @@ class ForwardBackend(Backend):
     """Sends commands as a Float64MultiArray, in the order of the robot's commanded joints."""
 
     unsafe = (
-        'a forward command controller has no time-out: if this process is killed, the arm keeps '
+        'a forward command controller has no timeout: if this process is killed, the arm keeps '
         'its last velocity for ever'
     )
 
@@ -24,7 +24,7 @@ class ForwardBackend(Backend):
         self.topics = ((topic, Float64MultiArray),)
         self._publisher = node.create_publisher(Float64MultiArray, topic, qos.DEFAULT)
 
-    def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
+    def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """Send one command (joints,), and return it."""
         self._publisher.publish(convert.write_command(cycle.value))
         return cycle.value

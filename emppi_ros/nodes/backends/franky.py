@@ -1,12 +1,13 @@
 """
-Bridge backend `franky`: straight to a Franka robot over FCI, with the wheels of franky.
+Backend `franky`: a Franka robot over FCI, through the Python package franky.
 
-Every command is a motion that holds a velocity for at most 100 ms and then brakes: a thread in
-C++ executes it at 1 kHz, whatever becomes of Python. A dead process is a lost connection, on
-which the robot stops by itself. What this thread may do, franky's own limits say; they are set
-to the acceleration and jerk that the bridge keeps to.
+Every command is a motion that holds a velocity for at most 100 ms and then brakes; a C++ thread
+executes it at 1 kHz, whatever happens to Python. If the process dies, the connection is lost and
+the robot stops on its own. The C++ thread keeps to franky's own limits, which are set to the
+acceleration and jerk of the bridge.
 """
 
+from dataclasses import dataclass
 import importlib
 import sys
 import time
@@ -18,26 +19,57 @@ import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.bridge.jerk_limiter import Command
+from emppi_ros.core.config import key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
-from emppi_ros.nodes.backends.fci import Reading, Session, Settings
-from emppi_ros.nodes.backends.fci_config import FrankyConfig, doubts
-from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
+from emppi_ros.nodes.backends.fci import FciConfig, FciConnection, FciReading
+from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common.parameters import declare_again
 from emppi_ros.robots import urdf_check, velocity_bounds
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
 _JOINTS = 7
-_LAG_S = 0.008  # of franky behind a command that changes as fast as it may, half a period more
+_LAG_S = 0.008  # of franky behind a command that changes as fast as it may; plus half a period
+_SHORTEST_S, _LONGEST_S = 0.02, 0.1
+_USUAL_TORQUE, _USUAL_FORCE = 20.0, 20.0  # N m and N, of Franka's own examples
 _RECOVERIES, _WITHIN_S = 3, 600.0
-# Names of arguments that franky looks for among Python's interned strings whenever a motion is
-# sent. What nobody else holds is added and dropped each time, until that table of 4 MB must be
-# made anew: every few minutes, and not always in the same place.
+# franky looks up these argument names among Python's interned strings for every motion. Without a
+# reference they are added and dropped each time, until the table of 4 MB is rebuilt every few
+# minutes, which delays a cycle.
 _HELD = [sys.intern(name) for name in ('cutoff_frequency', 'limit_rate')]
 
 
+@dataclass(frozen=True)
+class FrankyConfig:
+    """Settings of the backend `franky`."""
+
+    fci_address: str = key('', doc='backend franky: network address of the robot')
+    realtime: str = one_of(
+        'enforce',
+        'ignore',
+        default='enforce',
+        doc='backend franky: whether Linux must be PREEMPT_RT',
+    )
+    motion_duration_s: float = key(
+        _LONGEST_S,
+        check=lambda value: _SHORTEST_S <= value <= _LONGEST_S,
+        allowed=f'from {_SHORTEST_S:g} to {_LONGEST_S:g}',
+        doc='backend franky: how long a velocity is held without a new command',
+    )
+    move_rate_hz: float = positive(125.0, doc='backend franky: motions per second')
+    collision_torque_nm: float = positive(
+        _USUAL_TORQUE, doc='backend franky: torque at a joint at which the robot stops by reflex'
+    )
+    collision_force_n: float = positive(
+        _USUAL_FORCE, doc='backend franky: force at the hand at which the robot stops by reflex'
+    )
+    external_torque_nm: float = positive(
+        10.0, doc='backend franky: torque at a joint at which the bridge stops the arm'
+    )
+
+
 class FrankyBackend(Backend):
-    """Sends velocities to one robot, and reads it; holds its faults until they are cleared."""
+    """Sends velocities to a robot and reads its state; keeps faults until they are cleared."""
 
     measures = True
 
@@ -50,8 +82,8 @@ class FrankyBackend(Backend):
             )
         if robot.joints != robot.commanded:
             raise ConfigError(
-                f"backend 'franky' measures what it commands, but robot {robot.name!r} has other "
-                '`joints` than `commanded`'
+                f"backend 'franky' measures the commanded joints, but robot {robot.name!r} has "
+                'other `joints` than `commanded`'
             )
         self._robot = robot
         self._config = config = declare_again(node, FrankyConfig)
@@ -59,16 +91,16 @@ class FrankyBackend(Backend):
             raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
         self._api = _import()
         self._recovered: list[float] = []
-        self._told: Reading | None = None
+        self._last_reading: FciReading | None = None
         self._last = np.zeros(_JOINTS), -np.inf  # velocity, and when it was sent
         self.delay_s = 0.5 / config.move_rate_hz + _LAG_S
-        # how long the arm may go on with a velocity until it brakes
+        # how long the arm may keep a velocity until it brakes
         self._blind_s = config.motion_duration_s + 1.0 / config.move_rate_hz + self.delay_s
         self._fastest = np.array(robot.limits.velocity)
-        for text in doubts(config):
+        for text in _warnings(config):
             node.get_logger().warning(text)
         clock = node.get_clock()
-        settings = Settings(
+        connection = FciConfig(
             self._connect,
             self._motion,
             lambda: clock.now().nanoseconds * 1e-9,
@@ -76,37 +108,38 @@ class FrankyBackend(Backend):
             config.external_torque_nm,
         )
         try:
-            self.session = Session(settings)
+            self.connection = FciConnection(connection)
         except ConfigError:
             raise
-        except Exception as error:  # franky also raises what has no base but this
+        except Exception as error:  # franky raises exceptions of no common base
             raise ConfigError(
-                f'cannot connect to a robot at {config.fci_address}: {_line(error)}' + _hint(error)
+                f'cannot connect to a robot at {config.fci_address}: {_one_line(error)}'
+                + _hint(error)
             ) from error
 
-    def send(self, cycle: Cycle) -> Array:
+    def send(self, cycle: BackendCommand) -> Array:
         """
-        Take one command; return the velocity (7,) that the robot itself says it follows.
+        Take one command; return the velocity (7,) that the robot reports to follow.
 
-        Velocities towards an end stop, and FR3's envelope, are limited to what can be braked if
-        no command followed this one. At rest motions go on while the bridge is engaged, so that
-        the robot need not be taken control of for every motion; else the last one ends.
+        Velocities are limited so that the robot can still brake before an end stop, and within
+        the envelope of an FR3, if no other command arrives. Motions at rest are sent while the
+        bridge is engaged, because taking control of the robot takes time.
         """
         value = cycle.value
         if not cycle.engaged and not np.any(value):
-            self.session.want(None)
+            self.connection.set_velocity(None)
         else:
             lower, upper = velocity_bounds.velocity_bounds(
                 self._robot, cycle.position, self._blind_s
             )
             lower, upper = np.maximum(lower, -self._fastest), np.minimum(upper, self._fastest)
             self._last = velocity_bounds.clamp(value, lower, upper), cycle.time
-            self.session.want(self._last[0])
-        reading = self.session.reading
+            self.connection.set_velocity(self._last[0])
+        reading = self.connection.reading
         return np.zeros_like(value) if reading is None else reading.following
 
     def resume(self, now: float) -> Command | None:
-        """Return how the arm brakes, or rests, after a motion that none followed; else None."""
+        """Return how the arm brakes after its last motion; None while that motion lasts."""
         velocity, sent_at = self._last
         alone = now - sent_at - self._config.motion_duration_s
         if alone <= 0.0:
@@ -115,64 +148,66 @@ class FrankyBackend(Backend):
         zero = np.zeros_like(velocity)
         return Command(np.sign(velocity) * np.maximum(slower, 0.0), zero, zero)
 
-    def measure(self) -> Measured | None:
-        """Return what the robot said last; None if that is not new."""
-        reading = self.session.reading
-        if reading is None or reading is self._told:
+    def measure(self) -> BackendState | None:
+        """Return the robot's state; None if it is not new."""
+        reading = self.connection.reading
+        if reading is None or reading is self._last_reading:
             return None
-        self._told = reading
-        return Measured(reading.stamp, reading.position, reading.velocity, reading.torque)
+        self._last_reading = reading
+        return BackendState(reading.stamp, reading.position, reading.velocity, reading.torque)
 
     def fault(self) -> str:
-        """Return why the robot stopped by itself, in words; '' if it did not."""
-        return self.session.fault()
+        """Return why the robot stopped on its own, for the operator; '' if it did not."""
+        return self.connection.fault()
 
     def recover(self) -> None:
-        """Clear what stopped the robot; EmppiError if it stays, or stopped it too often."""
-        if not self.session.fault():
+        """Clear the robot's fault; EmppiError if it stays, or occurred too often."""
+        if not self.connection.fault():
             return
         now = time.monotonic()
         self._recovered = [t for t in self._recovered if now - t < _WITHIN_S]
         if len(self._recovered) >= _RECOVERIES:
             raise EmppiError(
-                f'the robot stopped by itself {_RECOVERIES + 1} times in {_WITHIN_S / 60:.0f} '
-                f'minutes ({self.session.fault()}): look at the robot, then restart the bridge'
+                f'the robot stopped on its own {_RECOVERIES + 1} times in {_WITHIN_S / 60:.0f} '
+                f'minutes ({self.connection.fault()}): inspect the robot, then restart the bridge'
             )
         try:
-            self.session.recover()
+            self.connection.recover()
         except EmppiError:
             raise
-        except Exception as error:  # franky also raises what has no base but this
-            raise EmppiError(f'the robot does not recover: {_line(error)}') from error
+        except Exception as error:  # franky raises exceptions of no common base
+            raise EmppiError(f'the robot does not recover: {_one_line(error)}') from error
         self._recovered.append(now)
 
     def close(self) -> None:
         """Stop the last motion, and disconnect."""
-        self.session.close()
+        self.connection.close()
 
     def _connect(self) -> Any:
-        """Return a new connection with our limits."""
+        """Return a new connection, with the limits of the bridge."""
         config, kinds = self._config, self._api.RealtimeConfig
-        made = self._api.Robot(
+        robot = self._api.Robot(
             config.fci_address,
             default_torque_threshold=config.collision_torque_nm,
             default_force_threshold=config.collision_force_n,
             realtime_config=kinds.Enforce if config.realtime == 'enforce' else kinds.Ignore,
         )
-        if wrong := misfits(self._robot, getattr(made, 'model_urdf', '')):
-            raise ConfigError(f'the robot at {config.fci_address} is another: {"; ".join(wrong)}')
-        # not as shares of franky's limits, which are those of the older FER on every robot
+        if wrong := misfits(self._robot, getattr(robot, 'model_urdf', '')):
+            raise ConfigError(
+                f'the robot at {config.fci_address} is a different one: {"; ".join(wrong)}'
+            )
+        # absolute values: the limits that franky scales are those of the older FER on every robot
         for limit, wanted in (
-            (made.joint_acceleration_limit, velocity_bounds.usable_acceleration(self._robot)),
-            (made.joint_jerk_limit, velocity_bounds.usable_jerk(self._robot)),
-            (made.joint_velocity_limit, np.array(self._robot.limits.velocity)),
+            (robot.joint_acceleration_limit, velocity_bounds.usable_acceleration(self._robot)),
+            (robot.joint_jerk_limit, velocity_bounds.usable_jerk(self._robot)),
+            (robot.joint_velocity_limit, np.array(self._robot.limits.velocity)),
         ):
             limit.set(np.minimum(wanted, limit.max).tolist())
-        self._fastest = np.array(made.joint_velocity_limit.get())  # beyond, franky raises
-        return made
+        self._fastest = np.array(robot.joint_velocity_limit.get())  # franky raises beyond it
+        return robot
 
     def _motion(self, velocity: Array) -> Any:
-        # maximal dynamics are exactly the limits set above; with any other franky brakes all
+        # maximal dynamics are exactly the limits set above; with lower ones franky brakes all
         # joints together, and one near its end stop would wait for the fastest
         api = self._api
         duration = api.Duration(round(1e3 * self._config.motion_duration_s))
@@ -180,14 +215,30 @@ class FrankyBackend(Backend):
 
 
 def misfits(robot: Robot, urdf: str) -> list[str]:
-    """Return what a robot says of itself that is not so, a sentence each; '' says nothing."""
-    for i, name in enumerate(robot.commanded, 1):  # it may not know its prefix
+    """Return how a robot's own URDF, if it has one, contradicts the configuration."""
+    for i, name in enumerate(robot.commanded, 1):  # the URDF may have no prefix
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
     return urdf_check.check(robot, urdf) if urdf else []
 
 
+def _warnings(config: FrankyConfig) -> list[str]:
+    """Return warnings about unusual settings, for the operator."""
+    warnings = []
+    if config.collision_torque_nm > _USUAL_TORQUE or config.collision_force_n > _USUAL_FORCE:
+        warnings.append(
+            f'collision thresholds of {config.collision_torque_nm:g} N m and '
+            f'{config.collision_force_n:g} N; the defaults are {_USUAL_TORQUE:g} and '
+            f'{_USUAL_FORCE:g}'
+        )
+    if config.realtime == 'ignore':
+        warnings.append(
+            'realtime: ignore is for simulated robots; a real one stops on late packets'
+        )
+    return warnings
+
+
 def _import() -> ModuleType:
-    """Return franky, which is needed by this backend only."""
+    """Return the module franky, which only this backend needs."""
     try:
         return importlib.import_module('franky')
     except ImportError as error:
@@ -196,16 +247,16 @@ def _import() -> ModuleType:
         ) from None
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return ' '.join(str(error).split()) or type(error).__name__
 
 
 def _hint(error: Exception) -> str:
-    """Return what to do about an error of connecting."""
+    """Return advice about a failure to connect."""
     return {
         'IncompatibleVersionException': (
-            '. These wheels speak to an FR3 of system 5.2 or later; a Panda, or an older system, '
-            'needs a franky wheel for its firmware'
+            '. These wheels support an FR3 with system 5.2 or later; a Panda, or an older system, '
+            'needs the franky wheel for its firmware'
         ),
-        'RealtimeException': '. A real robot needs a PREEMPT_RT kernel and the right to use it',
-    }.get(type(error).__name__, '. Is it on, its brakes open, and FCI active?')
+        'RealtimeException': '. A real robot needs a PREEMPT_RT kernel and permission to use it',
+    }.get(type(error).__name__, '. Is it switched on, are its brakes open, and is FCI active?')

@@ -1,4 +1,4 @@
-"""What every way to the robot has in common, and which topics a robot takes commands on."""
+"""The interface of backends, and the topics on which a robot takes commands."""
 
 import math
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from emppi_ros.robots.robot import Robot
 Array = npt.NDArray[np.float64]
 
 
-class Cycle(NamedTuple):
-    """What a backend is told, once per cycle of the bridge."""
+class BackendCommand(NamedTuple):
+    """What the bridge passes to the backend once per cycle."""
 
-    time: float  # s, a clock that never jumps
+    time: float  # s, monotonic clock
     command: Command
     position: Array  # (joints,) as measured last
-    engaged: bool  # whether the bridge follows plans now, or would if it had any
+    engaged: bool  # whether the bridge follows plans, or would if it had any
 
     @property
     def value(self) -> Array:
@@ -28,8 +28,8 @@ class Cycle(NamedTuple):
         return self.command.value
 
 
-class Measured(NamedTuple):
-    """What a backend that talks to the robot itself reads from it."""
+class BackendState(NamedTuple):
+    """The robot's state, read by a backend that is connected to the robot itself."""
 
     stamp: float  # s, the clock that stamps messages
     position: Array  # (joints,) of the robot's joints
@@ -38,57 +38,53 @@ class Measured(NamedTuple):
 
 
 class Backend:
-    """A way to the robot. Making one raises ConfigError if the robot does not fit."""
+    """A way to command the robot; raises ConfigError if the robot does not fit."""
 
-    unsafe = ''  # why it is to drive no hardware, in words for people; '' if it may
-    delay_s = 0.0  # by how much the robot's motion is later than the command
-    settle_s = 0.0  # how long, when newly armed, the robot takes to take over where it is
+    unsafe = ''  # why it must not drive hardware, for the operator; '' if it may
+    delay_s = 0.0  # between a command and the robot's motion
+    settle_s = 0.0  # time that the robot's controller needs when newly armed
     measures = False  # whether it reads joint states from the robot itself
-    topics: tuple[tuple[str, type], ...] = ()  # name and message type: ours alone to publish
+    topics: tuple[tuple[str, type], ...] = ()  # name and type, published by the bridge only
     drives = True  # whether the robot moves as commanded
-    clock_slack_s = math.inf  # by how much the clock of the joint states may differ from ours
+    clock_slack_s = math.inf  # allowed difference between the robot's clock and ours
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Connect, or advertise; nothing is sent yet."""
+        """Connect or advertise; send nothing yet."""
         raise NotImplementedError
 
-    def send(self, cycle: Cycle) -> Array:
-        """Let the robot do what was commanded; return (joints,) what it follows just now."""
+    def send(self, cycle: BackendCommand) -> Array:
+        """Send a command; return what the robot follows at this moment (joints,)."""
         raise NotImplementedError
 
     def is_late(self, now: float) -> bool:
-        """Return whether the robot may have begun to act by itself, for want of commands."""
+        """Return whether the robot may have begun to stop on its own for lack of commands."""
         return False
 
     def resume(self, now: float) -> Command | None:
-        """
-        Return what the robot did by itself that got no command for a while: go on from there.
-
-        None if it still does what it was commanded last.
-        """
+        """Return the robot's own motion after missed commands; None if the last command holds."""
         return None
 
-    def measure(self) -> Measured | None:
-        """Return what the robot itself says now; None if nothing is new."""
+    def measure(self) -> BackendState | None:
+        """Return the robot's state; None if it is not new."""
         return None
 
     def fault(self) -> str:
-        """Return why the robot stopped by itself, in words for people; '' if it did not."""
+        """Return why the robot stopped on its own, for the operator; '' if it did not."""
         return ''
 
     def recover(self) -> None:
-        """Clear what stopped the robot, as an operator asked for; EmppiError if it stays."""
+        """Clear the robot's own fault on the operator's request; EmppiError if it stays."""
 
     def close(self) -> None:
-        """Stop advertising."""
+        """Disconnect."""
 
 
 def command_topic(robot: Robot, kind: str = '') -> str:
-    """Return the topic on which a robot takes a kind of command, its own by default."""
+    """Return the topic for a kind of command, by default the robot's own."""
     topics, kind = robot.topics.commands, kind or robot.command
     if kind not in topics:
         raise ConfigError(
-            f'robot {robot.name!r} is to be commanded by {kind}, but topics: commands names '
-            f'only: {", ".join(topics) or "none"}'
+            f'robot {robot.name!r} is commanded by {kind}, but its topics: commands has only: '
+            f'{", ".join(topics) or "none"}'
         )
     return topics[kind]

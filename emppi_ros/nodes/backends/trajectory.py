@@ -1,4 +1,4 @@
-"""Bridge backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
+"""Backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
 
 import time
 
@@ -10,9 +10,9 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.bridge import trajectory_stream
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.joint_trajectory import Trajectory
-from emppi_ros.bridge.trajectory_stream import Rolling, TrajectoryConfig
+from emppi_ros.bridge.trajectory_stream import StreamState, TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.nodes.backends.interface import Backend, Cycle, command_topic
+from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import Stamps
 from emppi_ros.nodes.common.parameters import declare_again
@@ -22,9 +22,9 @@ _USUAL_S = 0.004  # between two commands
 
 
 class TrajectoryBackend(Backend):
-    """Sends trajectories of positions, velocities and accelerations, several times a second."""
+    """Sends trajectories of positions, velocities and accelerations at a fixed rate."""
 
-    # not unsafe: without us the arm executes the braking tail that it was sent last
+    # safe on hardware: without the bridge the arm executes the end of its last trajectory
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise the controller's topic."""
@@ -35,7 +35,7 @@ class TrajectoryBackend(Backend):
             )
         self._node, self._robot, self._stamps = node, robot, Stamps(node)
         self._config = declare_again(node, TrajectoryConfig)
-        self._rolling: Rolling | None = None
+        self._state: StreamState | None = None
         topic = command_topic(robot, 'trajectory')
         self.topics = ((topic, JointTrajectory),)
         self.delay_s = self._config.trajectory_lead_s
@@ -44,41 +44,45 @@ class TrajectoryBackend(Backend):
             self.clock_slack_s = self._config.trajectory_lead_s / 2
         self._publisher = node.create_publisher(JointTrajectory, topic, qos.DEFAULT)
 
-    def send(self, cycle: Cycle) -> npt.NDArray[np.float64]:
+    def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:
         """
-        Take one command; send a trajectory when it is time for one.
+        Take one command; send a trajectory if one is due.
 
-        Return the velocity (joints,) of the trajectory that is in force, which is a command of
-        some time ago: a belief that compares with the newest would blame the physics.
+        Return the velocity (joints,) of the trajectory in force, which was commanded some time
+        ago: a belief that compared motion with the newest command would blame the physics.
         """
-        if self._rolling is None:
-            self._rolling = trajectory_stream.begin(
+        if self._state is None:
+            self._state = trajectory_stream.begin(
                 self._config, cycle.time - _USUAL_S, cycle.position
             )
-        rolled, made = trajectory_stream.advance(self._config, self._robot, self._rolling, *cycle)
-        message = None if made is None else self._write(made, cycle.time, rolled.rests == 0)
-        # asked at the very last: who was interrupted leaves the robot with what it was sent before
+        state, trajectory = trajectory_stream.advance(
+            self._config, self._robot, self._state, *cycle
+        )
+        message = None
+        if trajectory is not None:
+            message = self._write(trajectory, cycle.time, state.rests == 0)
+        # checked last: a bridge that was interrupted leaves the robot with the last trajectory
         if message is not None and self.is_late(time.monotonic()):
-            return trajectory_stream.in_force(self._rolling, cycle.time).velocity
-        self._rolling = rolled
+            return trajectory_stream.in_force(self._state, cycle.time).velocity
+        self._state = state
         if message is not None:
             self._publisher.publish(message)
-        return trajectory_stream.in_force(self._rolling, cycle.time).velocity
+        return trajectory_stream.in_force(self._state, cycle.time).velocity
 
-    def _write(self, made: Trajectory, moment: float, moving: bool) -> JointTrajectory:
-        """Return a trajectory's message, stamped if it is to be."""
+    def _write(self, trajectory: Trajectory, moment: float, moving: bool) -> JointTrajectory:
+        """Return a trajectory's message, with a stamp if the configuration says so."""
         stamp = self._stamps.at(moment, moving) if self._config.trajectory_stamped else None
-        return convert.write_trajectory(self._robot, made, stamp)
+        return convert.write_trajectory(self._robot, trajectory, stamp)
 
     def is_late(self, now: float) -> bool:
-        """Return whether the robot is about to stop by itself."""
-        return self._rolling is not None and trajectory_stream.is_late(self._rolling, now)
+        """Return whether the robot is about to stop on its own."""
+        return self._state is not None and trajectory_stream.is_late(self._state, now)
 
     def resume(self, now: float) -> Command | None:
-        """Return what the robot does by what it was sent last; none if that is nothing."""
-        if self._rolling is None:
+        """Return the motion of the last trajectory; None before the first one."""
+        if self._state is None:
             return None
-        self._rolling, command = trajectory_stream.resume(self._config, self._rolling, now)
+        self._state, command = trajectory_stream.resume(self._config, self._state, now)
         return command
 
     def close(self) -> None:

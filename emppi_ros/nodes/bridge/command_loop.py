@@ -1,4 +1,4 @@
-"""The bridge at work: joint states and plans in, commands out, at a fixed rate."""
+"""Connect the commander to ROS: joint states and plans in, commands out, at a fixed rate."""
 
 from collections import deque
 import threading
@@ -14,7 +14,7 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.errors import ArmError, EmppiError
-from emppi_ros.nodes.backends.interface import Backend, Cycle, Measured
+from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import Stamps
 from emppi_ros.nodes.common.diagnostics import Durations
@@ -23,14 +23,14 @@ from emppi_ros.nodes.common.polling import Loop, PolledSubscription, Regular
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
-_RESTS = 10  # commands of rest before leaving: the very last may be lost with its sender
+_RESTS = 10  # commands of rest before stopping: the last ones may be lost with their sender
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
+_POLL_S = 2.5e-4  # between two polls while waiting for it
 _CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
-_LOOK_S = 2.5e-4  # between two looks for it
 
 
-class Commanding:
-    """Whatever works for one task; it commands between `start` and `stop`."""
+class CommandLoop:
+    """Commands the robot of one task between `start` and `stop`; the commander decides."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class Commanding:
         task: Task,
         backend: Backend,
         config: BridgeConfig,
-        doubts: MonitorConfig,
+        monitor_config: MonitorConfig,
     ) -> None:
         """Subscribe and advertise."""
         self._node, self._task, self.backend = node, task, backend
         self.robot = task.robot
-        self._config, self._doubts = config, doubts
-        self.lock = threading.RLock()  # between commanding and the services
+        self._config, self._monitor_config = config, monitor_config
+        self.lock = threading.RLock()  # between the loop and the services
         self.commander: Commander | None = None  # from `start` to `stop`
         self.periods, self.latencies = Durations(), Durations()
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
-        self.rejected, self.rejection, self.input_error = 0, '', ''
+        self.rejected_plans, self.rejection, self.input_error = 0, '', ''
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = Regular()  # joint states
         self._period = 1.0 / config.rate_hz
@@ -56,27 +56,31 @@ class Commanding:
         self._stamps = Stamps(node)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
-        self._plans = PolledSubscription(node, JointTrajectory, PLAN, self._take_plan, qos.DEFAULT)
+        self._plans = PolledSubscription(
+            node, JointTrajectory, PLAN, self._receive_plan, qos.DEFAULT
+        )
         if backend.measures:
             self._joints = None
             self._measured = node.create_publisher(JointState, joint_states, qos.SENSOR)
         else:
             self._joints = PolledSubscription(
-                node, JointState, joint_states, self._take_joints, qos.SENSOR, timed=True
+                node, JointState, joint_states, self._receive_joints, qos.SENSOR, timed=True
             )
-        self.topics = [self._plans, *filter(None, [self._joints])]  # what it hears
+        self.subscriptions = [self._plans, *filter(None, [self._joints])]
 
     def start(self) -> Loop:
-        """Command from now on, from what is measured now on."""
-        for topic in self.topics:
-            topic.drop()
-        robot, way = self.robot, self.backend
-        self.commander = Commander(self._config, robot, way.delay_s, self._doubts, way.settle_s)
-        self._loop = Loop('commanding', self._period, self._tick)
+        """Start commanding, from new measurements only."""
+        for subscription in self.subscriptions:
+            subscription.drop()
+        backend = self.backend
+        self.commander = Commander(
+            self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
+        )
+        self._loop = Loop('commanding', self._period, self._cycle)
         return self._loop
 
     def stop(self) -> None:
-        """Brake to rest, then stop commanding; the loop has ended before."""
+        """Brake to rest, then stop commanding; call it after the loop has ended."""
         commander = self.commander
         commander.disarm()
         began, rests = time.monotonic(), 0
@@ -87,22 +91,22 @@ class Commanding:
         self.commander = None
 
     def close(self) -> None:
-        """Forget robot and topics."""
-        for topic in self.topics:
-            topic.close()
+        """Close topics and backend."""
+        for subscription in self.subscriptions:
+            subscription.close()
         if self._joints is None:
             self._node.destroy_publisher(self._measured)
         self.backend.close()
         self._node.destroy_publisher(self._applied)
 
     @property
-    def state(self) -> Machine:
-        """The bridge's state."""
+    def machine(self) -> Machine:
+        """The state of the bridge."""
         commander = self.commander
         return Machine() if commander is None else commander.machine
 
     def arm(self) -> None:
-        """Follow plans from now on, or raise ArmError with what is in the way."""
+        """Follow plans from now on; ArmError says what prevents it."""
         with self.lock:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
@@ -110,7 +114,7 @@ class Commanding:
             self.commander.arm(time.monotonic())
 
     def disarm(self) -> None:
-        """Brake to rest, acknowledge what went wrong, and clear it where the robot keeps it."""
+        """Brake to rest, acknowledge a fault, and clear it if the robot itself holds it."""
         with self.lock:
             if self.commander is not None:
                 self.commander.disarm()
@@ -118,20 +122,20 @@ class Commanding:
                 self.backend.recover()
 
     def trip(self, fault: Fault) -> None:
-        """Brake and hold for a fault that was found elsewhere."""
+        """Brake and hold because of a fault."""
         with self.lock:
             if self.commander is not None:
                 self.commander.trip(fault)
 
     def enable(self, enabled: bool) -> None:
-        """Take what the operator's enabling switch says."""
+        """Take the state of the operator's enabling switch."""
         with self.lock:
             if self.commander is not None:
                 self.commander.enable(time.monotonic(), enabled)
 
     def _check_clock(self) -> None:
-        """Raise ArmError if the robot's clock is off and the backend relies on it."""
-        # messages take a while, and some longer: the one that was quickest tells the clocks apart
+        """Raise ArmError if the backend relies on the robot's clock, and it is off."""
+        # each message takes some time: the quickest one tells the clocks apart
         ahead, slack = max(self._ahead, default=0.0), self.backend.clock_slack_s
         if abs(ahead) > slack:
             raise ArmError(
@@ -139,14 +143,14 @@ class Commanding:
                 f'at most {slack:g} s: synchronise the clocks, or set trajectory_stamped to false'
             )
 
-    def _tick(self, moment: float) -> None:
+    def _cycle(self, moment: float) -> None:
         waited = self._measure(moment + _WAIT * self._period)
         if self._sent is not None and self._loop is not None:
             self._loop.slip(self._regular.shift(self._period, waited))
         with self.lock:
             self._plans.poll()
             commander = self.commander
-            if not commander.ready:  # before any joint state nothing is commanded
+            if not commander.ready:  # nothing is commanded before the first joint state
                 return
             if text := self.backend.fault():
                 commander.trip(Fault(faults.ROBOT, text))
@@ -155,45 +159,45 @@ class Commanding:
                 self.latencies.add(time.time() - self._sent)
 
     def _measure(self, until: float) -> float:
-        """Take joint states, waiting a little for one that is due; return how long [s]."""
+        """Take joint states, waiting briefly for one that is due; return the wait [s]."""
         self._sent, waited, began = None, 0.0, time.monotonic()
         while True:
             with self.lock:
                 if self._joints is not None:
                     self._joints.poll()
-                elif (measured := self.backend.measure()) is not None:
-                    self._take_measured(measured)
+                elif (state := self.backend.measure()) is not None:
+                    self._take_state(state)
             now = time.monotonic()
             if self._sent is not None:
                 self._regular.note(now)
                 return waited
             if now >= until or not self._regular.is_due(until):
                 return waited
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
             waited = time.monotonic() - began
 
     def _command(self, commander: Commander) -> None:
         now = time.monotonic()
         if commander.is_behind(now) or self.backend.is_late(now):
             before = now - self._period
-            alone = self.backend.resume(before)
-            if alone is not None:
-                commander.resume(before, alone)
+            motion = self.backend.resume(before)
+            if motion is not None:
+                commander.resume(before, motion)
         command, elapsed = commander.step(now)
         self.periods.add(elapsed)
-        cycle = Cycle(now, command, commander.position, commander.machine.engaged)
-        applied = self.backend.send(cycle)
+        engaged = commander.machine.engaged
+        applied = self.backend.send(BackendCommand(now, command, commander.position, engaged))
         if self.backend.drives:
             commander.follow(now, applied)
-        # both clocks read together: between two readings the process may be interrupted
+        # both clocks are read together: the process may be interrupted between two readings
         stamp = self._stamps.at(now, moving=False)
         self._applied.publish(convert.write_applied(self.robot, stamp, applied))
 
-    def _take_joints(self, message: JointState, sent: float) -> None:
+    def _receive_joints(self, message: JointState, sent: float) -> None:
         rows = self._task.commanded_rows
         try:
             stamp, position, velocity = convert.read_joints(self.robot, message)
-        except EmppiError as error:  # not used: the age of the last good one grows until we brake
+        except EmppiError as error:  # dropped: the age of the last good one grows until we brake
             self.input_error = str(error)
             return
         self.input_error, self._sent = '', sent
@@ -201,19 +205,19 @@ class Commanding:
         now = time.monotonic()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
-    def _take_measured(self, measured: Measured) -> None:
+    def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
-        stamp, position, velocity, _ = measured
+        stamp, position, velocity, _ = state
         self._sent = stamp
         now = time.monotonic()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
-    def _take_plan(self, message: JointTrajectory) -> None:
+    def _receive_plan(self, message: JointTrajectory) -> None:
         now = self._node.get_clock().now().nanoseconds * 1e-9
         try:
             plan = convert.read_plan(self.robot, message, now)
         except EmppiError as error:
-            self.rejected, self.rejection = self.rejected + 1, str(error)
+            self.rejected_plans, self.rejection = self.rejected_plans + 1, str(error)
             return
         self.commander.receive(plan._replace(start=plan.start + time.monotonic() - now))

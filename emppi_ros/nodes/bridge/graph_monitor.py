@@ -1,8 +1,8 @@
 """
-What is wrong with the graph around a node: who else commands, who is silent, who cannot hear whom.
+Check the ROS graph around the bridge, and the robot's description.
 
-The middleware is asked, not events of it: what it lists now is what is wrong now. One look takes
-about 30 us for each publisher listed, so all topics are looked at every time.
+The checks ask the middleware for its current lists instead of using QoS events. One check takes
+about 30 us for each publisher listed, so all topics are checked every time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,133 +18,195 @@ from rclpy.qos import (
     qos_check_compatible,
 )
 from rclpy.topic_endpoint_info import TopicEndpointInfo
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
+from emppi_ros.nodes.backends.interface import Backend
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.inputs import PLAN
+from emppi_ros.nodes.topics.task import TOPIC
+from emppi_ros.robots import urdf_check
+from emppi_ros.robots.robot import Robot
 
+DESCRIPTION = 'robot_description'
+NO_PUBLISHER = 'no-publisher'
 SECOND_PUBLISHER = faults.SECOND_PUBLISHER
-SILENT = 'nobody-publishes'
 WRONG_TYPE = 'wrong-type'
 QOS = 'qos'
-LEASE_S = 20.0  # for which Fast DDS lists a process that was killed; a proper end is seen at once
-_UNKNOWN = (
-    '_NODE_NAME_UNKNOWN_'  # until the middleware has heard of the node, not its topics alone
-)
+MODEL = 'model'  # the robot's URDF contradicts its YAML
+LEASE_S = 20.0  # for which Fast DDS lists a killed process; a regular exit is seen at once
+_UNKNOWN = '_NODE_NAME_UNKNOWN_'  # until the middleware knows the node and not only its topics
 
 
-class Topic(NamedTuple):
-    """A topic that a node subscribes to, or publishes, and how."""
+class TopicSpec(NamedTuple):
+    """A topic that a node subscribes to or publishes."""
 
-    name: str  # as the node gave it: relative, or absolute
+    name: str  # as given by the node: relative or absolute
     kind: type  # of message
     profile: QoSProfile
 
 
-class Problem(NamedTuple):
-    """What is wrong: one of the codes above, and a sentence that says what to change."""
+class GraphProblem(NamedTuple):
+    """A problem: one of the codes above, and a sentence that says what to change."""
 
     code: str
     text: str
 
 
-class GraphWatch:
-    """Looks at the graph from a node whose `publishers` nobody else may publish."""
+class TopicMonitor:
+    """Checks the topics of a node whose `publishers` must have no other publisher."""
 
     def __init__(
-        self, node: Node, subscriptions: Sequence[Topic], publishers: Sequence[Topic]
+        self, node: Node, subscriptions: Sequence[TopicSpec], publishers: Sequence[TopicSpec]
     ) -> None:
-        """Take the topics' names as the node resolves them."""
+        """Resolve the topics' names as the node does."""
         self._node = node
         self._name = _join(node.get_namespace(), node.get_name())
         self._subscriptions = [_resolve(node, topic) for topic in subscriptions]
         self._publishers = [_resolve(node, topic) for topic in publishers]
 
-    def check(self) -> list[Problem]:
-        """Return what is wrong now."""
-        problems: list[Problem] = []
+    def check(self) -> list[GraphProblem]:
+        """Return the current problems."""
+        problems: list[GraphProblem] = []
         for topic in self._subscriptions:
-            problems += self._heard(topic)
+            problems += self._check_publishers(topic)
         for topic in self._publishers:
-            problems += self._others(topic)
-            problems += self._hearers(topic)
+            problems += self._check_other_publishers(topic)
+            problems += self._check_subscribers(topic)
         return problems
 
-    def _heard(self, topic: Topic) -> Iterator[Problem]:
-        """Yield what keeps us from hearing a topic."""
+    def _check_publishers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
+        """Yield why this node does not receive a topic."""
         publishers = self._node.get_publishers_info_by_topic(topic.name)
         if not publishers:
-            yield Problem(SILENT, f'nobody publishes {topic.name} ({_type(topic.kind, "/")})')
+            text = f'nobody publishes {topic.name} ({_type(topic.kind, "/")})'
+            yield GraphProblem(NO_PUBLISHER, text)
         for info in publishers:
-            who = _who(info)
+            other = _node_name(info)
             if info.topic_type != _type(topic.kind, '/msg/'):
-                yield _wrong_type(topic, f'{who} publishes', info)
+                yield _wrong_type(topic, f'{other} publishes', info)
                 continue
-            pairs, reason = _misfits(info.qos_profile, topic.profile)
-            for theirs, ours in pairs:
-                yield Problem(
+            pairs, reason = _incompatibilities(info.qos_profile, topic.profile)
+            for offered, requested in pairs:
+                yield GraphProblem(
                     QOS,
-                    f'{topic.name}: {who} publishes {theirs}, this node asks for {ours}: let it '
-                    f'publish {ours}',
+                    f'{topic.name}: {other} publishes {offered}, this node requests {requested}: '
+                    f'let it publish {requested}',
                 )
             if reason:
-                yield Problem(QOS, f'{topic.name}: this node cannot hear {who}: {reason}')
+                yield GraphProblem(
+                    QOS, f'{topic.name}: this node cannot receive from {other}: {reason}'
+                )
 
-    def _others(self, topic: Topic) -> Iterator[Problem]:
-        """Yield who else publishes what only we may; another node can have our very name."""
+    def _check_other_publishers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
+        """Yield other publishers of a topic; another node may have the same name as this one."""
         ours = sum(publisher.topic_name == topic.name for publisher in self._node.publishers)
         if self._node.count_publishers(topic.name) <= ours:
-            return  # the usual case, for a tenth of the time
+            return  # the usual case, in a tenth of the time
         for info in self._node.get_publishers_info_by_topic(topic.name):
             name = _join(info.node_namespace, info.node_name)
             if name == self._name and ours > 0:
                 ours -= 1
                 continue
-            who = f'another node named {name}' if name == self._name else _who(info)
-            yield Problem(
+            other = f'another node named {name}' if name == self._name else _node_name(info)
+            yield GraphProblem(
                 SECOND_PUBLISHER,
-                f'{topic.name}: {who} publishes it too, but one alone may command the robot: end '
-                f'the other (one that was killed stays listed for up to {LEASE_S:g} s)',
+                f'{topic.name}: {other} publishes it too, but one alone may command the robot: '
+                f'stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
             )
 
-    def _hearers(self, topic: Topic) -> Iterator[Problem]:
-        """Yield what keeps others from hearing us."""
+    def _check_subscribers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
+        """Yield why other nodes do not receive a topic."""
         for info in self._node.get_subscriptions_info_by_topic(topic.name):
-            who = _who(info)
+            other = _node_name(info)
             if info.topic_type != _type(topic.kind, '/msg/'):
-                yield _wrong_type(topic, f'{who} asks for', info)
+                yield _wrong_type(topic, f'{other} subscribes to', info)
                 continue
-            pairs, reason = _misfits(topic.profile, info.qos_profile)
-            for ours, theirs in pairs:
-                yield Problem(
+            pairs, reason = _incompatibilities(topic.profile, info.qos_profile)
+            for offered, requested in pairs:
+                yield GraphProblem(
                     QOS,
-                    f'{topic.name}: {who} asks for {theirs}, this node publishes {ours}: let it '
-                    f'ask for {ours}',
+                    f'{topic.name}: {other} requests {requested}, this node publishes {offered}: '
+                    f'let it request {offered}',
                 )
             if reason:
-                yield Problem(QOS, f'{topic.name}: {who} cannot hear this node: {reason}')
+                yield GraphProblem(
+                    QOS, f'{topic.name}: {other} cannot receive from this node: {reason}'
+                )
 
 
-def _misfits(offered: QoSProfile, asked: QoSProfile) -> tuple[list[tuple[str, str]], str]:
+class GraphMonitor:
+    """Checks the topics of the bridge, and the robot's description if one is published."""
+
+    def __init__(self, node: Node, robot: Robot, backend: Backend) -> None:
+        """Subscribe to the description."""
+        self._node, self._robot = node, robot
+        self._description_problems: list[GraphProblem] = []
+        joint_states = TopicSpec(robot.topics.joint_states, JointState, qos.SENSOR)
+        subscriptions = [
+            TopicSpec(TOPIC, String, qos.LATCHED),
+            TopicSpec(PLAN, JointTrajectory, qos.DEFAULT),
+        ]
+        publishers = [TopicSpec(name, kind, qos.DEFAULT) for name, kind in backend.topics]
+        (publishers if backend.measures else subscriptions).append(joint_states)
+        self._topics = TopicMonitor(node, subscriptions, publishers)
+        self._subscription = node.create_subscription(
+            String, DESCRIPTION, self._receive_description, qos.LATCHED
+        )
+        self.problems: list[GraphProblem] = []  # of the last check
+
+    def check(self) -> None:
+        """Update the problems."""
+        self.problems = self._topics.check() + self._description_problems
+
+    @property
+    def arm_refusal(self) -> str:
+        """Why the bridge must not be armed; '' if it may. Ages cover topics without messages."""
+        return next((p.text for p in self.problems if p.code != NO_PUBLISHER), '')
+
+    @property
+    def second_publisher(self) -> str:
+        """Who else commands the robot, as a sentence; '' if nobody does."""
+        return next((p.text for p in self.problems if p.code == SECOND_PUBLISHER), '')
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _receive_description(self, message: String) -> None:
+        self._description_problems = [
+            GraphProblem(MODEL, f'{DESCRIPTION}: {text}')
+            for text in urdf_check.check(self._robot, message.data)
+        ]
+
+
+def _incompatibilities(
+    offered: QoSProfile, requested: QoSProfile
+) -> tuple[list[tuple[str, str]], str]:
     """
-    Return what is offered and what was asked in its place, policy by policy, in words.
+    Return (offered, requested) in words for each policy that does not fit.
 
-    Second comes what else the middleware objects to, in its own words.
+    The second value is any other reason, in the middleware's words.
     """
-    compatibility, reason = qos_check_compatible(offered, asked)
+    compatibility, reason = qos_check_compatible(offered, requested)
     if compatibility != QoSCompatibility.ERROR:
         return [], ''
+    reliability, durability = ReliabilityPolicy, DurabilityPolicy
     pairs = []
     for one, other, weak, strong in (
         (
             offered.reliability,
-            asked.reliability,
-            ReliabilityPolicy.BEST_EFFORT,
-            ReliabilityPolicy.RELIABLE,
+            requested.reliability,
+            reliability.BEST_EFFORT,
+            reliability.RELIABLE,
         ),
         (
             offered.durability,
-            asked.durability,
-            DurabilityPolicy.VOLATILE,
-            DurabilityPolicy.TRANSIENT_LOCAL,
+            requested.durability,
+            durability.VOLATILE,
+            durability.TRANSIENT_LOCAL,
         ),
     ):
         if one == weak and other == strong:
@@ -152,42 +214,42 @@ def _misfits(offered: QoSProfile, asked: QoSProfile) -> tuple[list[tuple[str, st
     return pairs, '' if pairs else reason
 
 
-def _wrong_type(topic: Topic, what: str, info: TopicEndpointInfo) -> Problem:
-    return Problem(
+def _wrong_type(topic: TopicSpec, subject: str, info: TopicEndpointInfo) -> GraphProblem:
+    return GraphProblem(
         WRONG_TYPE,
-        f'{topic.name}: {what} {info.topic_type.replace("/msg/", "/")}, expected '
+        f'{topic.name}: {subject} {info.topic_type.replace("/msg/", "/")}, expected '
         f'{_type(topic.kind, "/")}: rename one of the topics',
     )
 
 
-def _resolve(node: Node, topic: Topic) -> Topic:
-    """Return the topic with its full name, and a profile that leaves nothing to defaults."""
+def _resolve(node: Node, topic: TopicSpec) -> TopicSpec:
+    """Return the topic with its full name, and a profile without implicit defaults."""
     given = topic.profile
     profile = QoSProfile(
         depth=given.depth,
         history=given.history,
         reliability=given.reliability,
         durability=given.durability,
-        deadline=_or_never(given.deadline),
+        deadline=_or_infinite(given.deadline),
         liveliness=given.liveliness,
-        liveliness_lease_duration=_or_never(given.liveliness_lease_duration),
+        liveliness_lease_duration=_or_infinite(given.liveliness_lease_duration),
     )
     return topic._replace(name=node.resolve_topic_name(topic.name), profile=profile)
 
 
-def _or_never(duration: Duration) -> Duration:
-    """Return a duration as the middleware lists it: one that is not given is infinite."""
+def _or_infinite(duration: Duration) -> Duration:
+    """Return a duration as the middleware lists it: infinite if it is not given."""
     return duration if duration.nanoseconds else Infinite
 
 
-def _type(kind: type, between: str) -> str:
+def _type(kind: type, separator: str) -> str:
     """Return a message type's name, such as sensor_msgs/JointState."""
-    return kind.__module__.split('.')[0] + between + kind.__name__
+    return kind.__module__.split('.')[0] + separator + kind.__name__
 
 
-def _who(info: TopicEndpointInfo) -> str:
+def _node_name(info: TopicEndpointInfo) -> str:
     if info.node_name == _UNKNOWN:
-        return 'a node not known by name'
+        return 'a node of unknown name'
     return f'node {_join(info.node_namespace, info.node_name)}'
 
 

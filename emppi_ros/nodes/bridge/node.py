@@ -1,11 +1,12 @@
 """
-The node `bridge`: brings plans to the robot, within limits, and brakes when they stop coming.
+The node `bridge`: sends plans to the robot as commands within limits, and brakes without plans.
 
-It starts disarmed, and only an operator arms it. Only while it is active does it command, and
-never before it has seen the robot's joint states. All its ages are measured by a clock that
-never jumps. After a fault it holds, until the operator disarms it: that acknowledges the fault.
+It starts disarmed, and only an operator arms it. It commands only while it is active, and never
+before the first joint state. Ages are measured on a monotonic clock. After a fault it holds until
+the operator acknowledges the fault by disarming.
 """
 
+from dataclasses import dataclass
 import sys
 
 from std_msgs.msg import Bool
@@ -16,167 +17,177 @@ from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
+from emppi_ros.core.config import key
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
-from emppi_ros.nodes.backends import BACKENDS, connect
-from emppi_ros.nodes.bridge.command_loop import Commanding
-from emppi_ros.nodes.bridge.connection import Way, check_timeouts
-from emppi_ros.nodes.bridge.preflight import Surroundings
+from emppi_ros.nodes import backends
+from emppi_ros.nodes.bridge.command_loop import CommandLoop
+from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import process
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
 from emppi_ros.nodes.topics.task import TOPIC, FollowingNode
+from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks import switch_protocol
 
-_LOOK_S = 0.05  # between two looks for a change of state, which is published at once
+_STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
-_WATCH_S = 0.2  # between two looks at the graph
+_GRAPH_CHECK_S = 0.2  # between two checks of the graph
+
+
+@dataclass(frozen=True)
+class BackendConfig:
+    """Parameters that select the bridge's backend."""
+
+    backend: str = key('', doc="how the bridge talks to the robot; the robot's own if empty")
+    hardware: bool = key(False, doc='whether a real robot moves')
+    forward_on_hardware: bool = key(False, doc='let backend forward drive hardware all the same')
 
 
 class BridgeNode(FollowingNode):
-    """Plans in, commands out, at a fixed rate; the services of the operator."""
+    """Turns plans into commands at a fixed rate; serves the operator."""
 
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('bridge', **kwargs)
         self._config = declare_all(self, BridgeConfig)
-        self._doubts = declare_all(self, MonitorConfig)
-        self._way = declare_all(self, Way)
-        if self._way.backend and self._way.backend not in BACKENDS:
-            raise ConfigError(unknown('backend', self._way.backend, BACKENDS))
-        if self._way.hardware:
-            check_timeouts(self._config)
-        self.commanding: Commanding | None = None  # while the node is configured
-        self.surroundings: Surroundings | None = None
+        self._monitor_config = declare_all(self, MonitorConfig)
+        self._backend_config = config = declare_all(self, BackendConfig)
+        if config.backend and config.backend not in BACKENDS:
+            raise ConfigError(unknown('backend', config.backend, BACKENDS))
+        if config.hardware:
+            self._config.check_hardware()
+        self.command_loop: CommandLoop | None = None  # while the node is configured
+        self.graph: GraphMonitor | None = None
         self._custom_limits: tuple[str, ...] = ()
-        self._told: object = None
-        self._rejected = 0  # plans, of which was told
+        self._published: object = None  # state
+        self._logged_rejections = 0
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
-        rest_service.serve(self, lambda: self.commanding)
+        rest_service.serve(self, lambda: self.command_loop)
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
-        self.create_timer(_LOOK_S, self._tell)
-        self.create_timer(_WATCH_S, self._watch)
+        self.create_timer(_STATE_CHECK_S, self._publish_changes)
+        self.create_timer(_GRAPH_CHECK_S, self._check_graph)
 
     def setup(self) -> None:
-        """Take the task; talk to its robot."""
-        task, way = self.follow.take(), self._way
+        """Take the task, and connect to its robot."""
+        task, config = self.follow.take(), self._backend_config
         self._custom_limits = task.robot.custom_limits
         if self._custom_limits:
             self.get_logger().warning(
                 f'limits looser than published: {"; ".join(self._custom_limits)}'
             )
         try:
-            backend = connect(self, task.robot, way.backend, way.hardware, way.forward_on_hardware)
+            backend = backends.connect(
+                self, task.robot, config.backend, config.hardware, config.forward_on_hardware
+            )
         except EmppiError:
-            self.follow.release()  # another task may bring another robot
+            self.follow.release()  # another task may have another robot
             raise
-        self.commanding = Commanding(self, task, backend, self._config, self._doubts)
-        self.surroundings = Surroundings(self, task.robot, backend)
-        self._rejected = 0
+        self.command_loop = CommandLoop(self, task, backend, self._config, self._monitor_config)
+        self.graph = GraphMonitor(self, task.robot, backend)
+        self._logged_rejections = 0
 
     def start(self) -> None:
-        """Command from now on."""
-        self.loop = self.commanding.start()
+        """Start commanding."""
+        self.loop = self.command_loop.start()
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding."""
         super().stop()
-        self.commanding.stop()
+        self.command_loop.stop()
 
     def teardown(self) -> None:
-        """Forget task and robot."""
-        self.commanding.close()
-        self.surroundings.close()
-        self.commanding = self.surroundings = None
+        """Release task and robot."""
+        self.command_loop.close()
+        self.graph.close()
+        self.command_loop = self.graph = None
         super().teardown()
 
     def try_task(self, text: str) -> None:
-        """Raise unless a task's YAML is for our robot: nothing else of it concerns us."""
-        if self.commanding is not None:
-            switch_protocol.check_robot(text, TOPIC, self.commanding.robot)
+        """Raise unless a task is for the same robot; the bridge needs nothing else of it."""
+        if self.command_loop is not None:
+            switch_protocol.check_robot(text, TOPIC, self.command_loop.robot)
 
     def swap_task(self) -> None:
-        """Go on commanding: it is the same robot."""
+        """Keep commanding: the robot is the same."""
 
     def report(self) -> Report:
-        """Return what the bridge is doing, and why."""
-        work = self.commanding
-        state = work.state
+        """Return the state of the bridge and the reason."""
+        loop, machine, reason = self.command_loop, self.command_loop.machine, self._reason()
         values = {
-            'state': state.phase.value,
-            'fault': state.fault.code if state.fault else '',
-            'reason': self._reason(),
-            'armed': state.armed,
-            'paused': state.paused,
-            'swapping': state.swapping,
-            'period_ms_p50': work.periods.quantile_ms(0.5),
-            'period_ms_p99': work.periods.quantile_ms(0.99),
-            'latency_ms_p50': work.latencies.quantile_ms(0.5),
-            'latency_ms_p99': work.latencies.quantile_ms(0.99),
-            **{f'age_s {topic.topic}': topic.age for topic in work.topics},
-            'rejected_plans': work.rejected,
-            'last_rejection': work.rejection,
-            'input_error': work.input_error,
-            'graph': '; '.join(problem.text for problem in self.surroundings.problems),
+            'state': machine.phase.value,
+            'fault': machine.fault.code if machine.fault else '',
+            'reason': reason,
+            'armed': machine.armed,
+            'paused': machine.paused,
+            'swapping': machine.swapping,
+            'period_ms_p50': loop.periods.quantile_ms(0.5),
+            'period_ms_p99': loop.periods.quantile_ms(0.99),
+            'latency_ms_p50': loop.latencies.quantile_ms(0.5),
+            'latency_ms_p99': loop.latencies.quantile_ms(0.99),
+            **{f'age_s {one.topic}': one.age for one in loop.subscriptions},
+            'rejected_plans': loop.rejected_plans,
+            'last_rejection': loop.rejection,
+            'input_error': loop.input_error,
+            'graph': '; '.join(problem.text for problem in self.graph.problems),
             'custom_limits': '; '.join(self._custom_limits),
         }
-        reason = self._reason()
-        stopped = state.engaged and state.phase is not Phase.MOVING
-        level = ERROR if state.fault or stopped else OK
+        stopped = machine.engaged and machine.phase is not Phase.MOVING
+        level = ERROR if machine.fault or stopped else OK
         if self.follow.changed:
             return Report(max(level, WARN), self.follow.changed, values)
         return Report(level, reason or 'following the plan', values)
 
     def _reason(self) -> str:
-        """Return in words why the robot is not moved, '' while it is."""
-        work = self.commanding
-        if work is None or work.commander is None:
+        """Return why the robot is not moved, '' while it is."""
+        loop = self.command_loop
+        if loop is None or loop.commander is None:
             return 'not active'
-        if work.commander.ready:
-            return work.commander.reason
-        wrong = '; '.join(problem.text for problem in self.surroundings.problems)
-        return work.input_error or wrong or work.commander.reason
+        if loop.commander.ready:
+            return loop.commander.reason
+        problems = '; '.join(problem.text for problem in self.graph.problems)
+        return loop.input_error or problems or loop.commander.reason
 
-    def _watch(self) -> None:
-        """Look at the graph; whoever else commands the robot stops ours."""
-        if self.commanding is None:
+    def _check_graph(self) -> None:
+        """Stop the robot if another node commands it too."""
+        if self.command_loop is None:
             return
-        self.surroundings.look()
-        if text := self.surroundings.intruder:
-            self.commanding.trip(Fault(faults.SECOND_PUBLISHER, text))
+        self.graph.check()
+        if text := self.graph.second_publisher:
+            self.command_loop.trip(Fault(faults.SECOND_PUBLISHER, text))
 
-    def _tell(self) -> None:
-        """Publish a change of state soon, and not only when the next second is over."""
-        work = self.commanding
-        state = (self.state, work and work.state)
-        if state != self._told:
-            self._told = state
+    def _publish_changes(self) -> None:
+        """Publish a change of state at once instead of with the next report."""
+        loop = self.command_loop
+        state = (self.state, loop and loop.machine)
+        if state != self._published:
+            self._published = state
             self.diagnostics.publish()
-        if work is None:
+        if loop is None:
             return
-        # here and not where it happens: rclpy looks up who logs, for a tenth of a second at first
-        if work.input_error:
+        # not in the loop: the first log message of a caller takes rclpy a tenth of a second
+        if loop.input_error:
             self.get_logger().warning(
-                f'joint state: {work.input_error}', throttle_duration_sec=_LOG_S
+                f'joint state: {loop.input_error}', throttle_duration_sec=_LOG_S
             )
-        if work.rejected > self._rejected:
-            self.get_logger().warning(f'rejected: {work.rejection}', throttle_duration_sec=_LOG_S)
-        self._rejected = work.rejected
+        if loop.rejected_plans > self._logged_rejections:
+            self.get_logger().warning(f'rejected: {loop.rejection}', throttle_duration_sec=_LOG_S)
+        self._logged_rejections = loop.rejected_plans
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        work = self.commanding
+        loop = self.command_loop
         try:
-            if work is not None and not request.data:
-                work.disarm()
-            elif request.data and (work is None or work.commander is None):
+            if loop is not None and not request.data:
+                loop.disarm()
+            elif request.data and (loop is None or loop.commander is None):
                 raise ArmError('not active')
             elif request.data:
-                self.surroundings.look()
-                if text := self.surroundings.obstacle:
+                self.graph.check()
+                if text := self.graph.arm_refusal:
                     raise ArmError(text)
-                work.arm()
+                loop.arm()
         except EmppiError as error:
             verb = 'arm' if request.data else 'acknowledge'
             response.success, response.message = False, f'cannot {verb}: {error}'
@@ -186,18 +197,18 @@ class BridgeNode(FollowingNode):
         return response
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        work = self.commanding
-        if work is None or work.commander is None or not work.commander.ready:
+        loop = self.command_loop
+        if loop is None or loop.commander is None or not loop.commander.ready:
             response.success, response.message = False, f'cannot pause: {self._reason()}'
             return response
-        with work.lock:
-            work.commander.pause(request.data)
+        with loop.lock:
+            loop.commander.pause(request.data)
         response.success, response.message = True, 'paused' if request.data else 'not paused'
         return response
 
     def _enable(self, message: Bool) -> None:
-        if self.commanding is not None:
-            self.commanding.enable(message.data)
+        if self.command_loop is not None:
+            self.command_loop.enable(message.data)
 
 
 def main() -> None:

@@ -20,8 +20,7 @@ from emppi_ros.bridge.joint_trajectory import Trajectory
 from emppi_ros.control import plan as plans
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import JointStateError, PlanError, PoseError
-from emppi_ros.robots.joints import select_joints
-from emppi_ros.robots.robot import Robot
+from emppi_ros.robots.robot import Robot, select_joints
 from emppi_ros.session.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
 from emppi_ros.state.tracking import Pose
 

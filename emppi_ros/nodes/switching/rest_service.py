@@ -14,12 +14,12 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool
 
 from emppi_ros.core.errors import SwapError
-from emppi_ros.nodes.bridge.command_loop import Commanding
+from emppi_ros.nodes.bridge.command_loop import CommandLoop
 
 SWAP = 'emppi/swap'
 
 
-def serve(node: Node, commanding: Callable[[], Commanding | None]) -> None:
+def serve(node: Node, commanding: Callable[[], CommandLoop | None]) -> None:
     """Serve it in the bridge, whose work is `commanding` while it is configured."""
 
     def answer(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

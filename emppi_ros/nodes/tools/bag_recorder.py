@@ -23,7 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 import yaml
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.bridge.graph_monitor import Topic
+from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
 from emppi_ros.nodes.common import middleware, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.polling import PolledSubscription
@@ -38,14 +38,14 @@ from emppi_ros.tasks.task import parse_task
 _POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
 _COMMANDS = {'trajectory': JointTrajectory}  # others use Float64MultiArray
 ALWAYS = (
-    Topic(TOPIC, String, qos.EVERY),
-    Topic(STAGE, String, qos.EVERY),
-    Topic(PLAN, JointTrajectory, qos.DEFAULT),
-    Topic(APPLIED, JointState, qos.DEFAULT),
-    Topic(BELIEF, PointCloud2, qos.EVERY),
-    Topic(journal.PLANNER, String, qos.DEFAULT),
-    Topic(journal.BELIEF, String, qos.DEFAULT),
-    Topic('/diagnostics', DiagnosticArray, qos.DEFAULT),
+    TopicSpec(TOPIC, String, qos.EVERY),
+    TopicSpec(STAGE, String, qos.EVERY),
+    TopicSpec(PLAN, JointTrajectory, qos.DEFAULT),
+    TopicSpec(APPLIED, JointState, qos.DEFAULT),
+    TopicSpec(BELIEF, PointCloud2, qos.EVERY),
+    TopicSpec(journal.PLANNER, String, qos.DEFAULT),
+    TopicSpec(journal.BELIEF, String, qos.DEFAULT),
+    TopicSpec('/diagnostics', DiagnosticArray, qos.DEFAULT),
 )
 
 
@@ -95,7 +95,7 @@ class BagRecorder:
             subscription.close()
         self._writer.close()
 
-    def _subscribe(self, topic: Topic) -> None:
+    def _subscribe(self, topic: TopicSpec) -> None:
         name = self._node.resolve_topic_name(topic.name)
         if name in self._subscriptions:
             return
@@ -121,9 +121,9 @@ class BagRecorder:
             self.problem = f'the topics of the robot are not recorded: {error}'
             return
         self.problem, self._began = '', time.monotonic()
-        self._subscribe(Topic(task.robot.topics.joint_states, JointState, qos.SENSOR))
+        self._subscribe(TopicSpec(task.robot.topics.joint_states, JointState, qos.SENSOR))
         for name in task.tracked:
-            self._subscribe(Topic(f'tracking/{name}', PoseStamped, qos.SENSOR))
+            self._subscribe(TopicSpec(f'tracking/{name}', PoseStamped, qos.SENSOR))
         for topic in _commands(task.robot):
             self._optional.add(self._node.resolve_topic_name(topic.name))
             self._subscribe(topic)
@@ -165,9 +165,9 @@ def record(
         context.try_shutdown()
 
 
-def _commands(robot: Robot) -> list[Topic]:
+def _commands(robot: Robot) -> list[TopicSpec]:
     return [
-        Topic(name, _COMMANDS.get(interface, Float64MultiArray), qos.DEFAULT)
+        TopicSpec(name, _COMMANDS.get(interface, Float64MultiArray), qos.DEFAULT)
         for interface, name in robot.topics.commands.items()
         if interface in (robot.command, *_COMMANDS)
     ]

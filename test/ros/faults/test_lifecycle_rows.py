@@ -113,7 +113,7 @@ def test_l1_random_walks_never_crash_and_only_an_active_bridge_moves(
             node, commands, _ = walker
             node.trigger_configure()
             node.trigger_activate()
-            harness.spin_until(lambda node=node: node.commanding.commander.ready)
+            harness.spin_until(lambda node=node: node.command_loop.commander.ready)
             assert node._arm(SetBool.Request(data=True), SetBool.Response()).success
             harness.spin_until(lambda commands=commands: commands and np.any(commands[-1].data))
             moved += 1

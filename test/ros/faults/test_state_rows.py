@@ -123,4 +123,4 @@ def test_s6_joint_states_of_another_robot_arm_nothing(harness):
     answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
     assert not answer.success
     assert 'joint state' in answer.message
-    assert not node.commanding.commander.ready
+    assert not node.command_loop.commander.ready

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bridge import jerk_limiter, stop_trajectory
-from emppi_ros.bridge.joint_trajectory import State, sample
+from emppi_ros.bridge.joint_trajectory import MotionState, sample
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.robot import load_robot
 
@@ -22,7 +22,7 @@ rows = st.lists(st.floats(-1.0, 1.0), min_size=7, max_size=7).map(np.array)
 
 
 def _state(velocity, acceleration=0.0, position=HOME):
-    return State(position, velocity * np.ones(7), acceleration * np.ones(7))
+    return MotionState(position, velocity * np.ones(7), acceleration * np.ones(7))
 
 
 def _sampled(made, before):
@@ -43,7 +43,7 @@ def test_at_half_a_radian_per_second_it_rests_within_a_fifth_of_a_second(velocit
 @settings(max_examples=60, deadline=None)
 @given(rows, rows)
 def test_it_is_smooth_gentle_and_never_turns_back(velocity, acceleration):
-    state = State(HOME, velocity, A * acceleration)
+    state = MotionState(HOME, velocity, A * acceleration)
     made = stop_trajectory.build(PANDA, state, LEAD, HOLD)
     times, q, v, a = _sampled(made, state)
     assert np.all(np.diff(made.times) > 0.0)
@@ -61,7 +61,7 @@ def test_it_is_smooth_gentle_and_never_turns_back(velocity, acceleration):
 @settings(max_examples=60, deadline=None)
 @given(rows)
 def test_joints_that_go_on_brake_together(velocity):
-    made = stop_trajectory.build(PANDA, State(HOME, velocity, np.zeros(7)), LEAD, HOLD)
+    made = stop_trajectory.build(PANDA, MotionState(HOME, velocity, np.zeros(7)), LEAD, HOLD)
     share = made.velocities @ velocity / max(velocity @ velocity, 1e-12)
     np.testing.assert_allclose(made.velocities, np.outer(share, velocity), atol=1e-9)
 
@@ -75,7 +75,9 @@ def test_towards_an_end_stop_it_stays_within_the_limits(sign):
         new = jerk_limiter.shape(PANDA, command, fastest, q, 0.004)
         acceleration = (new.value - command.value) / 0.004
         q, command = q + 0.002 * (command.value + new.value), new
-        made = stop_trajectory.build(PANDA, State(q, command.value, acceleration), LEAD, HOLD)
+        made = stop_trajectory.build(
+            PANDA, MotionState(q, command.value, acceleration), LEAD, HOLD
+        )
         assert np.all((made.positions >= LOWER) & (made.positions <= UPPER))
         assert np.all(np.abs(made.accelerations) <= A / PANDA.dynamics_factor + 1e-6)
     assert not np.any(np.abs(command.value) > 0.05)
@@ -123,7 +125,7 @@ def test_an_fr3_that_is_left_alone_stays_below_the_velocity_it_is_allowed_where_
         position = position + 0.002 * (command.value + last.value)
         if cycle % 25:
             continue
-        state = State(position, command.value, command.acceleration)
+        state = MotionState(position, command.value, command.acceleration)
         _, q, v, _ = _sampled(stop_trajectory.build(FR3, state, LEAD, HOLD), state)
         for where, speed in zip(q, v, strict=True):
             down, up = franka_limits.velocity_envelope('fr3', FR3.commanded, where)

@@ -5,7 +5,7 @@ import pytest
 import ruckig
 
 from emppi_ros.bridge import stop_trajectory
-from emppi_ros.bridge.joint_trajectory import State
+from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.robots import franka_limits, velocity_bounds
 from emppi_ros.robots.robot import load_robot
 
@@ -37,7 +37,7 @@ def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
         # towards the end stop, from so near that it becomes tight for some
         room = rng.uniform(0.0, 1.0, 7) * velocity**2 / a + rng.uniform(0.02, 0.5, 7)
         position = np.clip(np.where(velocity > 0.0, UPPER - room, LOWER + room), LOWER, UPPER)
-        state = State(position, velocity, np.zeros(7))
+        state = MotionState(position, velocity, np.zeros(7))
         if braking:
             made = stop_trajectory._each_alone(state, 0.0, a, j)
         else:
@@ -58,7 +58,7 @@ def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
 
 
 def test_a_way_that_ends_beyond_the_limits_is_not_within():
-    state = State(np.array(PANDA.home), np.full(7, 0.3), np.zeros(7))
+    state = MotionState(np.array(PANDA.home), np.full(7, 0.3), np.zeros(7))
     made = stop_trajectory.build(PANDA, state, 0.02, 0.06)
     assert stop_trajectory._within(PANDA, made)
     limits = PANDA.limits.position
@@ -80,7 +80,7 @@ def test_an_acceleration_is_let_go_before_the_joint_passes_rest_or_its_limit():
         velocity = np.clip(near + 0.01 * rng.standard_normal(7), -most, most)
         velocity[rng.random(7) < 0.1] = 0.0
         wanted = rng.uniform(-1.0, 1.0, 7) * ramp * jerk
-        state = State(np.array(PANDA.home), velocity, wanted)
+        state = MotionState(np.array(PANDA.home), velocity, wanted)
         given, time = stop_trajectory._release(PANDA, state, ramp, jerk)
         after = velocity + 0.5 * given * time
         # products of numbers of order 1 here and 1000 there
@@ -141,7 +141,9 @@ def test_joints_that_stop_alone_are_each_where_they_would_be_alone():
     rng = np.random.default_rng(0)
     a, j = velocity_bounds.usable_acceleration(FR3), velocity_bounds.usable_jerk(FR3)
     for _ in range(100):
-        state = State(np.array(FR3.home), rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7) * a)
+        state = MotionState(
+            np.array(FR3.home), rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7) * a
+        )
         made = stop_trajectory._each_alone(state, 0.5, a, j)
         assert made.times[0] == 0.5
         for joint in range(7):

@@ -5,7 +5,7 @@ import pytest
 
 from emppi_ros.bridge import jerk_limiter, trajectory_stream
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.bridge.joint_trajectory import State, sample
+from emppi_ros.bridge.joint_trajectory import MotionState, sample
 from emppi_ros.bridge.trajectory_stream import TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.robots.robot import load_robot
@@ -25,7 +25,7 @@ class Controller:
 
     def __init__(self, position=HOME):
         self.time, self.states, self._waiting = 0.0, [], []
-        self._now = State(position, ZERO, ZERO)
+        self._now = MotionState(position, ZERO, ZERO)
         self._running = None
 
     def send(self, arrival, made, start):
@@ -246,7 +246,9 @@ def test_points_are_dense_whenever_a_cycle_comes():
     at_rest = jerk_limiter.at_rest(PANDA, HOME)
     for span in np.arange(0.1e-3, 8e-3, 7e-5):
         command = jerk_limiter.shape(PANDA, at_rest, np.full(7, 0.5), HOME, span)
-        points = trajectory_stream._points(CONFIG, 0.0, span, State(HOME, ZERO, ZERO), command)
+        points = trajectory_stream._points(
+            CONFIG, 0.0, span, MotionState(HOME, ZERO, ZERO), command
+        )
         times = np.array([0.0, *(time - CONFIG.trajectory_lead_s for time, _ in points)])
         assert np.all(np.diff(times) <= 1.25e-3 + 1e-12) and times[-1] == pytest.approx(span)
 
@@ -286,8 +288,8 @@ def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, ex
 @pytest.mark.parametrize(
     ('settings', 'words'),
     [
-        ({'trajectory_rate_hz': 50.0}, 'trajectories and until they arrive, 0.023 s'),
-        ({'trajectory_rate_hz': 1000.0, 'trajectory_lead_s': 0.003}, 'arrive, 0.004 s'),
+        ({'trajectory_rate_hz': 50.0}, 'trajectories plus their transport, 0.023 s'),
+        ({'trajectory_rate_hz': 1000.0, 'trajectory_lead_s': 0.003}, 'transport, 0.004 s'),
         ({'trajectory_stamped': False}, 'start when they arrive, need 0.04 s'),
         ({'trajectory_hold_s': 0.01}, 'trajectory_hold_s: 0.01 is below trajectory_lead_s 0.016'),
     ],

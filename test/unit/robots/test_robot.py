@@ -7,8 +7,7 @@ import pytest
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.robots import robot as robots
-from emppi_ros.robots.joints import select_joints
-from emppi_ros.robots.robot import Robot
+from emppi_ros.robots.robot import Robot, select_joints
 
 WANTED = ['elbow', 'shoulder']
 DATA = {
@@ -71,9 +70,9 @@ def test_control_limits_are_those_of_what_is_commanded():
     ('changes', 'match'),
     [
         ({'joints': []}, 'joints: needs at least one name'),
-        ({'joints': ['shoulder', 'shoulder']}, 'joints: .*no name twice'),
+        ({'joints': ['shoulder', 'shoulder']}, 'joints: .*without duplicates'),
         ({'commanded': []}, 'commanded: needs at least one name'),
-        ({'commanded': ['elbow', 'elbow']}, 'commanded: .*no name twice'),
+        ({'commanded': ['elbow', 'elbow']}, 'commanded: .*without duplicates'),
         ({'commanded': ['wrist']}, "commanded: 'wrist' is not one of joints"),
         ({'home': [0.0]}, r'home: 1 values, expected 2 \(as joints\)'),
         ({'commanded': ['elbow']}, r'lower: 2 values, expected 1 \(as commanded\)'),
@@ -126,13 +125,13 @@ BOTH = '<position name="a" joint="shoulder"/><position name="b" joint="elbow"/>'
         (
             BOTH,
             {'joints': ['shoulder', 'f'], 'commanded': ['shoulder', 'f']},
-            "'f' of robot 'r' is",
+            "'f' of robot 'r' must be",
         ),
-        ('<position name="a" joint="shoulder"/>', {}, "'elbow': 0 actuators .* actuators: a"),
+        ('<position name="a" joint="shoulder"/>', {}, "'elbow' has 0 actuators, .* actuators: a"),
         (
             BOTH + '<motor name="c" joint="elbow"/>',
             {},
-            "'elbow': 2 actuators drive it, expected 1",
+            "'elbow' has 2 actuators, expected 1",
         ),
         (
             BOTH,

@@ -9,7 +9,7 @@ from emppi_ros.belief import particles
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.model.ensemble import State
-from emppi_ros.robots.joints import select_joints
+from emppi_ros.robots.robot import select_joints
 from emppi_ros.session.planner import Planner
 from emppi_ros.state.estimator import Estimator
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emppi_ros.bridge import stop_trajectory
-from emppi_ros.bridge.joint_trajectory import State
+from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.sim.trajectory_controller import Follower
 
@@ -13,7 +13,7 @@ HOME = np.array(PANDA.home)
 
 def _trajectory(speed, position=HOME):
     return stop_trajectory.build(
-        PANDA, State(position, np.full(7, speed), np.zeros(7)), 0.02, 0.06
+        PANDA, MotionState(position, np.full(7, speed), np.zeros(7)), 0.02, 0.06
     )
 
 

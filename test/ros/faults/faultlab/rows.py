@@ -159,8 +159,8 @@ ROWS = (
         'two bridges, or another publisher of commands',
         'S and an error within 500 ms; the second bridge refuses to arm',
         (
-            'test/ros/test_watch.py::test_a_second_publisher_is_named_and_gone_when_it_ends',
-            'test/ros/test_watch.py::test_a_second_bridge_of_the_very_same_name_is_found',
+            'test/ros/test_graph_monitor.py::test_a_second_publisher_is_named_and_gone_when_it_ends',
+            'test/ros/test_graph_monitor.py::test_a_second_bridge_of_the_very_same_name_is_found',
         ),
     ),
     Row(
@@ -250,9 +250,9 @@ ROWS = (
         'QoS that does not fit; other middlewares',
         'said within 2 s, with what to change',
         (
-            'test/ros/test_watch.py::test_a_publisher_that_cannot_be_heard_is_told_what_to_change',
-            'test/ros/test_watch.py::test_a_listener_that_cannot_hear_us_is_told_what_to_change',
-            'test/ros/test_watch.py::test_a_subscriber_with_a_deadline_names_what_does_not',
+            'test/ros/test_graph_monitor.py::test_a_publisher_that_cannot_be_heard_is_told_what_to_change',
+            'test/ros/test_graph_monitor.py::test_a_listener_that_cannot_hear_us_is_told_what_to_change',
+            'test/ros/test_graph_monitor.py::test_a_subscriber_with_a_deadline_names_what_does_not',
         ),
         'Cyclone DDS and Zenoh: not among the wheels of rclpy',
     ),

@@ -19,14 +19,14 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.bridge import faults
 from emppi_ros.nodes.bridge import graph_monitor
-from emppi_ros.nodes.bridge.graph_monitor import GraphWatch, Topic
+from emppi_ros.nodes.bridge.graph_monitor import TopicMonitor, TopicSpec
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.tools.process_group import isolated_environment
 
-STATES = Topic('joint_states', JointState, qos.SENSOR)
-PLAN = Topic('emppi/plan', JointTrajectory, qos.DEFAULT)
-TASK = Topic('emppi/task', String, qos.LATCHED)
-COMMANDS = Topic('controller/commands', Float64MultiArray, qos.DEFAULT)
+STATES = TopicSpec('joint_states', JointState, qos.SENSOR)
+PLAN = TopicSpec('emppi/plan', JointTrajectory, qos.DEFAULT)
+TASK = TopicSpec('emppi/task', String, qos.LATCHED)
+COMMANDS = TopicSpec('controller/commands', Float64MultiArray, qos.DEFAULT)
 WITHIN_S = 2.0
 
 
@@ -39,7 +39,7 @@ class Bridge(Node):
         heard = (STATES, PLAN, TASK)
         for topic in heard:
             self.create_subscription(topic.kind, topic.name, print, topic.profile)
-        self.watch = GraphWatch(self, heard, [COMMANDS])
+        self.watch = TopicMonitor(self, heard, [COMMANDS])
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_topics_that_nobody_publishes_are_named_with_their_type(harness):
         'nobody publishes /left/emppi/plan (trajectory_msgs/JointTrajectory)',
         'nobody publishes /left/emppi/task (std_msgs/String)',
     ]
-    assert {problem.code for problem in made.watch.check()} == {graph_monitor.SILENT}
+    assert {problem.code for problem in made.watch.check()} == {graph_monitor.NO_PUBLISHER}
 
 
 def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
@@ -121,7 +121,7 @@ def test_a_second_bridge_of_the_very_same_name_is_found_and_both_find_it(harness
     other.create_publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
     words = 'another node named /left/bridge publishes'
     wait_for(harness, bridge, faults.SECOND_PUBLISHER, words)
-    theirs = GraphWatch(other, [], [COMMANDS])
+    theirs = TopicMonitor(other, [], [COMMANDS])
     harness.spin_until(theirs.check, WITHIN_S)
     assert words in theirs.check()[0].text
 
@@ -129,7 +129,7 @@ def test_a_second_bridge_of_the_very_same_name_is_found_and_both_find_it(harness
 def test_a_bridge_that_publishes_nothing_yet_finds_whoever_does(harness):
     made = Node('bridge', context=harness.context)
     harness.nodes.append(made)
-    look = GraphWatch(made, [], [COMMANDS])
+    look = TopicMonitor(made, [], [COMMANDS])
     assert look.check() == []
     harness.publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
     harness.spin_until(look.check, WITHIN_S)
@@ -144,7 +144,9 @@ def test_a_publisher_of_another_type_is_named_with_both_types(harness, bridge, s
 
 def test_a_listener_of_another_type_is_named_with_both_types(harness, bridge, stranger):
     stranger.create_subscription(String, COMMANDS.name, print, 1)
-    words = 'node /left/stranger asks for std_msgs/String, expected std_msgs/Float64MultiArray'
+    words = (
+        'node /left/stranger subscribes to std_msgs/String, expected std_msgs/Float64MultiArray'
+    )
     wait_for(harness, bridge, graph_monitor.WRONG_TYPE, words)
 
 
@@ -156,8 +158,8 @@ DEADLINE = QoSProfile(depth=1, deadline=Duration(seconds=1))
 @pytest.mark.parametrize(
     ('topic', 'profile', 'words'),
     [
-        (PLAN, BEST_EFFORT, 'publishes best_effort, this node asks for reliable: let it publish'),
-        (TASK, VOLATILE, 'publishes volatile, this node asks for transient_local: let it publish'),
+        (PLAN, BEST_EFFORT, 'publishes best_effort, this node requests reliable: let it publish'),
+        (TASK, VOLATILE, 'publishes volatile, this node requests transient_local: let it publish'),
     ],
     ids=['reliability', 'durability'],
 )
@@ -171,8 +173,8 @@ def test_a_publisher_that_cannot_be_heard_is_told_what_to_change(
 @pytest.mark.parametrize(
     ('profile', 'words'),
     [
-        (qos.LATCHED, 'asks for transient_local, this node publishes volatile: let it ask for'),
-        (DEADLINE, 'cannot hear this node: '),
+        (qos.LATCHED, 'requests transient_local, this node publishes volatile: let it request'),
+        (DEADLINE, 'cannot receive from this node: '),
     ],
     ids=['durability', 'deadline'],
 )
@@ -185,12 +187,12 @@ def test_a_listener_that_cannot_hear_us_is_told_what_to_change(harness, bridge, 
 def test_a_subscriber_with_a_deadline_names_what_does_not_promise_one(harness):
     made = Node('bridge', context=harness.context)
     harness.nodes.append(made)
-    look = GraphWatch(made, [STATES._replace(profile=DEADLINE)], [])
+    look = TopicMonitor(made, [STATES._replace(profile=DEADLINE)], [])
     harness.publisher(STATES.kind, STATES.name)
     harness.spin_until(
         lambda: look.check() and look.check()[0].code == graph_monitor.QOS, WITHIN_S
     )
-    assert 'this node cannot hear node /tester: ' in look.check()[0].text
+    assert 'this node cannot receive from node /tester: ' in look.check()[0].text
 
 
 def test_both_policies_are_named_where_both_are_wrong(harness, bridge):
