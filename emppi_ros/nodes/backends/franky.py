@@ -192,7 +192,7 @@ class FrankyBackend(Backend):
             default_force_threshold=config.collision_force_n,
             realtime_config=kinds.Enforce if config.realtime == 'enforce' else kinds.Ignore,
         )
-        if wrong := misfits(self._robot, getattr(robot, 'model_urdf', '')):
+        if wrong := _check_urdf(self._robot, getattr(robot, 'model_urdf', '')):
             raise ConfigError(
                 f'the robot at {config.fci_address} is a different one: {"; ".join(wrong)}'
             )
@@ -214,7 +214,7 @@ class FrankyBackend(Backend):
         return api.JointVelocityMotion(velocity, duration, api.RelativeDynamicsFactor.MAX_DYNAMICS)
 
 
-def misfits(robot: Robot, urdf: str) -> list[str]:
+def _check_urdf(robot: Robot, urdf: str) -> list[str]:
     """Return how a robot's own URDF, if it has one, contradicts the configuration."""
     for i, name in enumerate(robot.commanded, 1):  # the URDF may have no prefix
         urdf = urdf.replace(f'name="joint{i}"', f'name="{name}"')
