@@ -79,7 +79,7 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
         task = task.with_prior(options.prior)
     truth = config.parse_assignments(options.truth, '--truth', 'block_mass=0.3')
     return functools.partial(
-        extras.load_web_module('simulated_source').SimulatedSource, task, options.seed, truth
+        extras.load_web_module('source').SimulatedSource, task, options.seed, truth
     )
 
 

@@ -16,7 +16,7 @@ from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.web import headless_client
 from emppi_ros.viz.web.page import Page
 from emppi_ros.viz.web.server import Server
-from emppi_ros.viz.web.simulated_source import SimulatedSource
+from emppi_ros.viz.web.source import SimulatedSource
 
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome', 'chrome'
 FLAGS = '--no-sandbox', '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'
