@@ -234,16 +234,7 @@ def to_yaml(file: PriorFile, where: str) -> str:
 
 def write(path: Path, file: PriorFile, overwrite: bool = False) -> None:
     """Write a prior to a new file, or overwrite one; ConfigError if the prior is invalid."""
-    text = to_yaml(file, str(path))
-    try:
-        with path.open('w' if overwrite else 'x', encoding='utf-8') as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise ConfigError(
-            f'{path}: already exists; choose another name, or allow overwriting'
-        ) from None
-    except OSError as error:
-        raise ConfigError(f'{path}: cannot be written: {error}') from None
+    paths.write_text(path, to_yaml(file, str(path)), overwrite)
 
 
 def from_belief(

@@ -15,6 +15,7 @@ from emppi_ros.belief import prior_file
 from emppi_ros.cli import output
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.paths import write_text
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
 from emppi_ros.identify.common.plant import Plant
@@ -216,7 +217,7 @@ def _write_outputs(
             checkpoint.remove(options.out, len(recordings))
         summary['out'] = str(options.out)
     if options.mjcf is not None:
-        mjcf_export.write(options.mjcf, mjcf, options.overwrite)
+        write_text(options.mjcf, mjcf, options.overwrite)
         summary['mjcf'] = str(options.mjcf)
     return summary
 

@@ -96,3 +96,14 @@ def _in_package(package: str, name: str) -> SceneFile:
     if not _is_file(root / name):
         raise ConfigError(f'Python package {package!r} has no file {name!r}')
     return SceneFile(root / name, root)
+
+
+def write_text(path: Path, text: str, overwrite: bool = False) -> None:
+    """Write a text to a new file, or overwrite one; ConfigError if that fails."""
+    try:
+        with path.open('w' if overwrite else 'x', encoding='utf-8') as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise ConfigError(f'{path}: exists; give another name, or --overwrite') from None
+    except OSError as error:
+        raise ConfigError(f'{path}: cannot be written: {error}') from None

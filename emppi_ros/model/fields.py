@@ -119,14 +119,7 @@ FIELDS: dict[str, Field] = {
     'body_inertia': Field(
         'body', 1, 0.0, _INERTIA, 'kg m^2', 'largest principal moment; the others scale with it'
     ),
-    'body_pos': Field(
-        'body',
-        3,
-        -math.inf,
-        _row('body_pos'),
-        'm',
-        "position in the parent's frame, such as a link length",
-    ),
+    'body_pos': Field('body', 3, -math.inf, _row('body_pos'), 'm', 'in the frame of the parent'),
     'body_ipos': Field(
         'body', 3, -math.inf, _row('body_ipos'), 'm', 'centre of mass, in the frame of the body'
     ),
@@ -137,13 +130,9 @@ FIELDS: dict[str, Field] = {
     'jnt_axis': Field(
         'joint', 3, -math.inf, _row('jnt_axis'), '', 'direction in the frame of the body'
     ),
-    'jnt_articulation': Field(  # Abraham et al. 2020, V-B
-        'joint',
-        3,
-        -math.inf,
-        _row('jnt_axis'),
-        '',
-        'axis and type: a slide if x is the largest element, else a hinge',
+    # Abraham et al. 2020, V-B
+    'jnt_articulation': Field(
+        'joint', 3, -math.inf, _row('jnt_axis'), '', 'axis; a slide if x is largest, else a hinge'
     ),
     'jnt_pos': Field(
         'joint', 3, -math.inf, _row('jnt_pos'), 'm', 'position in the frame of the body'

@@ -1,7 +1,6 @@
 """Export a scene as MJCF with other parameter values."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -64,17 +63,6 @@ def to_xml(spec: mujoco.MjSpec, file: SceneFile, step_s: float) -> tuple[str, mu
     spec.compile()
     text = spec.to_xml()
     return text, mujoco.MjModel.from_xml_string(text)
-
-
-def write(path: Path, text: str, overwrite: bool = False) -> None:
-    """Write MJCF to a new file, or overwrite one; SceneError if that fails."""
-    try:
-        with path.open('w' if overwrite else 'x', encoding='utf-8') as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise SceneError(f'{path}: exists; give another name, or --overwrite') from None
-    except OSError as error:
-        raise SceneError(f'{path}: cannot be written: {error}') from None
 
 
 def _write(spec: mujoco.MjSpec, parameter: Parameter, changed: mujoco.MjModel) -> None:

@@ -98,7 +98,7 @@ def test_nothing_is_overwritten_unless_asked_nor_written_if_it_could_not_be_read
     path = tmp_path / 'known.yaml'
     made = config.build(PriorFile, GOOD, 'good')
     prior_file.write(path, made)
-    with pytest.raises(ConfigError, match=r'known.yaml: already exists'):
+    with pytest.raises(ConfigError, match=r'known.yaml: exists; give another name'):
         prior_file.write(path, made)
     prior_file.write(path, made, overwrite=True)
     wrong = PriorFile('m', (), {'mass': ParameterPrior('kg', values=(math.nan,))}, (1.0,))

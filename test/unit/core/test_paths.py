@@ -81,3 +81,13 @@ def test_names_longer_than_a_files_may_be_are_unknown(tmp_path):
         paths.find_scene('long' * 5000, tmp_path)
     with pytest.raises(ConfigError, match='no such file'):
         paths.find_config('robots', 'long' * 5000 + '.yaml', tmp_path)
+
+
+def test_nothing_is_overwritten_unless_asked(tmp_path):
+    path = tmp_path / 'mine.xml'
+    path.write_text('mine')
+    with pytest.raises(ConfigError, match='mine.xml: exists; give another name, or --overwrite'):
+        paths.write_text(path, 'other')
+    assert path.read_text() == 'mine'
+    paths.write_text(path, 'other', overwrite=True)
+    assert path.read_text() == 'other'

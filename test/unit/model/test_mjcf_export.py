@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ParameterError, SceneError
+from emppi_ros.core.errors import ParameterError
 from emppi_ros.model import mjcf_export
 from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
@@ -38,7 +38,7 @@ def fields(model):
 def compare(file, parameters, theta, folder):
     """Write, load, and compare each field with the scene in memory, of which theta is written."""
     text = mjcf_export.to_text(file, parameters, theta, 0.004)
-    mjcf_export.write(folder / 'other.xml', text)
+    paths.write_text(folder / 'other.xml', text)
     back = mujoco.MjModel.from_xml_path(str(folder / 'other.xml'))
     wanted = mujoco.MjModel.from_xml_path(str(file.path))
     wanted = registry.with_parameters(wanted, parameters, theta)
@@ -69,13 +69,3 @@ def test_a_value_that_cannot_be_written_is_named(monkeypatch):
         ParameterError, match="mass: body_mass of 'pole' cannot be written .*0.312"
     ):
         mjcf_export.to_text(paths.find_scene('cartpole.xml'), [mass], np.array([value]), 0.01)
-
-
-def test_nothing_is_overwritten_unless_asked(tmp_path):
-    path = tmp_path / 'mine.xml'
-    path.write_text('mine')
-    with pytest.raises(SceneError, match='mine.xml: exists; give another name, or --overwrite'):
-        mjcf_export.write(path, 'other')
-    assert path.read_text() == 'mine'
-    mjcf_export.write(path, 'other', overwrite=True)
-    assert path.read_text() == 'other'
