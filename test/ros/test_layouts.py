@@ -1,4 +1,4 @@
-"""Layouts for Foxglove and PlotJuggler name only what the running graph says."""
+"""Layouts for Foxglove and PlotJuggler use only existing topics and fields."""
 
 import json
 import re

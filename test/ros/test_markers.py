@@ -70,7 +70,7 @@ def test_a_layer_has_one_namespace_and_ids_that_count():
     assert {m.header.stamp.sec for m in message.markers} == {3}
 
 
-def test_the_faintest_line_comes_last_for_rviz_blends_by_it():
+def test_the_faintest_line_is_last_because_rviz_blends_by_it():
     ends, alpha = np.arange(18.0).reshape(3, 2, 3), np.array([0.4, 0.1, 1.0])
     (marker,) = conversion.write_shapes(
         [Lines('line', ends, rgba(RED, alpha), 0.1)], 'base', Time(), Duration(sec=2)
@@ -80,7 +80,7 @@ def test_the_faintest_line_comes_last_for_rviz_blends_by_it():
     assert marker.lifetime.sec == 2
 
 
-def test_a_layer_of_nothing_takes_its_marker_away():
+def test_an_empty_shape_deletes_its_marker():
     full = Lines('line', np.ones((1, 2, 3)), rgba(RED, 1.0, 1), 0.1)
     empty = Lines('line', np.empty((0, 2, 3)), np.empty((0, 4)), 0.1)
     messages = [conversion.write_shapes([shape], 'base', Time()) for shape in (full, empty)]
@@ -89,7 +89,7 @@ def test_a_layer_of_nothing_takes_its_marker_away():
     assert (before.ns, before.id, before.action) == (after.ns, after.id, Marker.ADD)
 
 
-def test_rviz_has_nothing_to_complain_about():
+def test_markers_are_valid_for_rviz():
     shapes = [
         square('a', 1.0, 0.0, RED),
         Lines('line', np.ones((2, 2, 3)), rgba(RED, 0.5, 2), 0.1),
@@ -123,7 +123,7 @@ def test_candidates_arrive_as_they_were_sent():
     np.testing.assert_array_equal(heard.costs[0], sent.costs.astype(np.float32).ravel())
 
 
-def test_what_are_no_candidates_is_said():
+def test_an_invalid_candidates_message_is_an_error():
     task = load_task('panda_push')
     message = candidates.write_candidates(
         task, 0.0, Candidates(np.ones((1, 1, 2, 3)), np.ones((1, 1)))

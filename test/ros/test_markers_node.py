@@ -1,4 +1,4 @@
-"""Markers are published to whoever looks, and the planner works for nobody else."""
+"""The markers node publishes only to subscribers, and the planner sends candidates only to it."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def planning(planner):
     return planner.figures.starts and not planner._error
 
 
-def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
+def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeypatch):
     said = []
     for module in (markers.conversion, candidates):
         name = 'write_shapes' if module is markers.conversion else 'write_candidates'
@@ -63,7 +63,7 @@ def test_nobody_looks_and_nothing_is_said_or_heard(harness, monkeypatch):
     assert harness.says('markers')[:2] == (OK, 'nobody looks')
 
 
-def test_who_looks_sees_the_same_markers_at_all_times(harness):
+def test_subscribers_receive_the_same_markers_at_all_times(harness):
     node, planner = bring_up(harness)
     harness.spin_until(lambda: planning(planner), 60.0)
     heard = {topic: harness.listen(kind, topic, qos.NEWEST) for topic, kind in TOPICS.items()}

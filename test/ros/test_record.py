@@ -1,4 +1,4 @@
-"""Real nodes, a recorder that comes when they are at work, and a replay with the same bits."""
+"""Record running nodes, and replay the bag bit by bit."""
 
 import json
 import signal

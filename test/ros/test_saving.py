@@ -82,7 +82,7 @@ def test_each_task_keeps_its_belief_over_swaps_and_the_end(harness, tmp_path):
     assert np.array_equal(saved(tmp_path / f'{CARTPOLE}.yaml').theta, learned.theta[::-1])
 
 
-def test_what_cannot_be_is_said(harness, tmp_path):
+def test_infeasible_requests_are_errors(harness, tmp_path):
     harness.publish_task(CARTPOLE)
     path = tmp_path / 'known.yaml'
     node = harness.make(BeliefNode, save_to=str(path))

@@ -1,4 +1,4 @@
-"""The live page's view of a graph that runs: it sees what is said, and asks as anybody may."""
+"""The ROS source of the web page observes a running graph and controls it."""
 
 import argparse
 
@@ -13,13 +13,13 @@ from emppi_ros.nodes.common import graph, priority
 from emppi_ros.nodes.tools.web_source import RosSource
 
 
-def test_without_a_graph_it_says_so_and_nothing_is_left(harness):
+def test_without_a_graph_the_source_raises_and_cleans_up(harness):
     with pytest.raises(ViewError, match='no task on emppi/task.*ROS domain'):
         RosSource(patience_s=0.5, context=harness.context)
 
 
 @pytest.mark.slow
-def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
+def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness):
     harness.spawn(*graph.describe('cartpole_swingup', '', 1))
     seen = RosSource(patience_s=60.0, context=harness.context)
     try:
@@ -51,7 +51,7 @@ def test_it_sees_arms_pauses_tunes_and_resets_a_graph(harness):
 
 @pytest.mark.alone  # all nodes must follow in time
 @pytest.mark.slow
-def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monkeypatch):
+def test_the_source_switches_tasks_and_invalid_ones_change_nothing(harness, monkeypatch):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
     harness.spawn(*graph.describe('panda_push', '', 1))
     seen = RosSource(patience_s=60.0, context=harness.context)
@@ -71,14 +71,14 @@ def test_it_goes_over_to_another_task_and_bad_ones_change_nothing(harness, monke
         seen.close()
 
 
-def test_the_page_of_a_graph_gives_way_to_it(monkeypatch):
+def test_the_page_of_a_graph_lowers_its_priority(monkeypatch):
     given = []
     monkeypatch.setattr(priority, 'give_way', lambda: given.append(1))
     view.prepare(argparse.Namespace(ros=True, namespace=''))
     assert given
 
 
-def test_what_nobody_offers_is_refused_by_name(harness):
+def test_missing_services_are_named(harness):
     harness.publish_task('cartpole_swingup')
     seen = RosSource(patience_s=60.0, context=harness.context)
     try:
@@ -93,7 +93,7 @@ def test_what_nobody_offers_is_refused_by_name(harness):
         seen.close()
 
 
-def test_what_it_no_longer_hears_is_not_shown_as_if_it_were_now(harness, monkeypatch):
+def test_a_failed_source_shows_no_outdated_snapshot(harness, monkeypatch):
     harness.publish_task('cartpole_swingup')
     seen = RosSource(patience_s=60.0, context=harness.context)
     try:

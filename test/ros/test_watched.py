@@ -1,4 +1,4 @@
-"""`emppi bench watched`: the same graph with and without somebody who looks, or records."""
+"""`emppi bench watched`: the same graph with and without observers."""
 
 import json
 
@@ -11,7 +11,7 @@ from emppi_ros.cli import main
 from emppi_ros.nodes.tools import observer_benchmark
 
 
-def test_it_says_how_far_above_nobody_the_others_are():
+def test_the_summary_has_the_increase_over_no_observer():
     rng = np.random.default_rng(0)
     times = rng.uniform(10.0, 20.0, (2, 300))
     found = {'nobody': times.tolist(), 'pictures': (1.1 * times).tolist()}
@@ -22,7 +22,7 @@ def test_it_says_how_far_above_nobody_the_others_are():
         assert rows['pictures'][f'p{q}_more_percent'] == pytest.approx(10.0)
 
 
-def test_turns_that_differ_say_how_little_they_say():
+def test_the_standard_error_reflects_differences_between_turns():
     rng = np.random.default_rng(1)
     # the mean of n turns whose own medians are normal: their standard error is theory's
     ours, others = (10.0 + 0.1 * rng.standard_normal(50) for _ in range(2))
@@ -36,7 +36,7 @@ def test_turns_that_differ_say_how_little_they_say():
 
 @pytest.mark.alone
 @pytest.mark.slow
-def test_every_kind_gets_its_turn(monkeypatch, capsys):
+def test_every_kind_of_observer_is_measured(monkeypatch, capsys):
     monkeypatch.setattr(observer_benchmark, '_SETTLE_S', 0.5)
     words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '1.5', '--json']
     failed = main(['bench', 'watched', *words])
@@ -47,6 +47,6 @@ def test_every_kind_gets_its_turn(monkeypatch, capsys):
     assert all(row['plans'] > 10 for row in rows.values())
 
 
-def test_a_task_that_is_not_there_is_named_before_anything_starts(capsys):
+def test_an_unknown_task_is_named_before_anything_starts(capsys):
     assert main(['bench', 'watched', '--task', 'nothing']) != 0
     assert 'nothing' in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Rows and cells without any run behind them, and a task so small that runs take no time."""
+"""Synthetic rows and cells, and a task so small that runs take no time."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -11,7 +11,7 @@ from emppi_ros.tasks.task import load_task
 
 
 @pytest.mark.parametrize('name', ['panda_push', 'cartpole_swingup'])
-def test_the_floor_is_the_stepping_of_a_plan_and_nothing_else(name: str) -> None:
+def test_the_floor_is_the_bare_stepping_of_a_plan(name: str) -> None:
     task = load_task(name)
     seen: list[float] = []
     found = benchmark.measure(task, pairs=8, progress=seen.append)

@@ -1,4 +1,4 @@
-"""What the command prints, where, and with which exit status."""
+"""Output, errors and exit status of the commands."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ def _commands(parser: argparse.ArgumentParser) -> list[str]:
     return list(commands.choices)
 
 
-def test_each_module_has_the_commands_for_which_it_is_loaded() -> None:
+def test_each_module_has_the_commands_of_the_registry() -> None:
     assert _commands(cli.make_parser()) == [
         name for names in cli.MODULES.values() for name in names
     ]
@@ -35,7 +35,7 @@ def test_each_module_has_the_commands_for_which_it_is_loaded() -> None:
             assert _commands(cli.make_parser(name)) == list(names)
 
 
-def test_a_command_waits_for_no_other() -> None:
+def test_a_command_imports_only_its_own_module() -> None:
     slow = ['matplotlib', 'scipy.signal', 'scipy.stats', 'emppi_ros.identify', 'emppi_ros.bench']
     code = (
         'import sys; from emppi_ros.cli import make_parser; make_parser("task"); '
@@ -80,7 +80,7 @@ def test_check_names_the_key_the_reason_and_what_is_allowed(
         assert word in captured.err
 
 
-def test_run_prints_the_keys_that_are_promised(capsys: pytest.CaptureFixture) -> None:
+def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
     assert main([*RUN, '--seed', '3', '--truth', 'pole_mass=0.3']) == 0
     found = last_json(capsys.readouterr().out)
     assert list(found) == [
@@ -92,7 +92,7 @@ def test_run_prints_the_keys_that_are_promised(capsys: pytest.CaptureFixture) ->
     assert set(found['plan_ms']) == {'p50', 'p99'}
 
 
-def test_what_a_run_learned_is_the_prior_of_another(
+def test_the_belief_of_a_run_is_the_prior_of_another(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     path = str(tmp_path / 'known.yaml')
@@ -120,7 +120,7 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
     assert results[0]['final_error'] != results[2]['final_error']
 
 
-def test_run_starts_from_a_prior_and_says_for_what_it_does_not(
+def test_run_starts_from_a_prior_and_names_parameters_without_one(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     path = tmp_path / 'known.yaml'
@@ -152,7 +152,7 @@ def test_run_starts_from_a_prior_and_says_for_what_it_does_not(
         (['demo', 'x'], ["'x'", 'panda_push']),
     ],
 )
-def test_what_is_wrong_is_one_line_on_stderr(
+def test_errors_are_one_line_on_stderr(
     arguments: list[str], words: list[str], capsys: pytest.CaptureFixture
 ) -> None:
     assert main(arguments) == 2
@@ -177,7 +177,7 @@ def test_what_is_wrong_is_one_line_on_stderr(
         ['run', 'panda_push', '--controller', 'pid'],
     ],
 )
-def test_what_argparse_refuses_ends_with_status_2(arguments: list[str]) -> None:
+def test_invalid_arguments_end_with_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -194,7 +194,7 @@ def test_ctrl_c_ends_with_status_130(
     assert 'Traceback' not in capsys.readouterr().err
 
 
-def test_a_task_that_is_too_slow_for_real_time_says_where_it_runs(
+def test_the_error_for_a_slow_task_suggests_emppi_run(
     capsys: pytest.CaptureFixture,
 ) -> None:
     assert main(['demo', 'halfcheetah_backflip']) == 2

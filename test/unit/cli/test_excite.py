@@ -1,4 +1,4 @@
-"""`emppi excite` writes a motion that an arm can do; done and recorded, it shows what is held."""
+"""`emppi excite` writes a feasible trajectory that identifies a payload."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_furniture_that_opens_is_in_the_way(rng):
     assert 'handle' in task.jointed and 'handle' in met
 
 
-def test_a_course_is_its_own_derivative(rng):
+def test_velocities_are_the_derivatives_of_positions(rng):
     limits = MotionLimits(*np.outer([-1.0, 1.0, 1.3, 4.0], np.ones(3)))
     motion = excitation_trajectory.random_motion(
         excitation_trajectory.motion_limits(limits), 5.0, rng
@@ -125,7 +125,7 @@ def identified(capsys, task, *data):
     return rows
 
 
-def test_what_is_held_is_found_in_it_and_better_in_two(written, tmp_path, capsys):
+def test_a_payload_is_identified_and_better_with_two_recordings(written, tmp_path, capsys):
     task, first = done(tmp_path, written[0], 0)
     motion = tmp_path / 'other.csv'
     words = ['excite', 'fr3_follow', '--out', str(motion), '--trials', '1', '--rate', '1000']
@@ -136,7 +136,7 @@ def test_what_is_held_is_found_in_it_and_better_in_two(written, tmp_path, capsys
         assert row['sd'] < one[name]['sd']
 
 
-def test_what_cannot_be_is_said(written, capsys, tmp_path):
+def test_infeasible_requests_are_errors(written, capsys, tmp_path):
     path, words = written
     before = path.read_bytes()
     assert main(words) == 2 and 'exists' in capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_said(written, capsys, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_error_of_another_kind_is_not_said_to_be_of_clearance(monkeypatch, capsys, tmp_path):
+def test_other_errors_are_not_reported_as_clearance(monkeypatch, capsys, tmp_path):
     def broken(*_):
         raise IdentificationError('expected a fixed base')
 

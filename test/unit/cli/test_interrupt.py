@@ -1,4 +1,4 @@
-"""Commands that go on until a signal comes."""
+"""Commands run until a signal arrives."""
 
 import subprocess
 import sys
@@ -47,12 +47,12 @@ def wait(kind, name, seconds):
 
 
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
-def test_a_signal_ends_the_wait_at_whatever_line_it_comes(name):
+def test_a_signal_ends_the_wait_at_any_line(name):
     done = wait('StopSignal', name, 60.0)
     times = done.stdout.removesuffix(' times\n')
     assert times.isdecimal() and 4 <= int(times) < 90, done.stderr
 
 
-def test_an_event_would_wait_for_itself():
+def test_a_threading_event_would_deadlock():
     with pytest.raises(subprocess.TimeoutExpired):
         wait('Event', 'SIGINT', 3.0)

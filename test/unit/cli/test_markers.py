@@ -23,7 +23,7 @@ def test_the_picture_shows_belief_object_and_target(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures('renderer')
-def test_a_picture_needs_a_name_that_says_so(tmp_path, capsys):
+def test_the_output_of_markers_must_be_a_writable_png(tmp_path, capsys):
     assert main([*DRAW, '--out', str(tmp_path / 'seen.jpg')]) == 2
     assert '.png' in capsys.readouterr().err
     assert main([*DRAW, '--out', str(tmp_path / 'no' / 'seen.png')]) == 2

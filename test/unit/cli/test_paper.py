@@ -1,4 +1,4 @@
-"""`emppi bench paper`: its report, going on where it was stopped, and what it refuses."""
+"""`emppi bench paper`: report, resuming, and errors."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
     assert all(f']({name})' in text for name in pictures)
 
 
-def test_the_same_command_computes_nothing_twice_and_says_so(
+def test_the_same_command_reuses_finished_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
@@ -52,7 +52,7 @@ def test_the_same_command_computes_nothing_twice_and_says_so(
     assert (folder / 'rows.jsonl').read_bytes() == before
 
 
-def test_what_is_finished_is_reported_and_nothing_else_is_computed(
+def test_so_far_reports_finished_runs_only(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
@@ -66,7 +66,7 @@ def test_what_is_finished_is_reported_and_nothing_else_is_computed(
     assert 'none of these runs is finished in' in capsys.readouterr().err
 
 
-def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
+def test_ctrl_c_keeps_finished_runs_and_ends_with_status_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     compute, calls = bench_paper.compute, []
@@ -94,7 +94,7 @@ def test_ctrl_c_keeps_what_is_finished_says_so_and_ends_with_status_130(
         (['--scheduler', 'tcp://127.0.0.1:1'], ['tcp://127.0.0.1:1', 'no scheduler answers']),
     ],
 )
-def test_what_is_wrong_is_one_line_on_stderr(
+def test_errors_are_one_line_on_stderr(
     arguments: list[str], words: list[str], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_one_line_on_stderr(
 @pytest.mark.parametrize(
     'arguments', [['--seeds', '0'], ['--jobs', '0'], ['--seeds', 'many'], ['--tasks']]
 )
-def test_what_argparse_refuses_ends_with_status_2(arguments: list[str]) -> None:
+def test_invalid_arguments_end_with_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(['bench', 'paper', *arguments])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`emppi view`: what is wrong is said before anything is served."""
+"""`emppi view`: invalid options are reported before anything is served."""
 
 import socket
 import subprocess
@@ -20,13 +20,13 @@ pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_
         (['cartpole_swingup', '--truth', 'mass'], ['--truth: ', "'mass'", 'name=value']),
     ],
 )
-def test_bad_input_is_a_line_that_says_what_is_right(words, said, capsys):
+def test_invalid_options_are_one_line_that_names_the_expected(words, said, capsys):
     assert main(['view', *words, '--port', '0']) == 2
     error = capsys.readouterr().err
     assert all(word in error for word in said), error
 
 
-def test_a_port_that_is_taken_is_named_and_no_other_is_tried(capsys):
+def test_a_taken_port_is_named_and_no_other_is_tried(capsys):
     with socket.socket() as other:
         other.bind(('127.0.0.1', 0))
         other.listen()
@@ -36,13 +36,13 @@ def test_a_port_that_is_taken_is_named_and_no_other_is_tried(capsys):
 
 
 @pytest.mark.parametrize('text', ['-1', '65536', 'http'])
-def test_a_port_is_a_number_that_ports_have(text, capsys):
+def test_an_invalid_port_is_rejected(text, capsys):
     with pytest.raises(SystemExit):
         main(['view', 'cartpole_swingup', '--port', text])
     assert 'must be a port from 0 to 65535' in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_it_well():
+def test_ctrl_c_ends_emppi_view_cleanly():
     command = [sys.executable, '-m', 'emppi_ros.cli', 'view', 'cartpole_swingup', '--port', '0']
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Bags are read up to where they were cut off, and nothing is overwritten unasked."""
+"""Truncated bags are read up to the damage; nothing is overwritten without request."""
 
 import struct
 
@@ -43,7 +43,7 @@ def write(folder, count=500, **options):
     return writer.path
 
 
-def test_what_is_written_is_read_here_and_by_others(tmp_path):
+def test_a_written_bag_is_read_here_and_by_other_readers(tmp_path):
     folder = tmp_path / 'bag'
     write(folder)
     found, cut = texts(folder)
@@ -58,7 +58,7 @@ def test_what_is_written_is_read_here_and_by_others(tmp_path):
     assert metadata['rosbag2_bagfile_information']['duration'] == {'nanoseconds': 499}
 
 
-def test_cut_off_anywhere_it_is_read_up_to_there(tmp_path, rng):
+def test_a_bag_truncated_anywhere_is_read_up_to_there(tmp_path, rng):
     path = write(tmp_path / 'bag')
     whole, all_of_it = path.read_bytes(), texts(path)[0]
     seen = set()
@@ -71,7 +71,7 @@ def test_cut_off_anywhere_it_is_read_up_to_there(tmp_path, rng):
     assert len(seen) > 2  # of several chunks
 
 
-def test_a_damaged_byte_is_never_taken_for_a_message(tmp_path, rng):
+def test_a_damaged_byte_never_yields_a_message(tmp_path, rng):
     path = write(tmp_path / 'bag')
     whole, all_of_it = path.read_bytes(), texts(path)[0]
     for place in rng.integers(100, len(whole) - 40, 40).tolist():
@@ -85,7 +85,7 @@ def test_a_damaged_byte_is_never_taken_for_a_message(tmp_path, rng):
         assert set(found) <= set(all_of_it)  # chunks have checksums
 
 
-def test_a_replay_of_a_cut_run_goes_as_far_and_says_so(bag, capsys):
+def test_a_truncated_bag_is_replayed_with_a_note(bag, capsys):
     whole = bag.read_bytes()
     replay = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
     for share in (0.55, 0.8):
@@ -97,7 +97,7 @@ def test_a_replay_of_a_cut_run_goes_as_far_and_says_so(bag, capsys):
     assert 'is truncated' in capsys.readouterr().err
 
 
-def test_nothing_is_overwritten_unasked(tmp_path):
+def test_only_bags_are_overwritten_and_only_on_request(tmp_path):
     folder = tmp_path / 'bag'
     write(folder)
     with pytest.raises(ReplayError, match='already exists: choose another --out, or add --over'):
@@ -112,7 +112,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
         BagWriter(file, overwrite=True)
 
 
-def test_what_is_no_bag_is_said(tmp_path, capsys):
+def test_a_path_that_is_not_a_bag_is_an_error(tmp_path, capsys):
     with pytest.raises(ReplayError, match='no such file or folder'):
         Bag(tmp_path / 'nothing')
     (tmp_path / 'old_0.db3').write_bytes(b'SQLite')
@@ -125,7 +125,7 @@ def test_what_is_no_bag_is_said(tmp_path, capsys):
         assert 'text.mcap: not an MCAP file' in capsys.readouterr().err
 
 
-def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
+def test_missing_topics_are_named(tmp_path, capsys):
     folder = tmp_path / 'bag'
     write(folder, count=1)
     assert main(['replay', str(folder)]) == 2
@@ -135,7 +135,7 @@ def test_a_bag_without_the_topics_names_what_it_lacks(tmp_path, capsys):
     assert 'its task is no longer valid' in capsys.readouterr().err
 
 
-def test_namespaces_are_found_or_given(tape, tmp_path):
+def test_namespaces_are_detected_or_given(tape, tmp_path):
     path = tape.write(tmp_path / 'run.mcap', prefix='/left/arm/')
     for namespace in (None, 'left/arm', '/left/arm/'):
         bag = Bag(path, namespace)

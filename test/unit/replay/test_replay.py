@@ -1,4 +1,4 @@
-"""A replay has the same bits, or says where it parts."""
+"""A replay is bit-identical, or reports the first difference."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ def edited(tape, topic, edit):
 
 
 @pytest.mark.parametrize('task, seconds', [('cartpole_swingup', 0.8), ('panda_push', 0.5)])
-def test_a_run_has_the_same_bits_again(make_tape, task, seconds, tmp_path):
+def test_a_replay_is_bit_identical(make_tape, task, seconds, tmp_path):
     verdict = replayed(make_tape(task, seconds), tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
     for node in ('planner', 'belief'):
@@ -45,7 +45,7 @@ def test_a_run_has_the_same_bits_again(make_tape, task, seconds, tmp_path):
         assert part['seed'] == 3
 
 
-def test_whoever_listens_late_replays_from_there(make_tape, tmp_path):
+def test_a_recording_that_starts_late_is_replayed_from_there(make_tape, tmp_path):
     verdict = replayed(make_tape('panda_push', 0.9, listen_from=0.5), tmp_path / 'run.mcap')
     assert verdict['identical']
     for node in ('planner', 'belief'):
@@ -55,7 +55,7 @@ def test_whoever_listens_late_replays_from_there(make_tape, tmp_path):
 
 
 @pytest.mark.parametrize('threads', [1, 2])
-def test_threads_change_no_bit(make_tape, threads, tmp_path, monkeypatch):
+def test_the_number_of_threads_changes_no_bit(make_tape, threads, tmp_path, monkeypatch):
     tape = make_tape('cartpole_swingup', 0.5)
 
     def change(content, _number):
@@ -70,7 +70,9 @@ def test_threads_change_no_bit(make_tape, threads, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('topic, node', [(PLANNER, 'planner'), (BELIEF, 'belief')])
-def test_one_bit_of_one_input_is_found_where_it_first_counts(tape, topic, node, tmp_path):
+def test_a_changed_bit_of_an_input_is_reported_at_the_first_difference(
+    tape, topic, node, tmp_path
+):
     half = sum(name == topic for name, _, _ in tape.rows) // 2
 
     def flip(content, number):
@@ -91,7 +93,7 @@ def test_one_bit_of_one_input_is_found_where_it_first_counts(tape, topic, node, 
     assert half - 2 <= number <= half + 2  # the next that can see it; it learns a moment later
 
 
-def test_a_plan_that_was_published_but_never_made_is_found(tape, tmp_path):
+def test_a_published_plan_that_is_not_replayed_is_reported(tape, tmp_path):
     other = copy.copy(tape)
     places = [i for i, row in enumerate(tape.rows) if row[0] == 'emppi/plan']
     topic, now, message = copy.deepcopy(tape.rows[places[3]])
@@ -102,7 +104,7 @@ def test_a_plan_that_was_published_but_never_made_is_found(tape, tmp_path):
     assert 'was not replayed' in verdict['planner']['first_difference']
 
 
-def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch):
+def test_after_a_gap_the_replay_continues_at_the_next_key_frame(make_tape, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 1.0)
     whole = replayed(tape, tmp_path / 'whole.mcap')
@@ -113,7 +115,7 @@ def test_after_a_gap_it_goes_on_at_the_next_key(make_tape, tmp_path, monkeypatch
     assert 0 < verdict['planner']['without_journal'] < verdict['planner']['recorded'] // 2
 
 
-def test_a_memory_that_is_not_as_recorded_is_said(make_tape, tmp_path, monkeypatch):
+def test_a_state_that_differs_from_the_recording_is_reported(make_tape, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 0.6)
 
@@ -136,20 +138,20 @@ def keyed(tape, edit):
     return edited(edited(tape, PLANNER, change), BELIEF, change)
 
 
-def test_another_version_is_said(tape, tmp_path):
+def test_another_version_is_reported(tape, tmp_path):
     other = keyed(tape, lambda about: about.update(MuJoCo='3.9.9', model='of another scene'))
     verdict = replayed(other, tmp_path / 'run.mcap')
     assert any('recorded with MuJoCo 3.9.9, replayed with' in note for note in verdict['notes'])
     assert any('the scene has changed since' in note for note in verdict['notes'])
 
 
-def test_another_seed_is_said(tape, tmp_path):
+def test_another_seed_is_reported(tape, tmp_path):
     verdict = replayed(keyed(tape, lambda about: about.update(seed=4)), tmp_path / 'run.mcap')
     assert verdict['identical']  # the random numbers themselves are in the bag
     assert any('not those of its seed 4' in note for note in verdict['notes'])
 
 
-def test_a_task_that_no_longer_parses_is_said(tape, tmp_path):
+def test_a_task_that_no_longer_parses_is_an_error(tape, tmp_path):
     def change(about):
         about['task'] = about['task'].replace('duration_s', 'duration_in_fortnights')
 
@@ -170,7 +172,7 @@ def test_a_task_that_no_longer_parses_is_said(tape, tmp_path):
         (lambda c: c['events'][0][1].pop('seed'), 'a journal without seed'),
     ],
 )
-def test_a_journal_that_is_none_is_said(tape, tmp_path, change, words):
+def test_an_invalid_journal_is_an_error(tape, tmp_path, change, words):
     def edit(content, number):
         if number == 1:
             change(content)
@@ -185,7 +187,7 @@ def test_a_prior_travels_with_the_bag(make_tape, tmp_path):
     assert replayed(make_tape('panda_push', 0.3, prior=prior), tmp_path / 'run.mcap')['identical']
 
 
-def test_the_command_ends_with_what_it_found(tape, bag, tmp_path, capsys):
+def test_the_exit_status_of_a_replay_is_its_result(tape, bag, tmp_path, capsys):
     assert main(['replay', str(bag), '--json']) == 0
     assert json.loads(capsys.readouterr().out)['identical']
 

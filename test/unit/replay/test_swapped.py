@@ -1,4 +1,4 @@
-"""Bags that go over a tuning and to another task: the same bits, as far as each command goes."""
+"""Bags with tuning and a task switch are replayed bit by bit."""
 
 import json
 
@@ -34,7 +34,7 @@ def without_tuning(tape, topic):
     return type(tape)(rows)
 
 
-def test_every_bit_is_the_same_over_a_tuning_and_a_swap(swapped, tmp_path):
+def test_a_replay_across_tuning_and_a_task_switch_is_bit_identical(swapped, tmp_path):
     verdict = replayed(swapped, tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
     for node in NODES.values():
@@ -44,13 +44,13 @@ def test_every_bit_is_the_same_over_a_tuning_and_a_swap(swapped, tmp_path):
 
 
 @pytest.mark.parametrize('topic', NODES)
-def test_the_tuning_is_what_makes_them_the_same(swapped, topic, tmp_path):
+def test_without_the_tuning_event_the_replay_differs(swapped, topic, tmp_path):
     verdict = replayed(without_tuning(swapped, topic), tmp_path / 'run.mcap')
     part = verdict[NODES[topic]]
     assert not part['identical'] and 0 < part['bit_identical'] < part['replayed']
 
 
-def test_whoever_listens_after_the_tuning_replays_from_there(make_swapped, tmp_path):
+def test_a_recording_that_starts_after_tuning_is_replayed_from_there(make_swapped, tmp_path):
     verdict = replayed(make_swapped(listen_from=0.5), tmp_path / 'run.mcap')
     assert verdict['identical']
     for node in NODES.values():
@@ -58,14 +58,14 @@ def test_whoever_listens_after_the_tuning_replays_from_there(make_swapped, tmp_p
         assert part['bit_identical'] == part['replayed'] > 5 and part['tasks'] == 2
 
 
-def test_keys_hold_the_tuned_numbers(make_swapped, tmp_path, monkeypatch):
+def test_key_frames_hold_tuned_parameters(make_swapped, tmp_path, monkeypatch):
     monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.1)
     verdict = replayed(make_swapped(), tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
     assert verdict['planner']['memories_compared'] > 3
 
 
-def test_a_report_and_a_what_if_end_where_the_task_does(make_swapped, tmp_path, capsys):
+def test_a_report_and_a_what_if_end_at_the_task_switch(make_swapped, tmp_path, capsys):
     other = tmp_path / 'longer.yaml'
     other.write_text(task_text('cartpole_swingup').replace('duration_s: ', 'duration_s: 1'))
     tape = make_swapped(first='cartpole_swingup', then=str(other))

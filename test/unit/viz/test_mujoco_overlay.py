@@ -41,7 +41,7 @@ def test_triangles_lines_and_spheres_lie_where_the_shapes_do(scene, rng):
         np.testing.assert_allclose(geom.size, 0.15, atol=exact)
 
 
-def test_a_scene_takes_no_more_than_it_has_room_for(scene, rng):
+def test_shapes_beyond_the_capacity_of_a_scene_are_dropped(scene, rng):
     many = Spheres('s', rng.normal(size=(90, 3)), rgba((0, 0, 1), 1.0, 90), 0.1)
     add_shapes(scene, [many])
     assert scene.ngeom == scene.maxgeom
@@ -78,7 +78,7 @@ def spread(image, color):
 
 
 @pytest.mark.usefixtures('renderer')
-def test_a_square_has_its_size_and_its_exact_colour_before_any_scene(view):
+def test_an_overlay_has_exact_sizes_and_colours(view):
     picture = draw_over(view, np.empty(0), [square('a', 1.0, 0.0, RED)])
     (left, right), (top, bottom), count = spread(picture, [255, 0, 0])
     assert (left, right, top, bottom) == pytest.approx((150, 249, 100, 199), abs=1)
@@ -137,7 +137,7 @@ def test_shapes_behind_the_camera_are_not_drawn(view):
 
 
 @pytest.mark.usefixtures('renderer')
-def test_shapes_in_the_scene_are_hidden_by_what_is_before_them_and_labels_are_not(view):
+def test_geoms_hide_shapes_but_not_labels(view):
     back, front = square('back', 0.2, 0.0, RED), square('front', 0.2, -3.0, RED)
     for shape, hidden in ((back, True), (front, False)):  # a green sphere is at y = -1
         pixel = draw_in(view, np.empty(0), [shape])[150, 200].astype(int)

@@ -1,4 +1,4 @@
-"""What is run: cells, their seeds, and the text that describes each wholly."""
+"""Cells, their seeds, and the text that describes each completely."""
 
 import pytest
 
@@ -33,14 +33,14 @@ def test_the_panda_has_twenty_seeds_and_others_ten():
         (Request(TASK, PAIR, ('sucess',)), ['--studies', "did you mean 'success'"]),
     ],
 )
-def test_what_is_unknown_is_an_error_that_says_what_is_known(request_, words):
+def test_unknown_names_are_errors_that_list_the_known_ones(request_, words):
     with pytest.raises(ConfigError) as error:
         make_cells(request_)
     for word in words:
         assert word in str(error.value)
 
 
-def test_a_wrong_model_that_the_task_does_not_name_is_an_error():
+def test_a_task_without_a_wrong_model_is_an_error():
     with pytest.raises(ConfigError, match='fr3_follow.*mppi-wrong.*simulation: wrong'):
         make_cells(Request(('fr3_follow',), ('mppi-wrong',)))
 
@@ -54,7 +54,7 @@ def test_changes_are_merged_and_nothing_else_changes():
     assert twice == changed(text, {'duration_s': 2.0})
 
 
-def test_the_digest_tells_settings_apart_and_nothing_else():
+def test_the_digest_depends_on_the_settings_only():
     full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1)) for _ in range(2))
     quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1, quick=True))
     assert [c.key for c in full] == [c.key for c in quick]

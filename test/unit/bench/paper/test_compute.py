@@ -1,4 +1,4 @@
-"""One cell, one row: the same bits for the same cell, wherever and however it is computed."""
+"""The same cell gives the same row, wherever and however it is computed."""
 
 import dataclasses
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def test_the_same_cell_gives_the_same_bits_with_any_number_of_threads(small_cell
     assert _bits(rows[0]) == _bits(rows[1]) != _bits(rows[2])
 
 
-def test_all_controllers_meet_the_same_truth_and_only_one_learns(small_cells):
+def test_controllers_share_the_truth_and_only_one_learns(small_cells):
     rows = [compute(cell) for cell in small_cells(1, ('emppi', 'mppi-true', 'no-update'))]
     assert len({row.parameters['mass'].true for row in rows}) == 1
     assert len({row.course.squared_error[0] for row in rows}) == 1  # the same prior
@@ -52,7 +52,7 @@ def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small
     assert found['none'].course == paper.course
 
 
-def test_a_row_says_what_the_run_did(small, small_cells):
+def test_a_row_matches_its_run(small, small_cells):
     (cell,) = small_cells(1)
     row, loop = compute(cell), ClosedLoop(load_task(str(small)), 0)
     trace = loop.run()
@@ -73,7 +73,7 @@ def test_success_ends_a_run_and_its_time_is_when(small_cells):
     assert row.success and row.time_s < row.limit_s
 
 
-def test_learning_goes_on_after_success(small_cells):
+def test_learning_runs_continue_after_success(small_cells):
     (cell,) = small_cells(1)
     easy = cells.changed(cell.text, {'success': {'below': 9.0}})
     row = compute(dataclasses.replace(cell, study=cells.LEARNING, text=easy))
@@ -111,7 +111,7 @@ def test_an_error_names_the_cell():
 
 
 @pytest.mark.parametrize('count', [1, 2, 60, 61, 1000])
-def test_a_course_is_thinned_and_keeps_both_ends(small, count):
+def test_an_estimate_series_is_thinned_and_keeps_both_ends(small, count):
     task = load_task(str(small))
     beliefs = [
         (float(i), particles.uniform(np.array([[1.0 + i], [3.0 + i]]))) for i in range(count)

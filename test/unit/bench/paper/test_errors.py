@@ -1,4 +1,4 @@
-"""Errors count what can be told apart: not an axis's length or sign, nor a pivot's place on it."""
+"""Errors are in identifiable quantities: not an axis's length or sign, nor a pivot along it."""
 
 import dataclasses
 
@@ -52,7 +52,7 @@ def test_the_truth_has_no_error(cabinet, truth):
 
 
 @pytest.mark.parametrize('truth', [HINGE, SLIDE])
-def test_lengths_and_signs_of_axes_mean_nothing(cabinet, truth, rng):
+def test_lengths_and_signs_of_axes_do_not_count(cabinet, truth, rng):
     belief = _belief(rng)
     other = belief.theta.copy()
     other[:, :3] *= (rng.uniform(0.3, 1.2, 200) * rng.choice([-1.0, 1.0], 200))[:, None]
@@ -135,14 +135,14 @@ def test_estimates_of_an_open_joint_are_of_unit_axes_and_are_not_judged(cabinet,
     assert coverage([make_row(parameters=found)]) == {}
 
 
-def test_a_course_has_the_error_of_its_beliefs(cabinet, rng):
+def test_an_estimate_series_has_the_errors_of_its_beliefs(cabinet, rng):
     beliefs = [(0.1 * i, _belief(rng)) for i in range(4)]
     found = compute.estimate_series(cabinet, SLIDE, beliefs)
     for (_, belief), value in zip(beliefs, found.squared_error, strict=True):
         assert value == errors.squared_error(cabinet, belief, SLIDE)
 
 
-def test_the_belief_on_a_joints_type_is_looked_at_once_its_body_has_moved(cabinet):
+def test_the_joint_type_is_judged_once_its_body_has_moved(cabinet):
     trace = Trace(HINGE)
     radius = np.hypot(*HINGE[3:5])  # about z, nearly
     (joint,) = uncertain_joints.uncertain(cabinet.model, cabinet.parameters)
@@ -161,7 +161,7 @@ def test_the_belief_on_a_joints_type_is_looked_at_once_its_body_has_moved(cabine
     assert compute.share_after_moving(cabinet, blind) is None
 
 
-def test_a_task_without_open_joints_has_no_type_to_know(make_task):
+def test_a_task_without_uncertain_joints_has_no_joint_type(make_task):
     task = make_task('slider')
     trace = Trace(np.array([1.0]), [Frame(0.1, np.array([0.5]), np.zeros(1), 0.0)])
     trace.beliefs.append((0.2, uniform(np.array([[1.0]]))))

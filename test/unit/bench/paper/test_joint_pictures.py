@@ -1,4 +1,4 @@
-"""The benchmark draws what is believed of open joints, once."""
+"""The benchmark draws the belief about uncertain joints once."""
 
 from emppi_ros.bench.paper import cells
 from emppi_ros.bench.paper import joint_pictures as pictures
@@ -11,7 +11,7 @@ REQUEST = Request(
 )
 
 
-def test_one_run_of_each_task_with_an_open_joint_is_drawn_and_not_again(tmp_path, monkeypatch):
+def test_one_run_of_each_task_with_an_uncertain_joint_is_drawn_once(tmp_path, monkeypatch):
     drawn, said = [], []
 
     def write_all(task, record, folder, name, source):
@@ -34,7 +34,7 @@ def test_one_run_of_each_task_with_an_open_joint_is_drawn_and_not_again(tmp_path
     assert pictures.write_all(wanted, tmp_path, said.append) == [path] and len(drawn) == 2
 
 
-def test_without_a_renderer_it_says_so_and_goes_on(tmp_path, monkeypatch):
+def test_without_a_renderer_a_message_replaces_the_pictures(tmp_path, monkeypatch):
     def fail():
         raise renderer.RenderError('no off-screen rendering here')
 
@@ -44,6 +44,6 @@ def test_without_a_renderer_it_says_so_and_goes_on(tmp_path, monkeypatch):
     assert said == ['no pictures of the belief about joints: no off-screen rendering here']
 
 
-def test_a_learner_must_run_for_there_to_be_something_to_draw(tmp_path):
+def test_no_picture_without_a_run_of_the_learner(tmp_path):
     without = make_cells(REQUEST._replace(controllers=('mppi-true',)))
     assert pictures.write_all(without, tmp_path, [].append) == []

@@ -1,4 +1,4 @@
-"""This process, several, or a cluster: the same rows; and a cluster that goes away is an error."""
+"""One process, several, or a cluster give the same rows; a lost cluster is an error."""
 
 import dataclasses
 import importlib
@@ -75,7 +75,7 @@ def test_a_cluster_that_dies_is_an_error_and_its_rows_are_kept(
     assert count + 2 <= len(RowStore(tmp_path / 'out').finished(cells)) < len(cells)
 
 
-def test_a_scheduler_that_nobody_is_at_is_an_error(monkeypatch, small_cells):
+def test_an_unreachable_scheduler_is_an_error(monkeypatch, small_cells):
     module = pytest.importorskip('emppi_ros.parallel.cluster', reason='Dask is not installed')
     monkeypatch.setattr(module, 'CONNECT_S', 0.5)
     for address in ('tcp://127.0.0.1:1', 'nothing://here', 'tcp://127.0.0.1:port'):
@@ -117,9 +117,7 @@ class Fake:
         (Fake(spec=None), 'a worker has no emppi_ros, or an older one'),
     ],
 )
-def test_a_cluster_that_cannot_do_it_is_refused_and_says_why(
-    monkeypatch, small_cells, fake, words
-):
+def test_an_unsuitable_cluster_is_refused_with_a_reason(monkeypatch, small_cells, fake, words):
     module = pytest.importorskip('emppi_ros.parallel.cluster', reason='Dask is not installed')
     monkeypatch.setattr(module, 'Client', lambda *_, **__: fake)
     with pytest.raises(ClusterError, match=f'--scheduler tcp://x:1: .*{words}'):
@@ -127,7 +125,7 @@ def test_a_cluster_that_cannot_do_it_is_refused_and_says_why(
     assert fake.closed
 
 
-def test_rows_that_wait_for_ever_end_when_all_hope_is_lost(monkeypatch, make_row):
+def test_waiting_for_a_lost_cluster_ends(monkeypatch, make_row):
     module = pytest.importorskip('emppi_ros.parallel.cluster', reason='Dask is not installed')
     monkeypatch.setattr(module, 'LOOK_S', 0.01)
     monkeypatch.setattr(module, 'PATIENCE_S', 0.02)

@@ -1,4 +1,4 @@
-"""The report says where its numbers come from, and shows every plot that there are rows for."""
+"""The report has its provenance and every plot that has data."""
 
 from dataclasses import replace
 import itertools
@@ -86,7 +86,7 @@ def test_of_a_single_study_those_plots_are_written_that_it_has_numbers_for(rows,
     assert ('goals' in {path.stem for path in pictures}) == (study == cells.SUCCESS)
 
 
-def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
+def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     summary = summarize(rows)
     text = results.write(tmp_path, rows, summary, ORIGIN, []).read_text()
     for words in (
@@ -112,7 +112,7 @@ def test_the_report_has_its_origin_and_every_number(rows, tmp_path):
     assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
 
 
-def test_settings_stand_beside_the_papers(make_row, tmp_path):
+def test_settings_are_listed_beside_those_of_the_paper(make_row, tmp_path):
     request = cells.Request(('panda_drawer', 'cartpole_swingup'), ('emppi',), (cells.SUCCESS,), 2)
     wanted = cells.make_cells(request)
     lines = {tuple(line[:2]): line[2:] for line in results.settings_lines(wanted)}
@@ -130,11 +130,11 @@ def test_settings_stand_beside_the_papers(make_row, tmp_path):
     assert 'Table I' in text and '| panda_drawer | paper | 20 | 10 | 2 |' in text
 
 
-def test_all_tasks_of_the_papers_table_are_ours_too():
+def test_all_tasks_of_table_i_are_in_the_benchmark():
     assert set(published.PAPER) < set(cells.TASKS)
 
 
-def test_a_quick_run_and_rows_of_several_machines_say_so(make_row, tmp_path):
+def test_a_quick_run_and_rows_of_several_machines_are_marked(make_row, tmp_path):
     rows = [make_row(), make_row(seed=1, made_by='another')]
     quick = ORIGIN._replace(quick=True)
     text = results.write(tmp_path, rows, summarize(rows), quick, []).read_text()

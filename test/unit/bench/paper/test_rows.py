@@ -1,4 +1,4 @@
-"""A benchmark goes on where it was stopped, and computes nothing twice."""
+"""An interrupted benchmark resumes and computes nothing twice."""
 
 import csv
 import dataclasses
@@ -30,14 +30,14 @@ def counting(make_row):
     return compute, given
 
 
-def test_a_row_survives_its_line(make_row):
+def test_a_row_survives_the_round_trip_through_json(make_row):
     tried = (AttemptResult(0.5, True, False), AttemptResult(1.25, False, True))
     row = make_row(attempts=tried, plan_ms=None, time_s=0.1 + 0.2)
     line = rows.to_line(row)
     assert '\n' not in line and rows.from_line(line, 'here') == row
 
 
-def test_what_is_finished_is_never_computed_again(tmp_path, counting):
+def test_finished_rows_are_not_computed_again(tmp_path, counting):
     compute, given = counting
     first = complete(RowStore(tmp_path), CELLS, compute)
     assert given == CELLS[::-1] and [row.key for row in first] == [cell.key for cell in CELLS]
@@ -47,7 +47,7 @@ def test_what_is_finished_is_never_computed_again(tmp_path, counting):
     assert given[len(CELLS) :] == more[-1:]
 
 
-def test_a_benchmark_that_stops_keeps_each_finished_row(tmp_path, counting):
+def test_an_interrupted_benchmark_keeps_its_finished_rows(tmp_path, counting):
     compute, given = counting
 
     def stops(cells):
@@ -66,7 +66,7 @@ def test_a_benchmark_that_stops_keeps_each_finished_row(tmp_path, counting):
     assert given == CELLS[3::-1]
 
 
-def test_a_line_that_was_torn_anywhere_costs_its_own_cell_only(tmp_path, counting):
+def test_an_incomplete_last_line_costs_only_its_own_cell(tmp_path, counting):
     compute, given = counting
     complete(RowStore(tmp_path), CELLS[:3], compute)
     path = tmp_path / rows.ROWS
@@ -82,7 +82,7 @@ def test_a_line_that_was_torn_anywhere_costs_its_own_cell_only(tmp_path, countin
     assert len(RowStore(tmp_path).finished(CELLS)) == 3
 
 
-def test_rows_of_another_task_file_are_computed_anew_and_counted(tmp_path, counting):
+def test_rows_of_another_task_file_are_recomputed_and_counted(tmp_path, counting):
     compute, given = counting
     complete(RowStore(tmp_path), CELLS, compute)
     changed = [dataclasses.replace(c, text='other') if c.seed == 1 else c for c in CELLS]
@@ -96,7 +96,7 @@ def test_rows_of_another_task_file_are_computed_anew_and_counted(tmp_path, count
 
 
 @pytest.mark.parametrize('line', ['{"study": "success"}', '[]', 'no json', '{"a": NaN}'])
-def test_a_line_that_is_no_row_is_named(tmp_path, counting, line):
+def test_an_invalid_line_is_named(tmp_path, counting, line):
     complete(RowStore(tmp_path), CELLS[:1], counting[0])
     with (tmp_path / rows.ROWS).open('a') as file:
         file.write(line + '\n')

@@ -1,4 +1,4 @@
-"""From rows to numbers, and from numbers to verdicts."""
+"""Summaries of rows, and verdicts on claims."""
 
 import dataclasses
 import json
@@ -77,7 +77,7 @@ def test_a_claim_holds_at_its_bound_and_not_beyond(counts, claim, holds):
     assert '/20' in verdicts[claim].numbers
 
 
-def test_where_targets_follow_one_another_attempts_are_compared():
+def test_with_consecutive_targets_attempts_are_compared():
     runs = _shares(emppi=20, mppi_true=20, mppi_wrong=20)
     tried = _shares(emppi=12, mppi_true=16, mppi_wrong=8).success['task']
     found = {v.claim: v.holds for v in claims.judge(runs._replace(attempts={'task': tried}))}
@@ -109,7 +109,7 @@ def test_a_backflip_is_to_take_200_control_steps_in_nine_of_ten_runs(make_row, t
 
 
 @pytest.mark.parametrize(('left', 'holds'), [(0.05, True), (0.06, False)])
-def test_what_goes_on_after_success_is_judged_by_its_last_error(make_row, left, holds):
+def test_learning_runs_are_judged_by_their_final_error(make_row, left, holds):
     rows = [make_row(study=cells.LEARNING, errors=(1.0, left), limit_s=4.0, period_ms=10.0)]
     found = summarize(rows)
     assert found.learning['slider'][1:] == (4.0, 400) and not found.success and not found.fall
@@ -125,7 +125,7 @@ def test_a_joint_that_never_moved_or_is_not_open_is_not_judged(make_row):
     assert summarize(others).kinds == {}
 
 
-def test_what_was_not_run_is_not_judged():
+def test_studies_that_were_not_run_are_not_judged():
     assert claims.judge(_shares(mppi_true=20)) == []
     found = {v.claim for v in claims.judge(_shares(emppi=20, mppi_wrong=18))}
     assert found == {

@@ -1,4 +1,4 @@
-"""Arrows lie on the axes that MuJoCo itself turns about; pictures are made where they can be."""
+"""Arrows lie on the axes of MuJoCo's joints; pictures need a renderer."""
 
 import dataclasses
 
@@ -62,14 +62,14 @@ def test_arrows_lie_on_the_axes_of_the_models(drawer, theta):
         assert arrow.color == JOINT_KINDS[0 if slides else 1]
 
 
-def test_an_arrow_does_not_care_for_the_sign_of_its_axis(drawer, theta):
+def test_the_sign_of_an_axis_does_not_change_its_arrow(drawer, theta):
     other = theta * [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]
     both = (_arrows(drawer, values, np.ones(20)) for values in (theta, other))
     for one, two in zip(*both, strict=True):
         np.testing.assert_array_equal(one.end, two.end)  # negation is exact
 
 
-def test_an_arrow_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer, theta, rng):
+def test_the_opacity_of_an_arrow_is_its_relative_weight(drawer, theta, rng):
     shares = rng.dirichlet(np.ones(20))
     shares[3] = 0.01 * shares.max()  # next to nothing
     found = _arrows(drawer, theta, shares)
@@ -79,7 +79,7 @@ def test_an_arrow_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer
     assert len(found) < 20 and max(arrow.alpha for arrow in found) == 1.0
 
 
-def test_a_scene_takes_as_many_arrows_as_it_has_room_for(drawer):
+def test_arrows_beyond_the_capacity_of_a_scene_are_dropped(drawer):
     scene = mujoco.MjvScene(drawer.model, 5)
     arrow = Arrow(np.zeros(3), np.ones(3), JOINT_KINDS[0], 0.5)
     add_arrows(scene, [arrow] * 9, 0.01)
@@ -93,7 +93,7 @@ def test_the_kinds_of_a_joint_have_names(make_task, drawer):
 
 
 @pytest.mark.usefixtures('renderer')
-def test_an_arrow_is_drawn_as_long_as_it_is():
+def test_an_arrow_is_drawn_at_its_full_length():
     xml = '<mujoco><visual><global offwidth="200" offheight="100"/></visual><worldbody/></mujoco>'
     model = mujoco.MjModel.from_xml_string(xml)
     view = mujoco.MjvCamera()
@@ -112,7 +112,7 @@ def test_an_arrow_is_drawn_as_long_as_it_is():
 
 
 @pytest.mark.usefixtures('renderer')
-def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path):
+def test_a_picture_of_the_belief_is_written_with_its_source(run, tmp_path):
     (path,) = joint_pictures.write_all(*run, tmp_path, 'articulation_x', 'abc')
     assert path.name == 'articulation_x.png' and joint_pictures.source_of(path) == 'abc'
     picture = joint_pictures.imageio.imread(path)[..., :3]
@@ -123,7 +123,7 @@ def test_a_picture_of_the_belief_is_written_and_says_what_it_is_of(run, tmp_path
 
 @pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('moved', [0, 1])
-def test_only_particles_that_weigh_something_are_seen(run, moved):
+def test_particles_without_weight_are_not_drawn(run, moved):
     task, record = run
     ((joint, item),) = uncertain_objects(task)
     renderer = Renderer(
@@ -145,7 +145,7 @@ def test_only_particles_that_weigh_something_are_seen(run, moved):
     assert np.array_equal(*pictures) == (moved == 1)
 
 
-def test_there_is_no_picture_without_a_belief_or_an_open_joint(run, make_task, tmp_path):
+def test_no_picture_without_a_belief_or_an_uncertain_joint(run, make_task, tmp_path):
     task, _ = run
     blind = recording.of_trace(ClosedLoop(task, 0, 'no-update').run(0.1))
     assert joint_pictures.write_all(task, blind, tmp_path) == []
@@ -167,7 +167,7 @@ def test_states_are_shown_by_the_true_model(run):
     np.testing.assert_allclose(model.jnt_axis[joint], axis, atol=1e-15)  # rounding
 
 
-def test_without_a_renderer_a_run_says_so_and_goes_on(tmp_path, monkeypatch, capsys):
+def test_a_run_completes_without_a_renderer(tmp_path, monkeypatch, capsys):
     def fail(*_):
         raise rendering.RenderError('no off-screen rendering here')
 

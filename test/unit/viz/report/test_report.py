@@ -1,4 +1,4 @@
-"""A short run gives plots and a video; where nothing can render, one line says what to install."""
+"""Plots and videos of a short run; without a renderer, one line names the packages to install."""
 
 import importlib
 import json
@@ -23,7 +23,7 @@ def run(request: pytest.FixtureRequest) -> tuple[Task, RunRecord]:
     return task, recording.of_trace(ClosedLoop(task, 0).run(0.3))
 
 
-def test_a_recording_has_one_row_for_each_moment(run: tuple[Task, RunRecord]) -> None:
+def test_a_record_has_one_row_per_time(run: tuple[Task, RunRecord]) -> None:
     task, record = run
     assert record.qpos.shape == (len(record.times), task.model.nq)
     assert record.error.shape == record.times.shape
@@ -76,7 +76,7 @@ def test_a_run_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture) 
     assert json.loads((folder / 'summary.json').read_text()) == printed
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(
+def test_a_folder_that_cannot_be_created_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     (tmp_path / 'file').write_text('')
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     assert 'cannot be created' in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_without_a_renderer_the_message_says_what_to_install(
+def test_without_a_renderer_the_error_names_the_packages_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     real = importlib.import_module
@@ -109,7 +109,7 @@ def test_the_encoder_is_in_a_wheel() -> None:
     assert shutil.which(get_ffmpeg_exe())
 
 
-def test_a_recording_shows_its_belief_as_it_was_at_each_moment():
+def test_the_overlay_shows_the_belief_of_each_time():
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 3).run(0.3))
     overlay = video.BeliefOverlay(task, record)
@@ -121,7 +121,7 @@ def test_a_recording_shows_its_belief_as_it_was_at_each_moment():
     assert np.isclose(bars[0][..., 2].min(), bars[1][..., 2].min())  # and the panel stays there
 
 
-def test_without_anything_to_learn_nothing_is_drawn():
+def test_the_overlay_of_a_run_without_learning_is_empty():
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 3, 'no-update').run(0.1))
     assert video.BeliefOverlay(task, record).shapes(0.1) == []

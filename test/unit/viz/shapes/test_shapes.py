@@ -1,4 +1,4 @@
-"""What is shown is what is believed: axes where MuJoCo has them, areas that are weights."""
+"""Shapes match the belief: axes are MuJoCo's, areas of bars are weights."""
 
 import mujoco
 import numpy as np
@@ -71,7 +71,7 @@ def test_axes_lie_where_mujoco_has_them(drawer, rng):
     np.testing.assert_allclose(pivots, hinges, atol=1e-12)
 
 
-def test_an_axis_is_as_opaque_as_its_particle_weighs_beside_the_heaviest(drawer, rng):
+def test_the_opacity_of_an_axis_is_its_relative_weight(drawer, rng):
     belief = believed(drawer, rng)
     shares = np.exp(belief.log_weights - belief.log_weights.max())
     found = layer(shown(joint_axes.shapes, drawer, belief), 'axes').colors[:, 3]
@@ -94,7 +94,7 @@ def test_areas_of_bars_are_weights(push, rng):
     assert found[0].sum() == pytest.approx(found[1].sum(), rel=1e-12)  # all weights sum to 1
 
 
-def test_the_area_of_all_bars_stays_the_same_while_a_belief_narrows(push, rng):
+def test_the_total_area_of_bars_is_constant(push, rng):
     wide = believed(push, rng, count=300)
     narrow = wide._replace(theta=np.tile(wide.theta.mean(axis=0), (300, 1)))
     sums = [
@@ -111,7 +111,7 @@ def test_labels_say_name_unit_mean_and_interval(push):
     assert texts == ['block_mass\n0.2 kg\n[0.11, 0.29]', 'block_friction\n0.5\n[0.5, 0.5]']
 
 
-def test_parts_of_an_axis_are_no_histogram_of_their_own(drawer, push, rng):
+def test_components_of_an_axis_have_no_histogram(drawer, push, rng):
     assert histograms.scalar_columns(drawer) == []
     assert histograms.scalar_columns(push) == [0, 1]
     assert shown(histograms.shapes, drawer, believed(drawer, rng)) == []
@@ -164,7 +164,7 @@ def test_the_box_around_an_object_is_its_geom(push):
     np.testing.assert_allclose(np.sort(lengths), np.sort(np.repeat(2 * size, 4)), atol=1e-9)
 
 
-def test_the_target_is_where_success_is_measured_to(push):
+def test_the_target_mark_is_at_the_target_of_the_success_residual(push):
     data = scene_extent.kinematics(push, push.start().qpos)
     ends = layer(objects.shapes(push, scene_extent.scene_extent(push), data), 'target').ends
     site = mujoco.mj_name2id(push.model, mujoco.mjtObj.mjOBJ_SITE, 'target')
@@ -203,7 +203,7 @@ def test_a_plan_is_the_mean_of_models_and_objects_keep_their_weights(push, rng):
     np.testing.assert_allclose(spread.colors[::2, 3], shares / 0.4, rtol=1e-12)
 
 
-def test_where_all_models_diverge_no_plan_is_shown(push):
+def test_no_plan_is_drawn_if_all_models_diverge(push):
     nowhere = np.full((2, 4, 3), np.nan)
     found = rollouts.plan(scene_extent.scene_extent(push), nowhere, nowhere[:, None], np.ones(2))
     assert [len(shape[1]) for shape in found] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""A source that does what a test says, and a stand-in for viser that takes everything down."""
+"""A stand-in for viser that records everything."""
 
 from collections.abc import Iterator
 import contextlib

@@ -1,4 +1,4 @@
-"""The page in a real browser, without a screen: it is drawn, a slider moves, a reset asks back."""
+"""The page in a headless browser: it renders, a slider tunes, a reset asks for confirmation."""
 
 from collections.abc import Callable, Iterator
 import io

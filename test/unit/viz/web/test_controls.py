@@ -1,4 +1,4 @@
-"""A confirmation belongs to who asked; two operators never act on what the other changed."""
+"""Confirmations belong to one client and expire when another client changes something."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ def ask(operators, client, done, what='armed the robot'):
     operators.confirm(client, 'Arm?', 'It moves.', what, lambda: done.append(what))
 
 
-def test_only_who_asked_is_asked_back_and_nothing_is_done_before(operators, server):
+def test_only_the_requesting_client_is_asked_and_nothing_happens_before(operators, server):
     one, two, done = server.join(), server.join(), []
     ask(operators, one, done)
     assert two.gui.added == [] and done == []
@@ -35,7 +35,7 @@ def test_no_does_nothing(operators, server):
     assert done == []
 
 
-def test_an_answer_to_what_is_no_longer_so_is_refused_and_says_who_changed_what(operators, server):
+def test_an_outdated_confirmation_is_refused_and_names_the_change(operators, server):
     one, two, done = server.join(), server.join(), []
     ask(operators, one, done, 'armed the robot')
     ask(operators, two, done, 'reset all')
@@ -46,7 +46,7 @@ def test_an_answer_to_what_is_no_longer_so_is_refused_and_says_who_changed_what(
     assert 'ask again' in one.told[-1]
 
 
-def test_a_refusal_is_told_to_who_asked_and_is_no_change(operators, server):
+def test_a_refusal_notifies_the_client_and_is_not_logged(operators, server):
     one, two = server.join(), server.join()
 
     def refuse() -> None:
@@ -59,12 +59,12 @@ def test_a_refusal_is_told_to_who_asked_and_is_no_change(operators, server):
     assert operators._note.content == before
 
 
-def test_a_browser_that_went_away_is_asked_nothing(operators):
+def test_a_disconnected_client_is_not_asked(operators):
     given_up = []
     operators.confirm(None, 'Arm?', '', 'armed', lambda: given_up.append('armed'), lambda: None)
     assert given_up == []
 
 
-def test_names_on_the_page_are_text_and_no_html(operators, server):
+def test_names_on_the_page_are_escaped(operators, server):
     operators.log('operator 1 chose <b>x</b>')
     assert '&lt;b&gt;' in operators._note.content

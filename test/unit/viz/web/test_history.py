@@ -1,4 +1,4 @@
-"""The plots show what was believed when, and never join what nobody saw."""
+"""Plots show the belief of each time, with gaps where nobody watched."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def belief(rng):
     return Belief(rng.normal(size=(30, 2)), np.log(rng.dirichlet(np.ones(30))))
 
 
-def test_each_histogram_holds_all_of_the_weight_and_has_the_beliefs_mean(belief):
+def test_histograms_sum_to_one_and_have_the_mean_of_the_belief(belief):
     history = History()
     for i in range(5):
         history.append(snapshot(i * STEP_S, belief), {'reach': 1.0})
@@ -45,7 +45,7 @@ def test_rows_are_a_step_apart_and_reach_back_half_a_minute(belief):
 
 
 @pytest.mark.parametrize(('clock', 'run'), [(30.0, 0), (0.0, 0), (0.4, 1)])
-def test_after_a_gap_a_reset_or_another_run_it_begins_anew(belief, clock, run):
+def test_a_gap_a_reset_or_a_new_run_clears_the_history(belief, clock, run):
     history = History()
     for i in range(3):
         history.append(snapshot(i * STEP_S, belief), {})
@@ -53,7 +53,7 @@ def test_after_a_gap_a_reset_or_another_run_it_begins_anew(belief, clock, run):
     assert [row.clock for row in history.rows] == [clock]
 
 
-def test_a_term_of_another_stage_is_a_gap_and_no_zero(belief):
+def test_a_term_of_another_stage_is_nan_and_not_zero(belief):
     history = History()
     history.append(snapshot(0.0, belief), {'reach': 1.0})
     history.append(snapshot(1.0, belief), {'pull': 2.0})

@@ -1,4 +1,4 @@
-"""The page goes along from task to task, and shows each with all that it has."""
+"""The page follows task switches and shows warnings."""
 
 import re
 import time
@@ -32,7 +32,7 @@ def draw(source: SimulatedSource, page: Page) -> None:
     assert page._problem == ''
 
 
-def test_tasks_with_stages_joints_and_tools_are_drawn_one_after_the_other(live):
+def test_the_page_follows_task_switches(live):
     _, source, page = live
     draw(source, page)
     for name in ('panda_drawer', 'fr3_follow'):
@@ -45,7 +45,7 @@ def test_tasks_with_stages_joints_and_tools_are_drawn_one_after_the_other(live):
         assert page._buttons._tasks.value == name
 
 
-def test_what_is_wrong_is_on_the_page_as_text(live):
+def test_warnings_are_shown_as_escaped_text(live):
     _, source, _ = live
     found = source.snapshot()._replace(notes=('<script> is late',), state='held', paused=True)
     text = status(found, 'no belief received')

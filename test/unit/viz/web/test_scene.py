@@ -1,4 +1,4 @@
-"""What the browser draws is what MuJoCo draws: the same geoms, places, sizes and colours."""
+"""The browser shows MuJoCo's geoms at the same positions, sizes and colours."""
 
 import mujoco
 import numpy as np
@@ -108,7 +108,7 @@ def test_meshes_are_as_large_as_their_geoms(kinds):
         np.testing.assert_allclose(0.5 * (high - low), half, rtol=ROUND)
 
 
-def test_what_has_no_triangles_is_named():
+def test_unsupported_geoms_are_named():
     model = mujoco.MjModel.from_xml_string(
         '<mujoco><asset><hfield name="hill" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>'
         '<geom name="hill" type="hfield" hfield="hill"/></worldbody></mujoco>'

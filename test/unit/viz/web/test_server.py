@@ -1,4 +1,4 @@
-"""The page is for this machine alone, on the port that was asked for, and for its own pages."""
+"""The server is restricted to this machine, the given port and its own pages."""
 
 import socket
 import time
@@ -29,12 +29,12 @@ def test_it_listens_on_the_loopback_interface_only(served):
         other.bind(('127.0.0.2', served.port))
 
 
-def test_a_port_that_is_taken_is_an_error_that_names_it(served):
+def test_a_taken_port_is_an_error_that_names_it(served):
     with pytest.raises(ViewError, match=f'port {served.port} is taken.*--port'):
         Server(served.port)
 
 
-def test_a_page_from_elsewhere_is_not_listened_to(served):
+def test_a_page_of_another_origin_is_rejected(served):
     where = f'ws://{HOST}:{served.port}'
     for origin in ('http://example.org', f'http://example.org:{served.port}', 'null', None):
         with pytest.raises(InvalidStatus) as refused:
@@ -44,12 +44,12 @@ def test_a_page_from_elsewhere_is_not_listened_to(served):
         connect(where, origin=f'http://{host}:{served.port}', subprotocols=PROTOCOL).close()
 
 
-def test_nobody_can_have_the_page_served_by_others(served):
+def test_the_page_cannot_be_shared_through_a_relay(served):
     assert served.request_share_url() is None
     assert served._share_tunnel is None
 
 
-def test_a_visitor_without_a_screen_counts_as_one_and_takes_what_is_shown(served):
+def test_a_headless_client_counts_and_receives_everything(served):
     known = len(served.get_clients())
     with headless_client.connect_headless(served.port) as taken:
         corners = np.random.default_rng(0).random((1000, 3), np.float32)  # 12 kB, not to be packed

@@ -1,4 +1,4 @@
-"""The browser is sent what rviz shows, and of that only what has changed."""
+"""The browser receives the shapes of rviz, and only their changes."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_lines_keep_their_ends_and_opaque_colours(rng, server):
     np.testing.assert_allclose(back, shape.colors[:, :3], atol=0.02)
 
 
-def test_what_lets_light_through_is_between_its_colour_and_white(rng):
+def test_a_translucent_colour_is_between_its_colour_and_white(rng):
     colors = np.column_stack([rng.uniform(size=(20, 3)), rng.uniform(size=20)])
     found = shape_nodes.over_white(colors)
     assert np.all(found >= colors[:, :3]) and np.all(found <= 1.0)
@@ -43,7 +43,7 @@ def test_triangles_are_a_mesh_for_each_colour_and_none_is_lost(rng, server):
     assert (red.opacity, green.opacity) == (0.5, 1.0)
 
 
-def test_nothing_is_sent_twice_and_what_moved_is_told_to_the_node_that_is_there(rng, server):
+def test_only_changes_are_sent_to_existing_nodes(rng, server):
     over, shape = ShapeNodes(server, '/known'), lines(rng)
     label = Label('values', np.zeros(3), 'mass', 0.02)
     over.show([shape, label])
@@ -53,7 +53,7 @@ def test_nothing_is_sent_twice_and_what_moved_is_told_to_the_node_that_is_there(
     assert [node.sets for node in server.scene.added] == [['points'], ['text']]
 
 
-def test_what_is_no_longer_there_is_removed(rng, server):
+def test_nodes_of_missing_shapes_are_removed(rng, server):
     over = ShapeNodes(server, '/known')
     spheres = Spheres('spread', rng.normal(size=(3, 3)), rgba((1.0, 0.0, 0.0), 1.0, 3), 0.02)
     over.show([lines(rng), spheres])
@@ -63,7 +63,7 @@ def test_what_is_no_longer_there_is_removed(rng, server):
     assert all(node.removed for node in server.scene.added)
 
 
-def test_another_number_of_spheres_is_another_node(rng, server):
+def test_a_new_number_of_spheres_makes_a_new_node(rng, server):
     over = ShapeNodes(server, '/known')
     for count in (3, 5):
         over.show(

@@ -1,4 +1,4 @@
-"""The loop behind the page goes on by itself; requests are done, or refused with a reason."""
+"""The simulated source runs by itself; requests are carried out, or refused with a reason."""
 
 import time
 
@@ -25,7 +25,7 @@ def wait(condition, patience_s=30.0):
         time.sleep(0.01)
 
 
-def test_nobody_looks_and_it_goes_on_without_pictures(source):
+def test_an_unwatched_simulation_runs_without_new_snapshots(source):
     first = source.snapshot()
     wait(lambda: source._loop.robot.time > 0.1)
     assert source.snapshot() is first
@@ -41,7 +41,7 @@ def test_a_page_that_is_open_for_days_keeps_a_bounded_part_of_the_run(source, mo
     assert lists and all(len(kept) <= 20 + chunk for kept in lists.values()), lists.keys()
 
 
-def test_the_page_sees_the_scene_as_it_is(source):
+def test_a_watched_simulation_has_current_snapshots(source):
     source.set_watched(True)
     wait(lambda: source.snapshot().clock > 0.2 and source.snapshot().display is not None)
     found = source.snapshot()
@@ -49,7 +49,7 @@ def test_the_page_sees_the_scene_as_it_is(source):
     np.testing.assert_array_equal(found.theta, source._loop.robot.truth)
 
 
-def test_what_is_asked_for_is_done_when_the_call_returns(source):
+def test_requests_are_carried_out_when_the_call_returns(source):
     source.arm(True)
     assert source.snapshot().armed
     source.pause(True)
@@ -64,7 +64,7 @@ def test_what_is_asked_for_is_done_when_the_call_returns(source):
     assert after.task.data['cost']['reach']['weight'] == 2.5  # numbers stay as they are tuned
 
 
-def test_refusals_say_why_and_change_nothing(source):
+def test_refused_requests_name_the_reason_and_change_nothing(source):
     for values, words in (
         ({'cost.reach.weight': -1.0}, 'from 0 to'),
         ({'cost.reach.weight': 0.0}, 'has no effect'),
@@ -79,7 +79,7 @@ def test_refusals_say_why_and_change_nothing(source):
     assert source._loop.planner.stage.cost.terms[0].weight == 1.0
 
 
-def test_what_goes_wrong_in_the_loop_is_told_and_a_reset_ends_it(source, monkeypatch):
+def test_an_error_of_the_simulation_is_reported_until_a_reset(source, monkeypatch):
     def fail() -> bool:
         raise ArmError('the physics broke')
 
