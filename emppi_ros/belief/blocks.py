@@ -49,21 +49,8 @@ def update(
     """
     Return particles (M, P) of equal weight after an observation, and the smallest ESS.
 
-    Parameters
-    ----------
-    config : ResamplingConfig
-        How each block is tempered and resampled.
-    parameters : sequence of Parameter
-        All P parameters.
-    blocks : sequence of Block
-        A partition of the parameters.
-    theta : (M, P) array
-        Particles of equal weight.
-    log_likelihood : (M, nv) array
-        By degree of freedom; a row of -inf for a particle that diverged.
-    rng : numpy Generator
-        Random generator.
-
+    `theta` (M, P) are particles of equal weight, `blocks` a partition of the parameters, and
+    `log_likelihood` (M, nv) that of each degree of freedom; diverged particles have rows of -inf.
     """
     updated, sizes = theta.copy(), []
     for block in blocks:

@@ -125,24 +125,10 @@ def read(
     name: str, parameters: Sequence[Parameter], priors: Sequence[Prior], task: str = ''
 ) -> JointPrior:
     """
-    Return the prior in a file, for the parameters of a task and in their order.
+    Return the prior in a file for the P parameters of a task, in their order.
 
-    Parameters
-    ----------
-    name : str
-        A name in config/priors, or a path.
-    parameters : sequence of Parameter
-        All P of the task.
-    priors : sequence of Prior
-        The task's own, used for parameters that are not in the file.
-    task : str
-        Name of the task; must match that in the file, if there is one.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, or does not fit the task.
-
+    `name` is one in config/priors, or a path. Parameters that are not in the file keep their own
+    `priors`. ConfigError if the file cannot be read, does not fit, or is for another task.
     """
     path = paths.find_config('priors', name)
     return _bind(config.load(path, MAX_CHARACTERS), parameters, priors, str(path), task)
