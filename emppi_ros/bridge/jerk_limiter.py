@@ -54,7 +54,7 @@ def braking_time(robot: Robot, command: Command) -> float:
         return 0.0
     velocity = command.rate if robot.command == 'position' else command.value
     zero = np.zeros_like(velocity)
-    return _Motion(robot, zero, velocity, command.acceleration).to_velocity(zero).duration
+    return _RuckigMotion(robot, zero, velocity, command.acceleration).to_velocity(zero).duration
 
 
 def shape(
@@ -86,7 +86,7 @@ def _shape_velocity(
     if target is not None:
         goal = velocity_bounds.clamp(target, *velocity_bounds.velocity_bounds(robot, position, dt))
         goal = np.where(goal * last.value < 0.0, 0.0, goal)  # reverse through rest
-    motion = _Motion(robot, zero, last.value, last.acceleration)
+    motion = _RuckigMotion(robot, zero, last.value, last.acceleration)
     _, velocity, acceleration = motion.to_velocity(goal).after(dt)
     moving = np.abs(velocity) > _STILL
     velocity, acceleration = (np.where(moving, row, 0.0) for row in (velocity, acceleration))
@@ -95,7 +95,7 @@ def _shape_velocity(
 
 def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float) -> Command:
     """Return the next position; joints that cannot stop before their target brake first."""
-    motion = _Motion(robot, last.value, last.rate, last.acceleration)
+    motion = _RuckigMotion(robot, last.value, last.rate, last.acceleration)
     braking = motion.to_velocity(np.zeros_like(last.rate))
     if target is None:
         return Command(*braking.after(dt))
@@ -108,7 +108,7 @@ def _shape_position(robot: Robot, last: Command, target: Array | None, dt: float
     return Command(*motion.to_position(goal, past, *bounds).after(dt))
 
 
-class _Motion:
+class _RuckigMotion:
     """The time-optimal motion of each joint from a position, velocity and acceleration."""
 
     def __init__(
@@ -130,7 +130,7 @@ class _Motion:
         self._input.max_acceleration = self._acceleration
         self._input.max_jerk = velocity_bounds.usable_jerk(robot)
 
-    def to_velocity(self, target: Array) -> '_Motion':
+    def to_velocity(self, target: Array) -> '_RuckigMotion':
         """Solve for a velocity (joints,)."""
         self._input.control_interface = ruckig.ControlInterface.Velocity
         self._input.target_velocity = target
@@ -139,7 +139,7 @@ class _Motion:
 
     def to_position(
         self, goal: Array, brake: npt.NDArray[np.bool_], lower: Array, upper: Array
-    ) -> '_Motion':
+    ) -> '_RuckigMotion':
         """Solve for rest at a position (joints,); joints in `brake` rest as soon as they can."""
         kinds = ruckig.ControlInterface
         self._input.per_dof_control_interface = [
@@ -152,7 +152,7 @@ class _Motion:
         self._goal, self._braking = goal, brake
         return self._solve()
 
-    def _solve(self) -> '_Motion':
+    def _solve(self) -> '_RuckigMotion':
         try:
             self._solver.calculate(self._input, self._trajectory)
             self._solved = True

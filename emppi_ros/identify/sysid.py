@@ -125,7 +125,7 @@ class SysidEstimate(NamedTuple):
         return np.sqrt(np.diag(self.covariance)[:parameters])
 
 
-class _Residuals:
+class _ResidualFunction:
     """Residuals at a point and their derivatives, from one simulation."""
 
     def __init__(self, shooter: MultipleShooting, weight: float) -> None:
@@ -188,7 +188,7 @@ def estimate(
     bound[: shooter.unknown] = LIMIT
     done = 0
     for weight in CONTINUITY_WEIGHTS:
-        residuals = _Residuals(shooter, weight)
+        residuals = _ResidualFunction(shooter, weight)
 
         def report(trace: list[minimize.IterLog], before: int = done) -> None:
             progress(before + len(trace), float(trace[-1].objective))

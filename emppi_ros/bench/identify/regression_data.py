@@ -14,7 +14,7 @@ MIXTURES = ((90, 0), (0, 90), (30, 60), (60, 30))  # redundant and irrelevant in
 
 
 @dataclass(frozen=True)
-class Setup:
+class RegressionSetup:
     """
     What the paper says, and, below, what it leaves open.
 
@@ -45,7 +45,7 @@ class Data(NamedTuple):
     clean_y: Array
 
 
-def generate(setup: Setup, rng: np.random.Generator) -> Data:
+def generate(setup: RegressionSetup, rng: np.random.Generator) -> Data:
     """Return data whose relevant inputs, which go first, have coefficients 1, 2, ..., 10."""
     b = np.arange(1.0, RELEVANT + 1.0)
     covariance = _covariance(setup.covariance, rng)

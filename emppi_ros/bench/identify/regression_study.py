@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify import bayesian_factor_analysis, regression, regression_data
-from emppi_ros.bench.identify.regression_data import MIXTURES, Setup
+from emppi_ros.bench.identify.regression_data import MIXTURES, RegressionSetup
 from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
@@ -34,11 +34,11 @@ def ours() -> Mapping[str, Regression]:
     }
 
 
-def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[Setup]:
+def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[RegressionSetup]:
     """Yield the eight panels of Fig. 2: four mixtures of inputs by two levels of noise."""
     for snr in SNRS:
         for redundant, irrelevant in MIXTURES:
-            yield Setup(
+            yield RegressionSetup(
                 redundant,
                 irrelevant,
                 snr,
@@ -50,7 +50,7 @@ def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[
 
 
 def measure(
-    setup: Setup, methods: Mapping[str, Regression], trials: int, seed: int
+    setup: RegressionSetup, methods: Mapping[str, Regression], trials: int, seed: int
 ) -> dict[str, Array]:
     """Return each method's errors (trials,), all of them on the same data."""
     errors: dict[str, list[float]] = {name: [] for name in methods}
@@ -65,7 +65,9 @@ def measure(
     return {name: np.array(values) for name, values in errors.items()}
 
 
-def summarize(setup: Setup, errors: Mapping[str, Array], others: Mapping[str, Regression]) -> dict:
+def summarize(
+    setup: RegressionSetup, errors: Mapping[str, Array], others: Mapping[str, Regression]
+) -> dict:
     """Return a panel's mean errors, and how far ours are below the best of the others."""
     means = {name: float(values.mean()) for name, values in errors.items()}
     best = min(others, key=lambda name: means[name])

@@ -9,7 +9,7 @@ from emppi_ros.bench.identify import (
     regression,
     regression_data,
 )
-from emppi_ros.bench.identify.regression_data import Setup
+from emppi_ros.bench.identify.regression_data import RegressionSetup
 from emppi_ros.bench.identify.regression_inputs import standardize
 from emppi_ros.core.errors import IdentificationError
 
@@ -87,7 +87,7 @@ def test_random_covariances_tell_the_noise_and_mild_ones_do_not(snr):
     for seed in range(10):
         for kind in ('wishart', 'mild'):
             data = regression_data.generate(
-                Setup(30, 60, snr, covariance=kind), np.random.default_rng([9, seed])
+                RegressionSetup(30, 60, snr, covariance=kind), np.random.default_rng([9, seed])
             )
             # of 20 data sets each, all were told apart so at 1000 rows
             assert errors_in_variables.regress(data.x, data.y).certain == (kind == 'wishart')
@@ -115,7 +115,9 @@ def test_units_change_nothing_but_units(rng):
 def test_it_is_better_than_least_squares_by_half_on_the_data_of_the_paper(mixture, snr):
     ours, least = [], []
     for seed in range(5):
-        data = regression_data.generate(Setup(*mixture, snr), np.random.default_rng([7, seed]))
+        data = regression_data.generate(
+            RegressionSetup(*mixture, snr), np.random.default_rng([7, seed])
+        )
         ours.append(
             regression_data.error(errors_in_variables.regress(data.x, data.y).coefficients, data)
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bench.identify import regression, regression_data, regression_study
-from emppi_ros.bench.identify.regression_data import RELEVANT, Setup
+from emppi_ros.bench.identify.regression_data import RELEVANT, RegressionSetup
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 
@@ -15,7 +15,7 @@ TRUE = np.arange(1.0, 11.0)
 
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])
 def test_data_are_what_the_paper_says(covariance):
-    setup = Setup(30, 60, input_snr=2.0, rows=40_000, covariance=covariance)
+    setup = RegressionSetup(30, 60, input_snr=2.0, rows=40_000, covariance=covariance)
     data = regression_data.generate(setup, np.random.default_rng(3))
     assert data.x.shape == data.clean_x.shape == (40_000, 100)
     # variances of 40 000 normal draws are known to sqrt(2 / 40 000) = 0.7 %: five of these, twice
@@ -31,7 +31,7 @@ def test_data_are_what_the_paper_says(covariance):
 
 
 def test_the_truth_has_no_error_and_nothing_at_all_an_error_of_one():
-    data = regression_data.generate(Setup(0, 90, 5.0), np.random.default_rng(0))
+    data = regression_data.generate(RegressionSetup(0, 90, 5.0), np.random.default_rng(0))
     assert regression_data.error(np.r_[TRUE, np.zeros(90)], data) < 1e-20  # rounding
     # the mean of 1000 outputs is 0 up to its standard error: its square is a thousandth
     assert regression_data.error(np.zeros(100), data) == pytest.approx(1.0, abs=0.02)
@@ -49,7 +49,7 @@ def test_baselines_find_coefficients_where_there_is_no_noise():
 
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])  # one for each of the two methods
 def test_an_input_that_never_changes_is_left_out_whatever_the_method(covariance):
-    setup = Setup(0, 5, 2.0, covariance=covariance)
+    setup = RegressionSetup(0, 5, 2.0, covariance=covariance)
     data = regression_data.generate(setup, np.random.default_rng(0))
     more = np.insert(data.x, 3, 1e9 + 0.1, axis=1)  # so large that its mean is rounded
     found = regression.regress(more, data.y)
