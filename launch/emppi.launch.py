@@ -1,4 +1,4 @@
-"""Planner, belief, bridge and markers; with a simulated robot, or a real one."""
+"""Launch planner, belief, bridge and markers, with a simulated or a real robot."""
 
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
@@ -20,56 +20,59 @@ ARGUMENTS = {
     'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
     'robot': ('', "name or path of a robot, in place of the task's own"),
     'prior': ('', "prior in config/priors, or path; the task's own if empty"),
-    'save_belief': ('', 'file for the belief, to be a prior: on request and at the end; or none'),
-    'simulate': ('true', 'simulate robot and tracker; false where there are real ones'),
+    'save_belief': (
+        '',
+        'file to save the belief to, on request and at the end',
+    ),
+    'simulate': ('true', 'simulate robot and tracker; false if they are real'),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
         PathJoinSubstitution([FindPackageShare(graph.PACKAGE), 'config', 'nodes.yaml']),
         'parameters of the nodes',
     ),
     'namespace': ('', 'namespace of all nodes'),
-    'seed': ('0', 'where random numbers start'),
+    'seed': ('0', 'random seed'),
     'description': ('', 'URDF or xacro file for robot_state_publisher; not started if empty'),
     'description_args': ('', 'for xacro, such as "arm_id:=panda hand:=true"'),
     'joint_states': ('joint_states', "for robot_state_publisher: the topic in the robot's YAML"),
-    'rviz': ('false', 'start rviz2, with all that is to be seen'),
+    'rviz': ('false', 'start rviz2'),
     'use_sim_time': ('false', 'follow /clock'),
-    'log_level': ('info', 'of all nodes'),
+    'log_level': ('info', 'log level of all nodes'),
 }
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the graph that `emppi_ros.nodes.common.graph` describes."""
     arguments = [
-        DeclareLaunchArgument(name, default_value=default, description=words)
-        for name, (default, words) in ARGUMENTS.items()
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, (default, text) in ARGUMENTS.items()
     ]
-    told = {name: LaunchConfiguration(name) for name in ARGUMENTS}
-    texts = {name: ParameterValue(told[name], value_type=str) for name in ARGUMENTS}
-    use_sim_time = {'use_sim_time': ParameterValue(told['use_sim_time'], value_type=bool)}
+    values = {name: LaunchConfiguration(name) for name in ARGUMENTS}
+    texts = {name: ParameterValue(values[name], value_type=str) for name in ARGUMENTS}
+    use_sim_time = {'use_sim_time': ParameterValue(values['use_sim_time'], value_type=bool)}
     nodes = [
         Node(
             package=graph.PACKAGE,
             executable=spec.executable,
             name=spec.name,
-            namespace=told['namespace'],
-            parameters=[told['params_file'], {**spec.parameters, **use_sim_time}],
+            namespace=values['namespace'],
+            parameters=[values['params_file'], {**spec.parameters, **use_sim_time}],
             arguments=[
-                *('--ros-args', '--log-level', told['log_level']),
+                *('--ros-args', '--log-level', values['log_level']),
                 *('--enclave', f'/emppi/{spec.name}'),  # for SROS 2; of no effect without it
             ],
-            condition=IfCondition(told['simulate']) if spec.simulated_only else None,
+            condition=IfCondition(values['simulate']) if spec.simulated_only else None,
             output='screen',
         )
         for spec in [
             *graph.describe(
                 task=texts['task'],
                 robot=texts['robot'],
-                seed=ParameterValue(told['seed'], value_type=int),
+                seed=ParameterValue(values['seed'], value_type=int),
                 backend=texts['backend'],
                 prior=texts['prior'],
                 save_to=texts['save_belief'],
-                hardware=ParameterValue(NotSubstitution(told['simulate']), value_type=bool),
+                hardware=ParameterValue(NotSubstitution(values['simulate']), value_type=bool),
             ),
             graph.MARKERS,
         ]
@@ -78,19 +81,19 @@ def generate_launch_description() -> LaunchDescription:
     rviz = Node(
         package='rviz2',
         executable='rviz2',
-        namespace=told['namespace'],
+        namespace=values['namespace'],
         arguments=['-d', PathJoinSubstitution([share, 'config', 'rviz', 'emppi.rviz'])],
         parameters=[use_sim_time],
-        condition=IfCondition(told['rviz']),
+        condition=IfCondition(values['rviz']),
     )
-    xacro = Command(['xacro ', told['description'], ' ', told['description_args']])
+    xacro = Command(['xacro ', values['description'], ' ', values['description_args']])
     description = Node(
         package='robot_state_publisher',
         executable='robot_state_publisher',
-        namespace=told['namespace'],
+        namespace=values['namespace'],
         parameters=[{'robot_description': ParameterValue(xacro, value_type=str), **use_sim_time}],
-        remappings=[('joint_states', told['joint_states'])],
-        condition=IfCondition(NotEqualsSubstitution(told['description'], '')),
+        remappings=[('joint_states', values['joint_states'])],
+        condition=IfCondition(NotEqualsSubstitution(values['description'], '')),
         output='screen',
     )
     return LaunchDescription([*arguments, *nodes, description, rviz])

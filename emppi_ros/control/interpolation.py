@@ -1,4 +1,4 @@
-"""From plan knots to the command of every physics step, and from one cycle to the next."""
+"""Interpolate plans between knots, and shift them from one planning cycle to the next."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,10 @@ def upsample(controls: Array, previous: Array, substeps: int, interpolation: str
     """
     Return the control of every physics step, (..., H * substeps + 1, nu).
 
-    Knot h is the control of step h (`hold`), or the one that step h ramps to from the
-    knot before it (`linear`); `previous` (nu,) is in force before the first knot. Ramps are
-    sampled at the middle of a physics step, which keeps their mean. The last entry repeats
-    the final knot: it moves nothing that counts, its step only evaluates the final state.
+    Knot h is the control of step h (`hold`), or the end of the ramp in step h (`linear`);
+    `previous` (nu,) is in force before the first knot. Ramps are sampled at the middle of each
+    physics step, which keeps their mean. The last entry repeats the final knot: its step only
+    evaluates the final state.
     """
     if interpolation == 'hold':
         fine = np.repeat(controls, substeps, axis=-2)
@@ -30,7 +30,7 @@ def sample(controls: Array, previous: Array, times: Array, step_s: float, kind: 
     """
     Return the controls (n, nu) at `times` (n,), in seconds from the start of a plan (H, nu).
 
-    Before the start it is `previous`; after the end the last knot is kept.
+    `previous` is in force before the start; the last knot holds after the end.
     """
     if kind == 'hold':
         index = np.floor(times / step_s + 1e-9).astype(int)
@@ -44,7 +44,7 @@ def sample(controls: Array, previous: Array, times: Array, step_s: float, kind: 
 
 
 def shift(controls: Array, previous: Array, elapsed_s: float, step_s: float, kind: str) -> Array:
-    """Return a plan (H, nu) as it is to go on after `elapsed_s`; its last knot is repeated."""
+    """Return a plan (H, nu) shifted by `elapsed_s`; its last knot is repeated."""
     first = 0.0 if kind == 'hold' else 1.0
     times = elapsed_s + (first + np.arange(len(controls), dtype=np.float64)) * step_s
     return sample(controls, previous, times, step_s, kind)

@@ -8,8 +8,8 @@ For M models with belief p(theta_m), K rollouts each and H steps::
     w_t = exp(-(S_t - beta) / lambda) p(theta) / normalizer                eq. 9
     u_t <- u_t + sum_mk w_t du_t                              line 17
 
-With a measure of risk over models (`risk.py`) the same K rows of noise go to every model, the
-weights are a softmax over K of each one's risk, and all the rest is the same.
+With a measure of risk over models (`risk.py`) all models share the same K rows of noise, and the
+weights are a softmax over K of the risk of each row.
 
 >>> updated, info = plan(config, nominal, applied, limits, log_belief, evaluate, rng)
 """
@@ -30,28 +30,28 @@ from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.robots.control_limits import ControlLimits
 
 Array = npt.NDArray[np.float64]
-MOST_STEPS = 10_000_000  # of physics, a plan: ten seconds and more on any machine
+MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
 
 
 class Costs(NamedTuple):
-    """What a set of rollouts cost; +inf where one diverged."""
+    """Costs of a set of rollouts; +inf for those that diverged."""
 
     running: Array  # (M, K, H) l(x_t)
     terminal: Array  # (M, K) m(x_H)
 
 
 class PlanInfo(NamedTuple):
-    """What a cycle saw, for diagnostics and display."""
+    """Candidates, costs and weights of an update, for diagnostics and display."""
 
-    controls: Array  # (M, K, H, nu) every candidate; with a risk measure, alike in all models
-    costs: Array  # (M, K) cost of each whole rollout, +inf if it diverged
-    weights: Array  # (M, K, H), each step sums to 1; with a risk measure, a plan's by belief
-    diverged: int  # number of rollouts
+    controls: Array  # (M, K, H, nu) candidates; with a risk measure the same for all models
+    costs: Array  # (M, K) total cost of each rollout, +inf if it diverged
+    weights: Array  # (M, K, H), sums to 1 at each step; with a risk measure spread by belief
+    diverged: int  # number of diverged rollouts
 
 
 @dataclass(frozen=True)
 class PlannerConfig:
-    """Settings of the planner; the paper's symbols in brackets (Table I)."""
+    """Settings of the planner, with the paper's symbols in brackets (Table I)."""
 
     models: int = between(1, 10_000, doc='models in the ensemble, M [N]')
     rollouts: int = between(1, 10_000, doc='rollouts per model, K [K]')
@@ -61,7 +61,9 @@ class PlannerConfig:
         0.01, 1000.0, doc='plans per second; a plan takes effect one period after its state'
     )
     substeps: int = between(1, 1000, doc='physics steps per plan step')
-    temperature: float = positive(doc='how greedy the weights are; small is greedy [lambda]')
+    temperature: float = positive(
+        doc='temperature of the weights; small values are greedy [lambda]'
+    )
     noise_variance: tuple[float, ...] = key(
         check=lambda v: len(v) > 0 and all(x > 0 for x in v),
         allowed='a list of numbers above 0: one for all controls, or one per control',
@@ -71,16 +73,16 @@ class PlannerConfig:
         'per_step',
         'trajectory',
         default='per_step',
-        doc='cost-to-go of each step, or of the whole',
+        doc='weigh by the cost-to-go of each step, or of the whole rollout',
     )
     risk: str = one_of(
-        'none', *risks.MEASURES, default='none', doc='of a plan over models; none: eq. 9'
+        'none', *risks.MEASURES, default='none', doc='measure of risk over models; none: eq. 9'
     )
     risk_level: float | None = fraction(
-        None, doc=f'share of the belief that cvar takes as its worst ({risks.LEVEL:g})'
+        None, doc=f'probability mass of the worst models in cvar ({risks.LEVEL:g})'
     )
     interpolation: str = one_of(
-        'hold', 'linear', default='linear', doc='of the controls between plan steps'
+        'hold', 'linear', default='linear', doc='interpolation of controls between plan steps'
     )
     filter_window: int = key(
         0,
@@ -91,7 +93,7 @@ class PlannerConfig:
     threads: int = between(0, 256, 0, doc='threads; 0: all cores')
 
     def __post_init__(self) -> None:
-        """Check keys against one another."""
+        """Check the keys against each other."""
         steps = self.models * self.rollouts * self.horizon * self.substeps
         if steps > MOST_STEPS:
             raise ConfigError(
@@ -124,7 +126,7 @@ def plan(
     rng: np.random.Generator,
 ) -> tuple[Array, PlanInfo]:
     """
-    Return the improved plan and what the cycle saw.
+    Return the improved plan and the details of the update.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def plan(
     applied : (nu,) array
         The control in force when the plan starts.
     limits : ControlLimits
-        Bounds of controls; clipping counts as part of the noise du.
+        Bounds of controls; clipping changes the noise du.
     log_belief : (M,) array
         Log weight of each model, log p(theta_m), in any normalization.
     evaluate : callable
@@ -153,13 +155,13 @@ def plan(
     Raises
     ------
     AllDivergedError
-        If no rollout of a model with any weight stayed finite, or with a risk measure: if
-        each plan diverged in one.
+        If every rollout of every model with weight diverged or, with a risk measure, every
+        candidate diverged in a model with weight.
 
     """
     nu = nominal.shape[1]
     variance = config.variance(nu)
-    draws = config.models if config.risk == 'none' else 1  # else all models share their noise
+    draws = config.models if config.risk == 'none' else 1  # else models share noise
     shape = (draws, config.rollouts, config.horizon, nu)
     noise = rng.standard_normal(shape) * np.sqrt(variance)
     controls = limits.clip(nominal + noise, applied)
@@ -184,17 +186,17 @@ def plan(
 
 
 def weigh(temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
-    """Return the weights of all samples (M, K, H), eq. 9; each step sums to 1."""
+    """Return the weights of all samples (M, K, H), eq. 9; they sum to 1 at each step."""
     if not np.any(np.isfinite(cost_to_go[..., 0]) & np.isfinite(log_belief)[:, None]):
         count = cost_to_go[..., 0].size
         raise AllDivergedError(f'all {count} rollouts diverged: no plan can be trusted')
     return weights.softmin(cost_to_go, temperature, log_belief[:, None, None], axis=(0, 1))
 
 
-@functools.cache  # it is linear: fitted once, not at each update
+@functools.cache  # the filter is linear: computed once
 def smoother(horizon: int, window: int) -> Array:
-    """Return the matrix (H, H) that smooths a plan: cubic, by Savitzky and Golay (1964)."""
-    # a part of scipy is loaded when first named: this one in a third of a second, by planners only
+    """Return the matrix (H, H) of the cubic filter of Savitzky and Golay (1964)."""
+    # scipy loads this part on first use, which takes 0.3 s: only planners need it
     matrix: Array = scipy.signal.savgol_filter(np.eye(horizon), window, 3, axis=0)
     matrix.flags.writeable = False
     return matrix

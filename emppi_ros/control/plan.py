@@ -1,4 +1,4 @@
-"""A plan on its way to the robot: stamped points that end at rest."""
+"""Plans: commands at points in time that end at rest."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from emppi_ros.robots import velocity_bounds
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
-_EDGE_S = 1e-3  # a held control changes within one cycle of the fastest controllers
+_EDGE_S = 1e-3  # duration of the step between held controls: a cycle of fast controllers
 MAX_POINTS = 10_000
 
 
@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     values: Array  # (n, joints) velocity, position or effort of the commanded joints
 
     def at(self, time: float) -> Array:
-        """Return the command (joints,) at a time; the ends hold beyond them."""
+        """Return the command (joints,) at a time; the end points hold beyond the ends."""
         phase = time - self.start
         i = int(np.searchsorted(self.times, phase, side='right'))
         if i == 0 or i == len(self.times):
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
     @property
     def end(self) -> float:
-        """When the last point is reached."""
+        """The time of the last point [s]."""
         return self.start + float(self.times[-1])
 
 
@@ -42,10 +42,10 @@ def make(
     robot: Robot, start: float, applied: Array, controls: Array, step_s: float, kind: str
 ) -> Plan:
     """
-    Return a plan of controls (H, joints) that follow `applied`, with a braking tail.
+    Return a plan of controls (H, joints) that starts at `applied` and ends at rest.
 
-    Velocities ramp to zero at the robot's usable acceleration, efforts go to zero at once,
-    positions stay.
+    At the end velocities ramp to zero with the robot's usable acceleration, efforts become zero
+    at once, and positions hold.
     """
     steps = np.arange(1, len(controls) + 1) * step_s
     if kind == 'hold':
@@ -71,9 +71,9 @@ def check(
     """
     Return the plan in the order of the robot's commanded joints, or raise PlanError.
 
-    Joints must be exactly those commanded, in any order; times must increase; all values
-    finite and within the robot's limits; it must end at rest; it must not be over by `now`,
-    nor start more than `reach_s` later.
+    The joints must be exactly those commanded, in any order. Times must increase, and values must
+    be finite and within the robot's limits. The plan must end at rest, must not end before `now`,
+    and must start at most `reach_s` after it.
     """
     if sorted(joints) != sorted(robot.commanded):
         raise PlanError(

@@ -1,5 +1,5 @@
 """
-Risk of a plan over models: what it costs, said in one number where each model says another.
+Measures of risk: one cost for a plan that has a different cost under each model.
 
 Each function maps costs (M, K, H) and the belief p(theta_m), (M,) that sums to 1, to (K, H)::
 
@@ -7,8 +7,8 @@ Each function maps costs (M, K, H) and the belief p(theta_m), (M,) that sums to 
     cvar    E[S | S among the worst `level` of the belief's mass]
     worst   max S over the models with weight
 
-A model of weight zero never counts. Where a model with weight diverged all of them are
-infinite, the mean too: a plan that may blow up is not trusted, however unlikely that is.
+Models without weight are ignored. If any model with weight diverges, every measure is infinite,
+even the mean: a plan that may diverge is rejected, however unlikely that is.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from emppi_ros.core.errors import AllDivergedError
 Array = npt.NDArray[np.float64]
 Measure = Callable[[Array, Array], Array]
 MEASURES = ('mean', 'cvar', 'worst')
-LEVEL = 0.25  # of cvar, where none is given
+LEVEL = 0.25  # default level of cvar
 
 
 def choose(name: str, level: float | None = None) -> Measure:
-    """Return a measure by its name; `level` is that of cvar."""
+    """Return a measure by name; `level` applies to cvar."""
     if name == 'cvar':
         return functools.partial(cvar, level=LEVEL if level is None else level)
     return {'mean': mean, 'worst': worst}[name]
@@ -35,10 +35,10 @@ def choose(name: str, level: float | None = None) -> Measure:
 
 def weigh(measure: Measure, temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
     """
-    Return the weights (M, K, H) of K plans that all models share; each step sums to 1.
+    Return the weights (M, K, H) of K plans shared by all models; they sum to 1 at each step.
 
-    They are a softmax over K of the risk. The weight of a plan is then spread over its M
-    rollouts by belief, which changes no update, for these have the same noise.
+    The weight of a plan is the softmax of its risk over K. It is divided among its M rollouts by
+    belief, which does not change the update because these have the same noise.
     """
     belief = np.exp(weights.normalize(log_belief))
     risk = measure(cost_to_go, belief)  # (K, H)
@@ -51,7 +51,7 @@ def weigh(measure: Measure, temperature: float, cost_to_go: Array, log_belief: A
 
 def mean(costs: Array, belief: Array) -> Array:
     """Return the expected cost: (M, K, H), (M,) -> (K, H)."""
-    some = belief > 0.0  # zero times infinity is no cost
+    some = belief > 0.0  # avoids zero times infinity
     return np.einsum('mkh,m->kh', costs[some], belief[some])
 
 
@@ -64,8 +64,8 @@ def cvar(costs: Array, belief: Array, level: float) -> Array:
     """
     Return the conditional value at risk: (M, K, H), (M,) -> (K, H).
 
-    The expectation over the worst models that hold `level` of the belief between them; of
-    the model at the boundary only the weight that is still missing counts.
+    This is the expectation over the worst models with a total probability of `level`; the model
+    at the boundary contributes the remaining part of its weight.
     """
     some = belief > 0.0
     order = np.argsort(-costs[some], axis=0)  # the worst first, for each plan and step

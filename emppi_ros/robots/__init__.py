@@ -1,1 +1,1 @@
-"""Robots: joints, limits and topics from `config/robots`, and what their makers publish."""
+"""Robots: joints, limits and topics from `config/robots`, and published limits."""

@@ -1,4 +1,4 @@
-"""Bounds on controls, and on how fast they change from one step to the next."""
+"""Bounds of controls, and of their change from one step to the next."""
 
 from typing import NamedTuple
 
@@ -9,19 +9,19 @@ Array = npt.NDArray[np.float64]
 
 
 class ControlLimits(NamedTuple):
-    """Bounds per control; `rate` is the largest change from one step to the next."""
+    """Bounds of each control, and of its change in one step."""
 
     lower: Array  # (nu,)
     upper: Array  # (nu,)
-    rate: Array  # (nu,), inf where a control may jump
+    rate: Array  # (nu,), largest change in a step; inf if a control may jump
 
     def clip(self, controls: Array, previous: Array) -> Array:
-        """Return controls (..., H, nu) within bounds, each in reach of the one before it."""
+        """Return controls (..., H, nu) clipped to bounds and rate, starting from `previous`."""
         clipped = np.minimum(np.maximum(controls, self.lower), self.upper)
         if np.all(np.isinf(self.rate)):
             return clipped
         steps = np.ascontiguousarray(np.moveaxis(clipped, -2, 0))  # (H, ..., nu)
-        rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # rows of one size are quick
+        rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # equal shapes are faster
         last = np.broadcast_to(previous, rate.shape)
         for row in steps:
             np.maximum(row, last - rate, out=row)

@@ -1,7 +1,7 @@
 """
-What Franka publishes about its arms: the limits at which they stop themselves.
+Published limits of Franka's arms, at which the robots stop on their own.
 
-Where published tables disagree the tightest value counts. Sources: the CSV files of joint
+Where published tables disagree, the tightest value is used. Sources: the CSV files of joint
 limits in Franka's documentation (docs, `source/control-parameters-joint-*.csv`), the
 `joint_limits.yaml` of franka_description, and libfranka's `rate_limiting.h` and
 `joint_velocity_limits.cpp`.
@@ -20,8 +20,8 @@ from emppi_ros.core.errors import ConfigError
 Array = npt.NDArray[np.float64]
 Row = tuple[float, ...]
 NONE = 'none'
-_EPSILON = 1e-3  # rad/s: libfranka's own limiter aims so far below the limit (kLimitEps)
-_ROUNDING = 1e-9  # relative: of numbers that were copied with 5 digits
+_EPSILON = 1e-3  # rad/s: margin of libfranka's own limiter (kLimitEps)
+_ROUNDING = 1e-9  # relative, of numbers with 5 digits
 
 
 class Envelope(NamedTuple):
@@ -62,7 +62,7 @@ FER = Table(
 )
 _DECELERATION = (6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0)
 # Franka Research 3. Positions: docs of 2025-08 and franka_description `robots/fr3`, inside of
-# libfranka's and of those for system 5.9.0 and newer. The two envelopes cross: both count.
+# libfranka's and of those for system 5.9.0 and newer. The two envelopes cross: both apply.
 FR3 = Table(
     (-2.7437, -1.7837, -2.9007, -3.0421, -2.8065, 0.5445, -3.0159),
     (2.7437, 1.7837, 2.9007, -0.1518, 2.8065, 4.5169, 3.0159),
@@ -89,13 +89,13 @@ TABLES: Mapping[str, Table] = {'fer': FER, 'fr3': FR3}
 
 
 def rows_of(model: str, joints: Sequence[str]) -> list[int]:
-    """Return which row of a table each joint is, by the number at the end of its name."""
+    """Return the table row of each joint, from the number at the end of its name."""
     rows = []
     for name in joints:
         match = re.search(r'joint([1-7])$', name)
         if match is None:
             raise ConfigError(
-                f'published: {model}: which joint is {name!r}? Names must end in joint1 to joint7'
+                f'published: {model}: unknown joint {name!r}; names must end in joint1 to joint7'
             )
         rows.append(int(match[1]) - 1)
     return rows
@@ -103,7 +103,7 @@ def rows_of(model: str, joints: Sequence[str]) -> list[int]:
 
 def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> Iterator[str]:
     """
-    Yield in words each limit that is looser than what is published for a model.
+    Yield a sentence for each limit that is looser than published for a model.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> It
     joints : sequence of str
         Names that end in joint1 to joint7.
     limits : mapping
-        Quantity, by its name in `Table`, to one value per joint.
+        Maps a quantity, by its name in `Table`, to one value per joint.
 
     """
     rows = rows_of(model, joints)
@@ -134,9 +134,9 @@ class Columns(NamedTuple):
     deceleration: Array  # (joints,) rad/s^2
 
 
-@functools.cache  # asked for at every command, with the same few names
+@functools.cache  # used for every command, with the same few names
 def envelopes(model: str, joints: tuple[str, ...]) -> tuple[Columns, ...]:
-    """Return the envelopes of a model's velocity, none if it has none."""
+    """Return the velocity envelopes of a model; empty if it has none."""
     if model == NONE or not TABLES[model].envelopes:
         return ()
     rows = rows_of(model, joints)

@@ -1,8 +1,8 @@
 """
-Whether a URDF describes the robot that a robot YAML describes.
+Check that a URDF agrees with the robot's YAML file.
 
-It comes from a topic, so it may be anything. It is read as a stream, never as a tree, and a
-DOCTYPE is refused before: without one, XML has no entities that could grow.
+The URDF comes from a topic and is not trusted: it is parsed as a stream, without building a tree,
+and a DOCTYPE is refused, which excludes entities that expand.
 """
 
 import math
@@ -16,8 +16,8 @@ MAX_CHARACTERS = 10_000_000
 TOLERANCE = 1e-3  # rad or m, and per second: two files may round differently
 _MOVING = ('revolute', 'prismatic')
 _DEEPEST = 100
-_CHUNK = 1 << 16  # characters; after each the parser can stop
-_JOINT_DEPTH = 2  # <robot><joint>; those of <transmission> and <ros2_control> are deeper
+_CHUNK = 1 << 16  # characters parsed at a time
+_JOINT_DEPTH = 2  # <robot><joint>; joints in <transmission> and <ros2_control> are deeper
 
 
 class _Joint(NamedTuple):
@@ -26,11 +26,11 @@ class _Joint(NamedTuple):
 
 
 class _Reader:
-    """Collects the joints while XML streams by."""
+    """Parser target that collects the joints."""
 
     def __init__(self) -> None:
         self.joints: dict[str, _Joint] = {}
-        self.twice: list[str] = []
+        self.duplicates: list[str] = []
         self._depth, self._root, self._inside = 0, '', ''
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -42,7 +42,7 @@ class _Reader:
         elif self._depth == _JOINT_DEPTH and tag == 'joint':
             self._inside = attributes.get('name', '')
             if self._inside in self.joints:
-                self.twice.append(self._inside)
+                self.duplicates.append(self._inside)
             self.joints[self._inside] = _Joint(attributes.get('type', ''), None)
         elif self._depth == _JOINT_DEPTH + 1 and tag == 'limit' and self._inside:
             self.joints[self._inside] = self.joints[self._inside]._replace(limit=attributes)
@@ -59,33 +59,33 @@ class _Reader:
 
 
 def check(robot: Robot, text: str) -> list[str]:
-    """Return what in a URDF does not fit the robot, a sentence each; none if all fits."""
+    """Return one sentence for each contradiction between a URDF and the robot."""
     if len(text) > MAX_CHARACTERS:
         return [f'the URDF has {len(text)} characters; at most {MAX_CHARACTERS} are read']
     if '<!DOCTYPE' in text:
-        return ['the URDF has a DOCTYPE, which is not read: a URDF needs none']
+        return ['the URDF has a DOCTYPE, which is refused: remove it']
     try:
         parser = ET.XMLParser(target=_Reader())
         for begin in range(0, len(text), _CHUNK):
             parser.feed(text[begin : begin + _CHUNK])
-        found: _Reader = parser.close()  # type: ignore[assignment]  # what the target returns
+        reader: _Reader = parser.close()  # type: ignore[assignment]  # the target's result
     except (ET.ParseError, ValueError) as error:  # ValueError: half a surrogate pair
         return [f'the URDF cannot be read: {_clip(str(error))}']
     problems = []
     for i, name in enumerate(robot.commanded):
-        if name in found.twice:
+        if name in reader.duplicates:
             problems.append(f'the URDF has joint {name!r} more than once')
-        elif name not in found.joints:
+        elif name not in reader.joints:
             problems.append(
-                f'the URDF lacks a joint: {_clip(unknown("joint", name, found.joints))}'
+                f'the URDF lacks a joint: {_clip(unknown("joint", name, reader.joints))}'
             )
         else:
-            problems += _compare(robot, i, found.joints[name])
+            problems += _compare(robot, i, reader.joints[name])
     return problems
 
 
 def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
-    """Return what is wrong with one joint of the URDF."""
+    """Return the contradictions of one joint."""
     name, limits = robot.commanded[i], robot.limits
     if joint.kind not in _MOVING:
         return [
@@ -118,7 +118,7 @@ def _compare(robot: Robot, i: int, joint: _Joint) -> list[str]:
 
 
 def _number(text: str) -> float | None:
-    """Return a finite number, or None."""
+    """Return a finite number, or None if the text is none."""
     try:
         value = float(text)
     except ValueError:

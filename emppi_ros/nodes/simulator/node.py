@@ -1,8 +1,8 @@
 """
-The node `simulator`: stands in for robot and tracker, with true parameters nobody else sees.
+The node `simulator`: simulates robot and tracker, with true parameters hidden from other nodes.
 
-Its stamps are the clock's time at the start plus simulated time, which follows the wall
-clock; what it cannot catch up with is counted as lost.
+Stamps are the start time plus the simulated time, which follows the wall clock. Time that the
+simulation cannot catch up with is counted as lost.
 """
 
 from collections.abc import Callable
@@ -33,17 +33,17 @@ from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
-_CATCH_UP_S = 0.1  # after a longer hiccup simulated time falls behind
+_CATCH_UP_S = 0.1  # the longest delay that is made up for; simulated time skips the rest
 
 
 class SimulatorNode(Node, TaskFollower):
-    """Steps the physics, publishes measurements, takes commands."""
+    """Steps the physics, publishes measurements, and applies commands."""
 
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('simulator', **kwargs)
         self._seed = declare_all(self, Seeded).seed
-        truth = declare(self, 'truth', [''], 'true parameters as name=value; others are drawn')
+        truth = declare(self, 'truth', [''], 'true parameters as name=value; others are sampled')
         self._truth = config.parse_assignments(filter(None, truth), 'truth', 'block_mass=0.3')
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
@@ -54,7 +54,7 @@ class SimulatorNode(Node, TaskFollower):
         self.create_service(Trigger, 'simulator/reset', self._reset)
 
     def report(self) -> Report:
-        """Return how the simulation is doing."""
+        """Return the state of the simulation."""
         if self._robot is None:
             level = ERROR if self._problem else WARN
             return Report(level, self._problem or f'waiting for {TOPIC}')
@@ -62,7 +62,7 @@ class SimulatorNode(Node, TaskFollower):
             'simulated_time_s': self._robot.time,
             'lost_s': self._lost_s,
             'rejected_commands': self._rejected,
-            # for reports alone, with all digits; no node of the graph reads it
+            # with all digits, for reports only; no node of the graph uses them
             **{f'true {name}': repr(value) for name, value in self._true.items()},
         }
         problem = self._follow.changed or self._problem
@@ -70,7 +70,7 @@ class SimulatorNode(Node, TaskFollower):
 
     @property
     def failed(self) -> bool:
-        """Whether the node can go on no more."""
+        """Whether the node must exit."""
         return self.loop is not None and bool(self.loop.failure)
 
     def end(self) -> None:
@@ -94,14 +94,14 @@ class SimulatorNode(Node, TaskFollower):
         self._start(task, robot)
 
     def try_task(self, text: str) -> Task:
-        """Return the task in a YAML text: for our robot, and for the truth that was given."""
+        """Return the task of a YAML text if it fits the robot and the given true parameters."""
         task = parse_task(text, TOPIC)
         switch_protocol.compare(task.robot, self._task.robot)
         self._make(task)
         return task
 
     def swap_task(self) -> None:
-        """Put the robot, where it stands, into the scene of the task that has arrived."""
+        """Move the robot, in its current state, to the scene of the new task."""
         task = self._follow.take()
         robot = self._make(task)
         self.loop.stop()
@@ -113,13 +113,13 @@ class SimulatorNode(Node, TaskFollower):
         return SimulatedRobot(task, draw_truth(task, self._seed, self._truth), self._seed)
 
     def _open(self, robot: Robot) -> None:
-        """Make what the robot says and hears, whatever its task: a bridge misses nothing."""
+        """Create the robot's topics, which stay while the task changes."""
         self._sensors = Sensors(self, robot)
-        ways = [(Float64MultiArray, command_topic(robot), self._command)]
+        topics = [(Float64MultiArray, command_topic(robot), self._receive_command)]
         if robot.command == 'velocity' and 'trajectory' in robot.topics.commands:
             topic = command_topic(robot, 'trajectory')
-            ways.append((JointTrajectory, topic, self._take_trajectory))
-        self._commands = [PolledSubscription(self, *w, qos.DEFAULT, timed=True) for w in ways]
+            topics.append((JointTrajectory, topic, self._receive_trajectory))
+        self._commands = [PolledSubscription(self, *t, qos.DEFAULT, timed=True) for t in topics]
 
     def _start(self, task: Task, robot: SimulatedRobot) -> None:
         settings = task.simulation
@@ -134,12 +134,12 @@ class SimulatorNode(Node, TaskFollower):
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 
     def _hold(self, stage: Stage) -> None:
-        """Grasp as the planner's stage does: what a gripper would do."""
+        """Grasp as in the planner's stage, in place of a gripper."""
         with self._lock:
             self._robot.hold(stage.grasp)
 
     def _rebase(self) -> None:
-        """Let simulated time 0 be now."""
+        """Start simulated time at this moment."""
         self._began = time.monotonic()
         self._epoch = self.get_clock().now().nanoseconds * 1e-9
         self._done = 0
@@ -151,11 +151,11 @@ class SimulatorNode(Node, TaskFollower):
             self._advance()
 
     def _advance(self, until: float = math.inf) -> None:
-        """Step up to this moment, or to a simulated time before; publish on the way."""
+        """Step to the current time, or to an earlier simulated time, and publish measurements."""
         behind = time.monotonic() - self._began - self._robot.time
         lost = max(0.0, behind - _CATCH_UP_S)
         self._began += lost
-        self._epoch += lost  # stamps keep to the clock
+        self._epoch += lost  # stamps stay on the clock
         self._lost_s += lost
         seconds = min(behind - lost, until - self._robot.time)
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
@@ -166,15 +166,15 @@ class SimulatorNode(Node, TaskFollower):
             if self._done % self._every == 0:
                 self._sensors.publish(self._robot, self._epoch)
 
-    def _command(self, message: Float64MultiArray, sent: float) -> None:
+    def _receive_command(self, message: Float64MultiArray, sent: float) -> None:
         command = self._read(convert.read_command, message)
         if command is None:
             return
-        self._advance(sent - self._epoch)  # the one before was in force until this was sent
+        self._advance(sent - self._epoch)  # the last command was in force until this one was sent
         self._follower = None
         self._robot.command(command)
 
-    def _take_trajectory(self, message: JointTrajectory, sent: float) -> None:
+    def _receive_trajectory(self, message: JointTrajectory, sent: float) -> None:
         trajectory = self._read(convert.read_trajectory, message)
         if trajectory is None:
             return

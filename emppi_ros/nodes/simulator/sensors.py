@@ -1,4 +1,4 @@
-"""What a simulated robot and its tracker say: joint states, and poses of objects."""
+"""Simulated sensors: joint states, and tracked poses of objects."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ from emppi_ros.sim.simulated_robot import SimulatedRobot
 
 
 class Sensors:
-    """Publishes measurements; those of joints go on while tasks, and what is tracked, change."""
+    """Publishes measurements; joint states continue while the task and its objects change."""
 
     def __init__(self, node: Node, robot: Robot) -> None:
         """Advertise joint states."""
@@ -22,7 +22,7 @@ class Sensors:
         self._poses: dict[str, Publisher] = {}
 
     def track(self, names: Collection[str]) -> None:
-        """Track these objects from now on, and no others."""
+        """Track exactly these objects from now on."""
         for name in set(self._poses) - set(names):
             self._node.destroy_publisher(self._poses.pop(name))
         for name in set(names) - set(self._poses):
@@ -30,7 +30,7 @@ class Sensors:
             self._poses[name] = self._node.create_publisher(PoseStamped, topic, qos.SENSOR)
 
     def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
-        """Publish what is measured in a simulation whose time 0 was at `epoch`."""
+        """Publish the measurements of a simulation that started at `epoch` [s]."""
         robot = self._robot
         stamp, *measured = simulated.read_joints()
         self._joints.publish(convert.write_joints(robot, epoch + stamp, *measured))

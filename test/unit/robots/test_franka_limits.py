@@ -80,7 +80,7 @@ def test_the_panda_s_table_on_an_fr3_is_refused():
 def test_what_cannot_be_compared_is_an_error():
     data = _data('panda')
     names = [f'axis{i}' for i in range(7)]
-    with pytest.raises(ConfigError, match="which joint is 'axis0'"):
+    with pytest.raises(ConfigError, match="unknown joint 'axis0'; names must end in"):
         config.build(Robot, {**data, 'joints': names, 'commanded': names}, 'r.yaml')
     with pytest.raises(ConfigError, match="published: found 'panda', expected one of fer, fr3, n"):
         config.build(Robot, {**data, 'published': 'panda'}, 'r.yaml')

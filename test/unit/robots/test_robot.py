@@ -3,7 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
+import yaml
 
+from emppi_ros.bridge.commander import BridgeConfig, Commander
+from emppi_ros.bridge.monitors import Measurement
+from emppi_ros.control import plan as plans
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.robots import robot as robots
@@ -144,6 +148,34 @@ BOTH = '<position name="a" joint="shoulder"/><position name="b" joint="elbow"/>'
 def test_a_scene_that_does_not_fit_the_robot_is_an_error(actuators, changes, match):
     with pytest.raises(SceneError, match=match):
         robots.bind(_robot(**changes), _scene(actuators))
+
+
+def test_a_new_robot_is_a_yaml_file_and_a_model(tmp_path):
+    model = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="slide" type="slide"
+      axis="1 0 0"/><geom size="0.1" mass="1"/></body></worldbody><actuator><velocity
+      joint="slide" kv="10"/></actuator></mujoco>"""
+    (tmp_path / 'slider.xml').write_text(model)
+    data = {
+        'name': 'slider', 'joints': ['slide'], 'commanded': ['slide'], 'command': 'velocity',
+        'home': [0.0], 'topics': {'commands': {'velocity': 'slider/commands'}},
+        'limits': {
+            'position': {'lower': [-1.0], 'upper': [1.0]},
+            'velocity': [1.0], 'acceleration': [4.0],
+        },
+    }  # fmt: skip
+    path = tmp_path / 'slider.yaml'
+    path.write_text(yaml.safe_dump(data))
+    robot = robots.load_robot(str(path))
+    bound = robots.bind(robot, mujoco.MjModel.from_xml_path(str(tmp_path / 'slider.xml')))
+    assert bound.ctrl.tolist() == [0] and robot.control_limits(0.1).upper.tolist() == [0.5]
+    commander = Commander(BridgeConfig(), robot)
+    commander.measure(Measurement(0.0, 0.0, np.zeros(1), np.zeros(1)))
+    commander.arm(0.0)
+    commander.receive(plans.make(robot, 0.0, np.zeros(1), np.full((5, 1), 0.5), 0.1, 'linear'))
+    commander.measure(Measurement(0.004, 0.0, np.zeros(1), np.zeros(1)))
+    commander.step(0.004)
+    commander.measure(Measurement(0.008, 0.0, np.zeros(1), np.zeros(1)))
+    assert commander.step(0.008)[0].value[0] > 0.0
 
 
 def test_a_home_in_degrees_is_refused(tmp_path):
