@@ -18,10 +18,10 @@ import scipy.linalg
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.csvgd import csvgd, shooting, target_density
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
@@ -77,7 +77,7 @@ class SysidMethod(Method):
             advance(total)
         count = len(plant.unknowns)
         knowledge = [knowledge_level(share) for share in result.sd(count)]
-        kept = prior_output.excited(knowledge)
+        kept = posterior_samples.excited(knowledge)
         posterior = as_posterior(data, result)
         particle = csvgd_report.select_converged(data, posterior, run.threads)
         csvgd_report.check(plant, data, particle)
@@ -88,8 +88,8 @@ class SysidMethod(Method):
         ):
             row.update(value=float(value), sd=float(sd), knowledge=level)
         names = [unknown.name for unknown in plant.unknowns]
-        directions = prior_output.unobservable_directions(result.covariance[:count, :count])
-        summary['unexcited_directions'] = prior_output.describe_directions(directions, names)
+        directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
+        summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
         del summary['particles'], summary['stranded']
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
 
@@ -221,7 +221,7 @@ def draw(result: SysidEstimate, parameters: int, spread: float, seed: int) -> Ar
     box = np.full(parameters, -LIMIT), np.full(parameters, LIMIT)
     covariance = spread**2 * result.covariance[:parameters, :parameters]
     rng = np.random.default_rng(seed)
-    return prior_output.draw_within_bounds(
+    return posterior_samples.draw_within_bounds(
         result.z[:parameters], covariance, np.ones(parameters), box, rng
     )
 

@@ -14,7 +14,7 @@ from emppi_ros.bench.identify import tracking
 from emppi_ros.bench.identify.rigid_body_study import PERIOD_S, Setup, chosen, limits_of
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal
@@ -143,7 +143,7 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
     try:
         found_arm = arm_recordings.read(plant, recording)
         found = inference.identify_bodies(plant, found_arm, links)
-        theta = report.draw(found, 1.0, prior_output.PRIOR_SAMPLES, seed).values(found)
+        theta = report.draw(found, 1.0, posterior_samples.PRIOR_SAMPLES, seed).values(found)
     except IdentificationError as error:
         return {'error': str(error)}
     summary = report.summarize(plant, found_arm, found, theta)

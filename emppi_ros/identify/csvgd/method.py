@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common import checkpoint, prior_output
+from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
@@ -66,7 +66,7 @@ class CsvgdMethod(Method):
         self, options: CsvgdOptions, plant: Plant, recordings: int, run: RunSettings
     ) -> None:
         """Check the number of particles."""
-        prior_output.check_particles(
+        posterior_samples.check_particles(
             options.particles, self.systems(options, recordings), plant, run.out is not None
         )
 
@@ -116,7 +116,9 @@ class CsvgdMethod(Method):
         return Identification(
             summary,
             np.concatenate([system.converged.theta for system in systems]),
-            prior_output.excited([row['knowledge'] for row in summary['parameters'].values()]),
+            posterior_samples.excited(
+                [row['knowledge'] for row in summary['parameters'].values()]
+            ),
             settings,
             convergence=Convergence(
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)

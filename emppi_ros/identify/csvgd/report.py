@@ -8,10 +8,10 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import KINDS, TrainingData
@@ -107,14 +107,14 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
                 )
     total = len(converged.theta) + converged.stranded
     if len(converged.theta) < max(
-        _MIN_CONVERGED_SHARE * total, min(prior_output.MIN_PARTICLES, total)
+        _MIN_CONVERGED_SHARE * total, min(posterior_samples.MIN_PARTICLES, total)
     ):
         advice = '; '.join([*noise_advice(plant, learned, converged), 'give more iterations'])
         raise IdentificationError(
             f'only {len(converged.theta)} of {total} particles explain the recording as well as '
             f'the best: {advice}'
         )
-    prior_output.excited(converged.knowledge)
+    posterior_samples.excited(converged.knowledge)
 
 
 def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> list[str]:
@@ -210,10 +210,10 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
     covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
-    directions = prior_output.unobservable_directions(covariance)
+    directions = posterior_samples.unobservable_directions(covariance)
     summary: dict[str, Any] = {
         'parameters': parameters,
-        'unexcited_directions': prior_output.describe_directions(
+        'unexcited_directions': posterior_samples.describe_directions(
             directions, [u.name for u in plant.unknowns]
         ),
         'particles': len(converged.theta),

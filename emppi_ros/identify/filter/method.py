@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, IdentificationError
-from emppi_ros.identify.common import checkpoint, prior_output
+from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.common.recordings import Recording, recording_digests
 from emppi_ros.identify.filter import recordings as belief_recordings
 from emppi_ros.identify.filter import smc
@@ -48,7 +48,7 @@ class FilterMethod(Method):
     ) -> None:
         """Check that there is a task, and the number of particles."""
         _task_of(plant)
-        prior_output.check_particles(options.particles, 1, plant, run.out is not None)
+        posterior_samples.check_particles(options.particles, 1, plant, run.out is not None)
 
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: FilterOptions,
@@ -167,7 +167,7 @@ def infer_task(
     before = task.prior.sample(_PRIOR_DRAWS, rng).std(axis=0)
     shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
     knowledge = tuple(knowledge_level(share) for share in shares)
-    prior_output.excited(knowledge)
+    posterior_samples.excited(knowledge)
     return FilterResult(
         posterior, knowledge, innovations, sum(len(one.observations) for one in data)
     )

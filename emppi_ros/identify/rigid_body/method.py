@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from emppi_ros.identify.common import options as fields
-from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
@@ -43,18 +43,20 @@ class RigidBodyMethod(Method):
             advance(1)
             estimate = inference.identify_bodies(plant, arm, options.links == 'known')
             advance(2)
-            draws = report.draw(estimate, 1.0, prior_output.PRIOR_SAMPLES, run.seed)
+            draws = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, run.seed)
             forecasts = report.forecast(arm, estimate, draws)
             advance(_STAGES)
         theta = draws.values(estimate)
         summary = report.summarize(plant, arm, estimate, theta)
         report.check(plant, summary, theta)
         summary |= report.summarize_forecasts(arm, forecasts)
-        kept = prior_output.excited([row['knowledge'] for row in summary['parameters'].values()])
+        kept = posterior_samples.excited(
+            [row['knowledge'] for row in summary['parameters'].values()]
+        )
 
         def prior_samples() -> report.Array:
             wide = report.draw(
-                estimate, options.spread, _OVERSAMPLING * prior_output.PRIOR_SAMPLES, run.seed
+                estimate, options.spread, _OVERSAMPLING * posterior_samples.PRIOR_SAMPLES, run.seed
             )
             return report.within_bounds(plant, kept, wide.values(estimate))
 

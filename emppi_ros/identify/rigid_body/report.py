@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import matching, prior_output
+from emppi_ros.identify.common import matching, posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.prior_output import knowledge_level
+from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.rigid_body import arm, body_posterior, composite_bodies
 from emppi_ros.identify.rigid_body.inference import RigidBodyEstimate
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
@@ -134,7 +134,7 @@ def within_bounds(plant: Plant, kept: list[int], theta: Array) -> Array:
     """Return the draws (m, K) of the kept parameters that lie within bounds."""
     low, high = (bound[kept] for bound in plant.bounds)
     inside = theta[:, kept][np.all((theta[:, kept] > low) & (theta[:, kept] < high), axis=1)]
-    return prior_output.first_samples(inside)
+    return posterior_samples.first_samples(inside)
 
 
 class TorqueForecast(NamedTuple):

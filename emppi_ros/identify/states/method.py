@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import figures, prior_output
+from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.motion import Motion, difference, join, resample
@@ -90,7 +90,7 @@ class StatesMethod(Method):
         return Identification(
             summary,
             samples,
-            prior_output.excited(result.knowledge),
+            posterior_samples.excited(result.knowledge),
             {
                 'state_weight': config.state_weight,
                 'step_s': float(plant.model.opt.timestep),
@@ -137,7 +137,7 @@ def fit_recordings(
         except IdentificationError as error:
             text = f'each recording alone is explained, but not all together: {error}'
             raise IdentificationError('; '.join([*notes, text])) from None
-    prior_output.excited(result.knowledge)
+    posterior_samples.excited(result.knowledge)
     return JointFit(joined, result, notes)
 
 
@@ -148,9 +148,9 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     Parameters that were not excited are equal in all samples. `spread` multiplies the standard
     deviations, which the paper finds too small by several times (section 4.5).
     """
-    kept = prior_output.excited(result.knowledge)
-    samples = np.tile(result.theta, (prior_output.PRIOR_SAMPLES, 1))
-    samples[:, kept] = prior_output.draw_within_bounds(
+    kept = posterior_samples.excited(result.knowledge)
+    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
+    samples[:, kept] = posterior_samples.draw_within_bounds(
         result.theta[kept],
         spread**2 * result.uncertainty.covariance[np.ix_(kept, kept)],
         plant.scales[kept],
@@ -179,7 +179,9 @@ def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     return {
         'parameters': parameters,
         # in the parameters' scales
-        'unexcited_directions': prior_output.describe_directions(uncertainty.directions, names),
+        'unexcited_directions': posterior_samples.describe_directions(
+            uncertainty.directions, names
+        ),
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common import prior_output
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
@@ -60,7 +60,7 @@ def estimate_uncertainty(
         observation = observation / _rms(np.sqrt(motion.weights), seen, motion.parts)
     return Uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
-        prior_output.unobservable_directions(scaled),
+        posterior_samples.unobservable_directions(scaled),
         observation,
         impulse / np.sqrt(weight),
         np.any(jacobian.unknowns != 0.0, axis=(0, 2)),

@@ -1,4 +1,4 @@
-"""Samples of the posterior for a prior, and how well parameters are known."""
+"""Samples of the posterior, and how well they determine each parameter."""
 
 from collections.abc import Sequence
 
