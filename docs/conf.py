@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`, with warnings as errors, from this repository alone."""
+"""Sphinx configuration of the site (`make docs`, with warnings as errors)."""
 
 from pathlib import Path
 import sys
@@ -20,7 +20,7 @@ nitpicky = True
 myst_enable_extensions = ['dollarmath', 'fieldlist', 'deflist']
 myst_heading_anchors = 4
 math_number_all = False
-highlight_language = 'text'  # blocks that do not say what they are
+highlight_language = 'text'  # default of code blocks
 
 html_theme = 'furo'
 html_title = f'emppi_ros {version}'

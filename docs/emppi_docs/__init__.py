@@ -1,1 +1,1 @@
-"""Extensions of this site: a reference made from the code, equations as MathML."""
+"""Sphinx extensions of this site: the generated reference, and equations as MathML."""

@@ -1,4 +1,4 @@
-"""The command `emppi`, from its own parser; targets of the Makefile; named errors."""
+"""Reference of the command `emppi`, of the Makefile's targets, and of the errors."""
 
 import argparse
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from emppi_ros.core import paths
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield every command that does something, those of groups each by itself."""
+    """Yield the parsers of all executable commands, including those of nested groups."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for group in groups:
         for inner in group.choices.values():
@@ -23,13 +23,13 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 def all_of_them() -> str:
-    """Return a section per command: what it does, how it is called, its options."""
+    """Return one section per command: description, usage and options."""
     parts = []
     for parser in commands(make_parser()):
         parser.formatter_class = _wide
         usage = parser.format_usage().removeprefix('usage: ')
         parts.append(f'## `{parser.prog}`\n\n{_escape(parser.description or "")}\n')
-        parts.append(f'```text\n{usage}```\n\n{table(("argument", "what it is"), _rows(parser))}')
+        parts.append(f'```text\n{usage}```\n\n{table(("argument", "description"), _rows(parser))}')
     return '\n'.join(parts)
 
 
@@ -56,21 +56,21 @@ def _escape(text: str) -> str:
 
 
 def targets() -> str:
-    """Return the table of what `make` does, from the Makefile's own help."""
+    """Return the table of Makefile targets, from the Makefile's help."""
     text = (paths.share() / 'Makefile').read_text()
     rows = re.findall(r'@echo "(make \S+(?: [A-Z]+=\S+)?) +(.+)"', text)
     return table(
-        ('command', 'what it does'),
+        ('command', 'description'),
         [(f'`{n}`', words.replace('$(VENV)', '`.venv`')) for n, words in rows],
     )
 
 
 def errors() -> str:
-    """Return the table of named errors."""
-    found = [
+    """Return the table of error classes."""
+    classes = [
         cls
         for _, cls in inspect.getmembers(named, inspect.isclass)
         if issubclass(cls, named.EmppiError)
     ]
-    rows = [(f'`{cls.__name__}`', keys.first_sentence(cls)) for cls in found]
-    return table(('error', 'when'), rows)
+    rows = [(f'`{cls.__name__}`', keys.first_sentence(cls)) for cls in classes]
+    return table(('error', 'description'), rows)

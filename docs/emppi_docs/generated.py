@@ -39,8 +39,8 @@ def make(words: str) -> str:
 def find(place: str) -> type:
     """Return the class at a place such as emppi_ros.tasks.schema:TaskFile."""
     module, _, name = place.partition(':')
-    found: type = getattr(importlib.import_module(module), name)
-    return found
+    cls: type = getattr(importlib.import_module(module), name)
+    return cls
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -29,16 +29,16 @@ USES = {  # kind -> element and attribute of the policy
 
 
 def described() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return topics and services by name, as `reference/graph.yaml` describes them."""
-    found: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(SOURCE.read_text())
-    return found
+    """Return topics and services by name, from `reference/graph.yaml`."""
+    entries: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(SOURCE.read_text())
+    return entries
 
 
 def used(kind: str) -> dict[str, list[str]]:
-    """Return for each topic or service the nodes that publish, subscribe to, serve or call it."""
+    """Return the nodes that publish, subscribe to, serve or call each topic or service."""
     policy = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
     element, attribute = USES[kind]
-    found: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     for profile in policy.iter('profile'):
         for part in profile.findall(element):
             if part.get(attribute) != 'ALLOW':
@@ -46,8 +46,8 @@ def used(kind: str) -> dict[str, list[str]]:
             for item in part:
                 name = (item.text or '').removeprefix('/')
                 if not OWN.fullmatch(name):
-                    found.setdefault(name, []).append(profile.get('node', ''))
-    return found
+                    users.setdefault(name, []).append(profile.get('node', ''))
+    return users
 
 
 def topics() -> str:
@@ -63,7 +63,7 @@ def topics() -> str:
         )
         for name, entry in described()['topics'].items()
     ]
-    return table(('topic', 'type, QoS', 'from', 'to', 'what it is'), rows)
+    return table(('topic', 'type, QoS', 'publisher', 'subscribers', 'description'), rows)
 
 
 def services() -> str:
@@ -79,7 +79,7 @@ def services() -> str:
         )
         for name, entry in described()['services'].items()
     ]
-    return table(('service', 'type', 'served by', 'called by', 'what it does'), rows)
+    return table(('service', 'type', 'server', 'clients', 'description'), rows)
 
 
 def faults() -> str:

@@ -1,4 +1,4 @@
-"""Tables of YAML keys, from the frozen dataclasses that the files are read into."""
+"""Tables of YAML keys, from the dataclasses into which the files are parsed."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -11,8 +11,8 @@ from emppi_ros.model.fields import FIELDS
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS
 
-HEAD = ('key', 'what it is', 'value', 'default')
-OF_NAMES = {  # what mappings hold that are built one by one, with names of the author's
+HEAD = ('key', 'description', 'value', 'default')
+OF_NAMES = {  # contents of mappings whose keys are chosen by the author of a file
     ('TaskFile', 'parameters'): 'a [parameter](#parameters-name)',
     ('TaskFile', 'objects'): 'an [object](#objects-name)',
     ('TaskFile', 'cost'): 'a [weighted residual](#cost-name)',
@@ -24,12 +24,12 @@ OF_NAMES = {  # what mappings hold that are built one by one, with names of the 
 
 
 def of_class(place: str) -> str:
-    """Return the table of a class's keys, and after it those of the classes within it."""
+    """Return the table of a class's keys, followed by those of nested classes."""
     return ''.join(_tables(find(place), '', set()))
 
 
 def _tables(cls: Any, path: str, done: set[type]) -> Iterator[str]:
-    """Yield a table of keys; then, each under its path, those of what the keys hold."""
+    """Yield the table of a class's keys; then those of nested classes, under their paths."""
     done.add(cls)
     if path:
         yield f'\n**`{path}`** — {first_sentence(cls)}\n\n'
@@ -54,7 +54,7 @@ def _row(cls: type, field: dataclasses.Field[Any]) -> tuple[str, ...]:
 
 
 def default(field: dataclasses.Field[Any]) -> str:
-    """Return what a key is if it is not given, in YAML's words."""
+    """Return the default of a key, as YAML."""
     if field.default is field.default_factory is dataclasses.MISSING:
         return '**required**'
     value = field.default
@@ -79,7 +79,7 @@ def classes(hint: Any) -> list[type]:
 
 
 def first_sentence(thing: Any) -> str:
-    """Return the first sentence of a docstring, with `code` as it stands there."""
+    """Return the first sentence of a docstring."""
     text = ' '.join((thing.__doc__ or '').split('\n\n')[0].split())
     return text.replace('*', '\\*').replace('<', '&lt;')
 
@@ -90,7 +90,7 @@ def slug(path: str) -> str:
 
 
 def residuals() -> str:
-    """Return a table of residuals: name, keys, what it is."""
+    """Return the table of residuals."""
     rows = []
     for name, cls in RESIDUALS.items():
         keys = [
@@ -99,13 +99,13 @@ def residuals() -> str:
             for f in dataclasses.fields(cls)
         ]
         rows.append((f'`{name}`', first_sentence(cls), '<br>'.join(keys)))
-    return table(('residual', 'what it is', 'its keys (default)'), rows)
+    return table(('residual', 'description', 'keys (default)'), rows)
 
 
 def norms() -> str:
     """Return a table of norms."""
     return table(
-        ('norm', 'what it is'),
+        ('norm', 'description'),
         [
             (f'`{name}`', first_sentence(function).removeprefix('Return '))
             for name, function in NORMS.items()
@@ -114,9 +114,9 @@ def norms() -> str:
 
 
 def fields() -> str:
-    """Return a table of the fields of MuJoCo that a parameter may be."""
+    """Return the table of MuJoCo fields that a parameter may set."""
     rows = [
         (f'`{name}`', f.kind, f.unit, f'0 to {f.size - 1}' if f.size > 1 else '', f.doc)
         for name, f in FIELDS.items()
     ]
-    return table(('`field`', '`of` a', 'unit', '`element`', 'what it is'), rows)
+    return table(('`field`', '`of`', 'unit', '`element`', 'description'), rows)

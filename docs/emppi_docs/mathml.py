@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers draw by themselves: no script, no network, no LaTeX."""
+"""Equations as MathML, which browsers render without scripts, network or LaTeX."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from sphinx.application import Sphinx
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:
-    """Write an equation within a line."""
+    """Write an inline equation."""
     writer.body.append(tex2mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
-    """Write an equation of its own, with its number if it has one."""
+    """Write a displayed equation, with its number if it has one."""
     identifier = f' id="{node["ids"][0]}"' if node['ids'] else ''
     writer.body.append(f'<div class="math equation"{identifier}>')
     writer.body.append(tex2mathml(node.astext(), as_block=True))

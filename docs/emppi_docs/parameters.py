@@ -1,4 +1,4 @@
-"""Parameters of the nodes and arguments of the launch file, from what the code declares."""
+"""Tables of node parameters and launch arguments, from their declarations in the code."""
 
 import ast
 from collections.abc import Iterator
@@ -18,19 +18,19 @@ from emppi_ros.nodes import backends
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task
 
-HEAD = ('parameter', 'what it is', 'value', 'default')
+HEAD = ('parameter', 'description', 'value', 'default')
 _CALLS = ('declare', 'declare_all', 'declare_again')
 
 
 def node_modules() -> dict[str, ModuleType]:
-    """Return the modules that are nodes, by the node's name: those that can be run."""
-    found = {}
+    """Return the executable node modules, by node name."""
+    modules = {}
     for item in pkgutil.iter_modules(nodes.__path__):
         if (Path(nodes.__path__[0]) / item.name / 'node.py').is_file():
             module = importlib.import_module(f'{nodes.__name__}.{item.name}.node')
             if node_class(module) is not None:
-                found[item.name] = module
-    return found
+                modules[item.name] = module
+    return modules
 
 
 def node_class(module: ModuleType) -> type | None:
@@ -42,7 +42,7 @@ def node_class(module: ModuleType) -> type | None:
 
 
 def declared(name: str) -> list[tuple[str, str, str, str]]:
-    """Return name, words, allowed values and default of each parameter of a node."""
+    """Return name, description, permitted values and default of each parameter of a node."""
     rows: dict[str, tuple[str, str, str, str]] = {}
     for module in _modules(name):
         for row in _calls(module):
@@ -54,17 +54,17 @@ def _modules(name: str) -> list[ModuleType]:
     """Return the modules that declare parameters of a node."""
     module = node_modules()[name]
     own = [importlib.import_module(c.__module__) for c in node_class(module).__mro__]  # type: ignore[union-attr]
-    found = [m for m in own if m.__name__.startswith('emppi_ros.')]
+    modules = [m for m in own if m.__name__.startswith('emppi_ros.')]
     if name == 'bridge':
-        found += [
+        modules += [
             importlib.import_module(f'{backends.__name__}.{item.name}')
             for item in pkgutil.iter_modules(backends.__path__)
         ]
-    return found
+    return modules
 
 
 def _calls(module: ModuleType) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the parameters that a module declares, in the order in which it does."""
+    """Yield the parameters that a module declares, in this order."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if not isinstance(node, ast.Call) or not node.args:
             continue
@@ -81,14 +81,14 @@ def _calls(module: ModuleType) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _resolve(module: ModuleType, name: str) -> Any:
-    found: Any = module
+    value: Any = module
     for part in name.split('.'):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def of_node(name: str) -> str:
-    """Return the table of a node's parameters; of all nodes, each under its name, for `all`."""
+    """Return the table of a node's parameters; for `all`, one section per node."""
     if name != 'all':
         rows = [(f'`{n}`', *rest) for n, *rest in declared(name)]
         return table(HEAD, rows)  # type: ignore[arg-type]
@@ -100,22 +100,22 @@ def of_node(name: str) -> str:
 
 
 def tunable(task: str) -> str:
-    """Return the table of the planner's parameters that follow the task, as they are for one."""
+    """Return the table of the planner's runtime parameters for a task."""
     knobs = tuning.tunable_parameters(load_task(task).data)
     rows = [(f'`{k.name}`', k.doc, f'{k.low:g} to {k.high:g}') for k in knobs.values()]
-    return table(('parameter', 'what it is', 'range'), rows)
+    return table(('parameter', 'description', 'range'), rows)
 
 
 def launch_arguments() -> str:
-    """Return the table of the launch file's arguments, read without running it."""
+    """Return the table of launch arguments, without executing the launch file."""
     rows = []
     for name, (value, words) in arguments().items():
         rows.append((f'`{name}`', words, f'`{value}`' if value else 'empty'))
-    return table(('argument', 'what it is', 'default'), rows)
+    return table(('argument', 'description', 'default'), rows)
 
 
 def arguments() -> dict[str, tuple[str, str]]:
-    """Return default and words of each argument of the launch file."""
+    """Return default and description of each launch argument."""
     text = (paths.share() / 'launch' / 'emppi.launch.py').read_text()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == 'ARGUMENTS':

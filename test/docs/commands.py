@@ -1,4 +1,4 @@
-"""What is wrong with a command on a page that is not run: names, options, arguments."""
+"""Check names, options and arguments of commands that pages show without running them."""
 
 import contextlib
 import io
@@ -16,12 +16,12 @@ _TARGETS = set(
 
 
 def check(line):
-    """Return what is wrong with a shell command, or ''."""
+    """Return an error message for a shell command, or ''."""
     try:
         words = shlex.split(line)
     except ValueError as error:
         return str(error)
-    while words and re.fullmatch(r'[A-Z_]+=.*', words[0]):  # settings before it
+    while words and re.fullmatch(r'[A-Z_]+=.*', words[0]):  # environment variables
         words = words[1:]
     if not words:
         return ''
@@ -37,17 +37,17 @@ def check(line):
 
 
 def _emppi(words):
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         try:
             cli.make_parser().parse_args(words)
         except SystemExit as end:
-            return said.getvalue() if end.code else ''
+            return output.getvalue() if end.code else ''
     return ''
 
 
 def _ros2(words):
-    """Check names of ours in a command of ROS 2."""
+    """Check the names of this package in a `ros2` command."""
     if words[:2] == ['launch', 'emppi_ros']:
         given = {word.partition(':=')[0] for word in words[3:] if ':=' in word}
         unknown = given - set(parameters.arguments())
@@ -74,7 +74,7 @@ def _ros2(words):
 
 
 def options():
-    """Return the options of each command of ours, by its name."""
+    """Return the options of each `emppi` command, by its name."""
     return {
         parser.prog: {o for action in parser._actions for o in action.option_strings}
         for parser in commands.commands(cli.make_parser())
@@ -82,7 +82,7 @@ def options():
 
 
 def check_mention(span):
-    """Return what is wrong with a command that is mentioned in a line, with placeholders."""
+    """Return an error message for an inline command, which may have placeholders, or ''."""
     known = options()
     prog = max((p for p in known if (span + ' ').startswith(p + ' ')), key=len, default='')
     if not prog:

@@ -1,4 +1,4 @@
-"""The site's own modules, and the helpers beside this file."""
+"""Make the site's modules and the helpers of these tests importable."""
 
 from pathlib import Path
 import sys

@@ -1,12 +1,12 @@
 """
-Code blocks of README.md and of the site, and what the comment before each says of it.
+Parse the code blocks of README.md and the site. A comment before each block gives its kind.
 
-    <!-- file lever.yaml -->              it is written to that file
-    <!-- run -->                          its commands, or its Python, are run, beside the files
-    <!-- run, exit 2 -->                  ... and end so
-    <!-- output -->                       the commands before it print these lines, in this order
-    <!-- part of config/nodes.yaml -->    these lines are in that file of the repository, in order
-    <!-- not run: needs a real Panda -->  it cannot be run here; commands and keys are checked
+    <!-- file lever.yaml -->              the block is written to this file
+    <!-- run -->                          its commands or Python code run beside the files
+    <!-- run, exit 2 -->                  ... and end with this exit status
+    <!-- output -->                       the preceding block prints these lines in this order
+    <!-- part of config/nodes.yaml -->    this file of the repository contains these lines in order
+    <!-- not run: needs a real Panda -->  the block cannot run here; commands and keys are checked
 """
 
 from pathlib import Path
@@ -26,11 +26,11 @@ _COMMENT = re.compile(r'<!-- (.+?) -->\n\Z')
 
 
 class Block(NamedTuple):
-    page: str  # from the repository's root
+    page: str  # relative to the repository
     line: int
     language: str
     text: str
-    mark: str  # what the comment says; '' if there is none
+    mark: str  # text of the comment, or ''
 
     @property
     def place(self):
@@ -46,16 +46,16 @@ class Block(NamedTuple):
 
     @property
     def commands(self):
-        """The lines of a shell block, continued ones joined, without comments."""
+        """Return the commands of a shell block: comments removed, continuation lines joined."""
         text = re.sub(r'\\\n\s*', ' ', self.text)
         lines = (re.sub(r'(^|\s)#.*', '', line).strip() for line in text.splitlines())
         return [line for line in lines if line]
 
 
 def blocks(path):
-    """Return the code blocks of a page, less directives."""
+    """Return the code blocks of a page, without directives."""
     text = path.read_text()
-    found = []
+    result = []
     for match in _FENCE.finditer(text):
         comment = _COMMENT.search(text[: match.start()])
         block = Block(
@@ -66,12 +66,12 @@ def blocks(path):
             comment[1] if comment else '',
         )
         if not block.language.startswith('{'):
-            found.append(block)
-    return found
+            result.append(block)
+    return result
 
 
 def spans(path):
-    """Return what stands in `code` on a page, outside of blocks."""
+    """Return the inline `code` of a page."""
     text = _FENCE.sub('', path.read_text())
     return [' '.join(span.split()) for span in re.findall(r'`([^`]+)`', text)]
 

@@ -1,4 +1,4 @@
-"""Runs the blocks of a page, in their order, in a folder of its own."""
+"""Run the code blocks of a page in order, in a temporary folder."""
 
 import contextlib
 import io
@@ -17,8 +17,8 @@ _NUMBER = re.compile(r'-?\d+(\.\d+)?(e[+-]?\d+)?')
 
 
 def run(blocks, folder):
-    """Run the blocks of one page; AssertionError names the block that does not do as it says."""
-    (folder / 'config').symlink_to(ROOT / 'config')  # a page may take files of the repository
+    """Run the blocks of one page. An AssertionError names the block that fails."""
+    (folder / 'config').symlink_to(ROOT / 'config')  # pages may use files of the repository
     output, names = '', {'__name__': '__main__'}
     for block in blocks:
         if block.kind == 'file':
@@ -36,24 +36,24 @@ def run(blocks, folder):
 
 
 def _python(block, names, folder):
-    said = io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         exec(compile(block.text, block.place, 'exec'), names)
-    return said.getvalue()
+    return printed.getvalue()
 
 
 def _command(block, line, folder):
-    """Run one command; ours in this process, which spares the time to import it all again."""
+    """Run one command; `emppi` in this process, to avoid the time of importing it again."""
     wanted = int(block.argument.removeprefix('exit')) if block.argument else 0
     if line.startswith('emppi ') and not set('|<>;&$') & set(line):
-        said = io.StringIO()
-        with contextlib.chdir(folder), contextlib.redirect_stdout(said):
-            with contextlib.redirect_stderr(said):
+        printed = io.StringIO()
+        with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+            with contextlib.redirect_stderr(printed):
                 try:
                     status = cli.main(shlex.split(line)[1:])
                 except SystemExit as end:
                     status = end.code
-        output = said.getvalue()
+        output = printed.getvalue()
     else:
         env = {**os.environ, 'PYTHONPATH': str(ROOT)}
         env['PATH'] = f'{Path(sys.executable).parent}{os.pathsep}{env["PATH"]}'
@@ -69,7 +69,7 @@ def _command(block, line, folder):
 
 
 def _compare(block, output, exact=False):
-    """Find the lines of a block in the output; numbers differ from machine to machine."""
+    """Check that the output contains the lines of a block, except for numbers, which vary."""
     lines = iter([_bare(line, exact) for line in output.splitlines()])
     for line in block.text.splitlines():
         if _bare(line, exact) in ('', '...'):
@@ -77,11 +77,11 @@ def _compare(block, output, exact=False):
         wanted = [re.escape(part) for part in _bare(line, exact).split('...')]
         pattern = re.compile(r'.*'.join(wanted) + r'\Z')
         assert any(pattern.match(other) for other in lines), (
-            f'{block.place}: no line {line!r} (after those before it) in: {output}'
+            f'{block.place}: no line {line!r} (after the preceding lines) in: {output}'
         )
 
 
 def _bare(line, exact):
-    """Return a line without what may differ: spaces; numbers of a run, comments of a file."""
+    """Return a line without repeated spaces and numbers (or, if exact, comments)."""
     line = re.sub(r'(^|\s)#.*', '', line) if exact else _NUMBER.sub('0', line)
     return ' '.join(line.split())

@@ -1,4 +1,4 @@
-"""Every code block of the documentation runs, or says why it cannot; its commands exist."""
+"""Every code block of the documentation runs or says why not; its commands exist."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ import yaml
 
 NOT_RUN = [block for block in ALL if block.kind == 'not run:']
 SHELL = [b for b in ALL if b.language in ('', 'bash', 'sh') and b.kind in ('run', 'not run:')]
-REASONS = (  # for which a block may not be run here
+REASONS = (  # accepted for blocks that do not run here
     'needs a ROS 2 installation', 'needs a real Panda', 'needs a running graph', 'takes hours',
     'needs a recording', 'needs the network', 'tests of their own run it', 'an excerpt',
 )  # fmt: skip
@@ -18,7 +18,7 @@ REASONS = (  # for which a block may not be run here
 
 @pytest.mark.parametrize('block', ALL, ids=lambda b: b.place)
 def test_every_block_is_marked(block):
-    assert block.kind, f'{block.place}: say before it what it is: see test/docs/pages.py'
+    assert block.kind, f'{block.place}: add a comment with its kind (see test/docs/pages.py)'
 
 
 @pytest.mark.parametrize('path', PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -41,13 +41,13 @@ def test_a_block_that_is_not_run_says_why_and_is_well_formed(block):
 
 @pytest.mark.parametrize('block', SHELL, ids=lambda b: b.place)
 def test_commands_have_the_names_and_options_that_are_written(block):
-    wrong = {line: said for line in block.commands if (said := check(line))}
+    wrong = {line: error for line in block.commands if (error := check(line))}
     assert not wrong, f'{block.place}: {wrong}'
 
 
 @pytest.mark.parametrize('path', PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_commands_that_are_mentioned_exist(path):
-    wrong = [said for s in spans(path) if s.startswith('emppi ') and (said := check_mention(s))]
+    wrong = [error for s in spans(path) if s.startswith('emppi ') and (error := check_mention(s))]
     assert not wrong
 
 

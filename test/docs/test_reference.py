@@ -1,4 +1,4 @@
-"""What the reference and the prose say of keys, topics, faults, messages and code is so."""
+"""The documentation of keys, topics, faults, messages and code agrees with the code."""
 
 import ast
 import dataclasses
@@ -24,12 +24,12 @@ FREE = {'settings', 'diagnostics', 'commands', 'wrong'}  # mappings of any names
 
 def reachable(cls):
     """Return a class of keys, and those within it."""
-    found = {cls}
+    classes = {cls}
     for hint in typing.get_type_hints(cls).values():
         for inner in keys.classes(hint):
-            if inner not in found:
-                found |= reachable(inner)
-    return found
+            if inner not in classes:
+                classes |= reachable(inner)
+    return classes
 
 
 DOCUMENTED = set(RESIDUALS.values()).union(
@@ -83,13 +83,13 @@ def test_every_fault_is_told_what_to_do_about():
 
 
 def strings():
-    """Return all texts of the package, without what is put into them."""
-    found = []
+    """Return all string constants of the package."""
+    texts = []
     for path in (ROOT / 'emppi_ros').rglob('*.py'):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
-    return found
+                texts.append(node.value)
+    return texts
 
 
 def test_messages_that_are_explained_are_those_of_the_code():

@@ -1,4 +1,4 @@
-"""The site is built from this repository, without a warning, and needs no network to be read."""
+"""The site builds without warnings and needs no network."""
 
 import re
 
