@@ -154,5 +154,6 @@ def test_contributing_lists_every_extension_point() -> None:
     for _, _, where, line, test, _ in rows:
         for path in re.findall(r'`([\w./]+/[\w./]*)`', where + line + test):
             assert (ROOT / path).exists(), path
-        registry = re.search(r'`([A-Z_]+)` in `([\w./]+)`', line)
-        assert registry and registry[1] in (ROOT / registry[2]).read_text(), line
+        name, registry = re.search(r'`([A-Z_]+)` in `([\w./]+)`', line).groups()
+        assert re.search(rf'^{name}\b.*=', (ROOT / registry).read_text(), re.MULTILINE), line
+        assert name in (ROOT / re.search(r'`(.+)`', test)[1]).read_text(), test
