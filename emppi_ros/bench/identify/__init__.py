@@ -1,1 +1,1 @@
-"""The benchmark `emppi bench identify`: methods of identification on data whose truth is known."""
+"""Benchmark `emppi bench identify`: identification on data with known truth."""

@@ -2,10 +2,10 @@
 Regression with noisy inputs by Bayesian joint factor analysis, after Ting et al. (2006).
 
 y = sum_m z_m + e_y,  z_m = w_zm t_m + e_zm,  x_m = w_xm t_m + e_xm,  t_m ~ N(0, 1),  and
-w_zm, w_xm ~ N(0, 1 / alpha_m), alpha_m ~ Gamma: an input without news gets a large alpha_m, which
-takes both of its weights to zero (automatic relevance determination). Variational EM as in
-the paper's appendix, with its matrices written out: all of them are diagonal plus rank one, so
-that an iteration costs O(d) a row. (There, Sigma_zt has the wrong sign: <t_i> below it is right.)
+w_zm, w_xm ~ N(0, 1 / alpha_m), alpha_m ~ Gamma: an uninformative input gets a large alpha_m, which
+shrinks both of its weights to zero (automatic relevance determination). Variational EM as in the
+paper's appendix, with closed-form matrices: all are diagonal plus rank one, so an iteration costs
+O(d) per row. (Sigma_zt has the wrong sign in the paper; <t_i> below is correct.)
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify.regression_inputs import Scaled, standardize
+from emppi_ros.bench.identify.errors_in_variables import StandardizedData, standardize
 from emppi_ros.core.config import between, positive
 
 Array = npt.NDArray[np.float64]
-_LEAST = 1e-12  # of a variance, in variances of the data: EM may take noise to nothing
+_MIN_VARIANCE = 1e-12  # relative to the data: EM may shrink noise to zero
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class FactorConfig:
     )
 
 
-class Factors(NamedTuple):
-    """Posterior of the weights, and the variances of the noise; all (d,) but output_noise."""
+class FactorPosterior(NamedTuple):
+    """Posterior of the weights, and noise variances; all (d,) except output_noise."""
 
     wz: Array  # means
     wx: Array
@@ -50,28 +50,32 @@ class Factors(NamedTuple):
     iterations: int = 0
 
 
-def start(config: FactorConfig, d: int) -> Factors:
-    """Return where EM begins: inputs of equal worth, whose sum explains half of the output."""
+def initial_posterior(config: FactorConfig, d: int) -> FactorPosterior:
+    """Return the start of EM: equal inputs whose sum explains half of the output."""
     of = np.full(d, 1.0)
-    wz, noise = np.sqrt(0.5 / d) * of, max(1.0 - config.signal, _LEAST) * of
+    wz, noise = np.sqrt(0.5 / d) * of, max(1.0 - config.signal, _MIN_VARIANCE) * of
     zero = np.zeros(d)
-    return Factors(wz, np.sqrt(config.signal) * of, zero, zero, of, 0.25 / d * of, noise, 0.25)
+    return FactorPosterior(
+        wz, np.sqrt(config.signal) * of, zero, zero, of, 0.25 / d * of, noise, 0.25
+    )
 
 
-def step(config: FactorConfig, scaled: Scaled, rows: int, now: Factors) -> Factors:
+def em_step(
+    config: FactorConfig, scaled: StandardizedData, rows: int, now: FactorPosterior
+) -> FactorPosterior:
     """
-    Return the posterior after one iteration of EM, which never lowers its bound.
+    Return the posterior after one EM iteration, which never decreases the evidence bound.
 
     Parameters
     ----------
     config : FactorConfig
         For the prior of alpha.
-    scaled : Scaled
-        Inputs (k, d) and output (k,): the data, or any rows with the same products of columns.
+    scaled : StandardizedData
+        Inputs (k, d) and output (k,): the data, or any rows with the same inner products.
     rows : int
-        How many rows the data have.
-    now : Factors
-        The posterior before.
+        Number of rows of the data.
+    now : FactorPosterior
+        The current posterior.
 
     """
     x, y = scaled.x, scaled.y
@@ -95,51 +99,51 @@ def step(config: FactorConfig, scaled: Scaled, rows: int, now: Factors) -> Facto
     alpha = (config.shape + 1.0) / (config.rate + 0.5 * (wz2 + wx2))
     vz, vx = 1.0 / (tt / pz + alpha), 1.0 / (tt / px + alpha)
     wz, wx = vz * zt / pz, vx * xt / px
-    return Factors(
+    return FactorPosterior(
         wz,
         wx,
         vz,
         vx,
         alpha,
-        np.maximum((zz - 2.0 * wz * zt + (wz**2 + vz) * tt) / rows, _LEAST),
-        np.maximum((xx - 2.0 * wx * xt + (wx**2 + vx) * tt) / rows, _LEAST),
-        max(py**2 * ee / rows + total * py / (py + total), _LEAST),
+        np.maximum((zz - 2.0 * wz * zt + (wz**2 + vz) * tt) / rows, _MIN_VARIANCE),
+        np.maximum((xx - 2.0 * wx * xt + (wx**2 + vx) * tt) / rows, _MIN_VARIANCE),
+        max(py**2 * ee / rows + total * py / (py + total), _MIN_VARIANCE),
         now.iterations + 1,
     )
 
 
-def fit(config: FactorConfig, scaled: Scaled) -> Factors:
-    """Return the posterior where it no longer changes, or after all iterations."""
+def fit(config: FactorConfig, scaled: StandardizedData) -> FactorPosterior:
+    """Return the posterior after convergence, or after the last iteration."""
     rows, d = scaled.x.shape
     if rows > d + 1:  # fewer rows with the very same products: the triangle of a QR decomposition
         r = np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r')
-        scaled = Scaled(r[:, :-1], r[:, -1], scaled.unit)
-    now = start(config, d)
+        scaled = StandardizedData(r[:, :-1], r[:, -1], scaled.unit)
+    now = initial_posterior(config, d)
     for _ in range(config.iterations):
-        before, now = now, step(config, scaled, rows, now)
+        before, now = now, em_step(config, scaled, rows, now)
         change = max(np.abs(now.wz - before.wz).max(), np.abs(now.wx - before.wx).max())
         if change < config.tolerance:
             break
     return now
 
 
-def predict_from_noisy(found: Factors) -> Array:
+def predict_from_noisy(found: FactorPosterior) -> Array:
     """
     Return the coefficients (d,) that predict best from noisy inputs, eq. 3.
 
-    With B^-1 by the formula of Sherman and Morrison the fraction in front is M's diagonal.
+    With B^-1 by the Sherman-Morrison formula, the leading fraction is the diagonal of M.
     """
     k = 1.0 + (found.wx**2 + found.vx) / found.x_noise + found.vz / found.z_noise
     return found.wz * found.wx / (found.x_noise * k)
 
 
-def predict_from_noiseless(found: Factors) -> Array:
+def predict_from_noiseless(found: FactorPosterior) -> Array:
     """
-    Return the coefficients (d,) for inputs without noise: the limit of eq. 3, in place of eq. 4.
+    Return the coefficients (d,) for noiseless inputs: the limit of eq. 3 instead of eq. 4.
 
-    All matrices of eq. 4 cancel to w_z / w_x, which is 0 / 0 for an input that is irrelevant. As
-    the noise goes to zero eq. 3 itself goes to w_z w_x / <w_x^2>, the same but for the
-    variance of w_x: zero where nothing is known of an input.
+    All matrices of eq. 4 cancel to w_z / w_x, which is 0 / 0 for irrelevant inputs. As the noise
+    goes to zero, eq. 3 becomes w_z w_x / <w_x^2>, which only differs by the variance of w_x and is
+    zero for irrelevant inputs.
     """
     return found.wz * found.wx / (found.wx**2 + found.vx)
 

@@ -1,4 +1,4 @@
-"""Posteriors, to be looked at."""
+"""Figures of the posteriors of the CSVGD study."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify.csvgd_systems import roll_out
+from emppi_ros.bench.identify.csvgd_systems import rollout
 from emppi_ros.identify.common.figures import blank_figure
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 
@@ -22,7 +22,7 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
 
 
 def lengths(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
-    """Draw two lengths against one another, for each likelihood."""
+    """Plot the two link lengths against each other, for each likelihood."""
     figure, axes = _panels(1, len(thetas), (4.2, 3.8))
     lower, upper = problem.limits
     for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
@@ -36,14 +36,14 @@ def lengths(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]
 
 
 def pendulum(problem: ShootingProblem, truth: Array, thetas: Mapping[str, Array]) -> Figure:
-    """Draw the second joint's angle as each method's particles have it, from another start."""
+    """Plot the second joint's angle predicted by each method, from another start."""
     figure, axes = _panels(2, (len(thetas) + 1) // 2, (3.6, 2.6))
     start = problem.start.copy()
     start[:2] += 0.1, -0.1
     times = problem.model.opt.timestep * np.arange(1, len(problem.controls) + 1)
 
     def angles(theta: Array) -> Array:
-        states = roll_out(problem.model, problem.parameters, theta, start, problem.controls)
+        states = rollout(problem.model, problem.parameters, theta, start, problem.controls)
         return states[:, :, 1]
 
     real = angles(truth[None])[0]
@@ -57,7 +57,7 @@ def pendulum(problem: ShootingProblem, truth: Array, thetas: Mapping[str, Array]
 
 
 def weights(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
-    """Draw where two weights are in their box, seen from above."""
+    """Plot the positions of the two weights in their box, from above."""
     figure, axes = _panels(1, len(thetas), (4.8, 3.2))
     _, upper = problem.limits
     for axis, (name, theta) in zip(axes, thetas.items(), strict=True):

@@ -1,56 +1,159 @@
-"""`emppi bench identify --method stein`: what is measured of each experiment."""
+"""Study `stein`: posteriors of known systems by CSVGD and by baseline samplers."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+import json
 from pathlib import Path
-from typing import Any
+import sys
+import time
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import (
-    csvgd_experiments,
-    csvgd_plots,
-    csvgd_systems,
-    held_out,
-    samplers,
-)
-from emppi_ros.bench.identify.csvgd_experiments import Effort, Found, Watch
+from emppi_ros.bench.identify import csvgd_baselines, csvgd_plots, csvgd_systems, posterior_metrics
+from emppi_ros.bench.identify.posterior_metrics import NEIGHBOURS
+from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.common.figures import save_figure
+from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.target_density import evaluate
 
 Array = npt.NDArray[np.float64]
-Advance = Callable[[str], Watch]
+Callback = Callable[[float], None]
+Advance = Callable[[str], Callback]
 WINDOWS = 10  # of multiple shooting, as in the paper
-NEAR = 0.05  # of a length: what counts as found
-NEAR_M = 0.01  # m: what counts as a weight that was found
+LENGTH_TOLERANCE = 0.05  # relative
+WEIGHT_TOLERANCE_M = 0.01  # m
 OURS, SINGLE = 'CSVGD', 'CSVGD, one window'
 
 
-def near(theta: Array, truths: Array, tolerance: Array) -> list[float]:
+@dataclass(frozen=True)
+class SamplerBudget:
+    """Size of a run, the same for all methods."""
+
+    particles: int = 100
+    iterations: int = 500
+    seed: int = 0
+    threads: int = 1
+
+
+class SamplerResult(NamedTuple):
+    """Posterior particles of a method, and their cost."""
+
+    theta: Array  # (N, P)
+    steps: int  # physics steps
+    cpu_s: float  # of all threads
+    beyond: float = 0.0  # largest limit violation, in coordinates
+    defect: float = 0.0  # rms gap between windows
+
+
+def run_csvgd(
+    problem: ShootingProblem, settings: CsvgdConfig, effort: SamplerBudget, watch: Callback
+) -> SamplerResult:
+    """Run CSVGD."""
+    began = time.process_time()
+    done = csvgd.infer(
+        problem, settings, effort.threads, lambda now: watch(float(now.iteration + 1))
+    )
+    return SamplerResult(
+        done.theta, done.steps, time.process_time() - began, done.beyond, done.defect
+    )  # fmt: skip
+
+
+def run_baseline(problem: ShootingProblem, name: str, effort: SamplerBudget) -> SamplerResult:
+    """Run a baseline with the same number of physics steps as single shooting with gradients."""
+    began = time.process_time()
+    method = csvgd_baselines.BASELINES[name]
+    times = 1 if name in csvgd_baselines.GRADIENT_BASED else 1 + len(problem.parameters)
+    theta, steps = method(problem, effort.particles, times * effort.iterations, 'sum', effort.seed)
+    return SamplerResult(theta, steps, time.process_time() - began)
+
+
+def cached(
+    folder: Path, name: str, key: Mapping[str, object], make: Callable[[], SamplerResult]
+) -> SamplerResult:
+    """Return the result stored for this key, or compute and store it."""
+    path = folder / f'{name.replace(" ", "_").replace("/", "-")}.npz'
+    said = json.dumps(key, sort_keys=True)
+    if path.exists():
+        with np.load(path) as data:
+            if str(data['key']) == said:
+                return SamplerResult(
+                    data['theta'],
+                    int(data['steps']),
+                    *(float(data[name]) for name in ('cpu_s', 'beyond', 'defect')),
+                )
+    found = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix('.part.npz')
+    np.savez(part, key=said, **found._asdict())
+    part.replace(path)
+    return found
+
+
+def cache_key(
+    case: str, effort: SamplerBudget, settings: CsvgdConfig | None = None
+) -> dict[str, object]:
+    """Return everything that a result depends on; threads are not part of it."""
+    key: dict[str, object] = {'case': case, **asdict(effort), 'settings': None}
+    del key['threads']
+    if settings is not None:
+        key['settings'] = asdict(settings)
+    return key
+
+
+def measure_speed(
+    problem: ShootingProblem, settings: CsvgdConfig, threads: int, pairs: int = 5
+) -> tuple[float, float]:
+    """
+    Return physics steps per second of a core, and the cost of an iteration over bare stepping.
+
+    Bare stepping runs the same simulations for the same number of steps without recording.
+    """
+    shooter = MultipleShooting(problem, settings.particles, settings.windows, threads)
+    z = csvgd.initial_particles(shooter)
+    batch = shooter.ensemble.batch
+    steps = len(problem.controls) // settings.windows
+    controls = np.zeros((batch.nsim, steps, problem.controls.shape[1]))
+    evaluate(shooter, z)  # allocates
+    shooter.steps, whole, bare = 0, [], []
+    for pair in range(pairs):
+        began = time.process_time()
+        evaluate(shooter, z + 1e-3 * (pair + 1))
+        middle = time.process_time()
+        batch.rollout(steps, controls, record=[])
+        whole.append(middle - began)
+        bare.append(time.process_time() - middle)
+    return shooter.steps / sum(whole), float(np.median(np.array(whole) / np.array(bare)))
+
+
+def share_near(theta: Array, truths: Array, tolerance: Array) -> list[float]:
     """Return the share of particles (N, P) within a tolerance of each truth (K, P)."""
     return [float(np.mean(np.all(np.abs(theta - t) <= tolerance, axis=1))) for t in truths]
 
 
-def _settings(effort: Effort) -> CsvgdConfig:
+def _settings(effort: SamplerBudget) -> CsvgdConfig:
     return CsvgdConfig(effort.particles, effort.iterations, seed=effort.seed)
 
 
-def _constrained(
-    case: str, name: str, problem: ShootingProblem, settings: CsvgdConfig, effort: Effort,
+def _cached_csvgd(
+    case: str, name: str, problem: ShootingProblem, settings: CsvgdConfig, effort: SamplerBudget,
     out: Path, advance: Advance,
-) -> Found:  # fmt: skip
-    key = csvgd_experiments.key_of(case, effort, settings)
-    return csvgd_experiments.stored(
+) -> SamplerResult:  # fmt: skip
+    key = cache_key(case, effort, settings)
+    return cached(
         out / case,
         name,
         key,
-        lambda: csvgd_experiments.constrained(problem, settings, effort, advance(name)),
+        lambda: run_csvgd(problem, settings, effort, advance(name)),
     )
 
 
-def _facts(found: Found) -> dict[str, Any]:
+def _cost(found: SamplerResult) -> dict[str, Any]:
     return {
         'steps': found.steps,
         'cpu_s': found.cpu_s,
@@ -59,27 +162,27 @@ def _facts(found: Found) -> dict[str, Any]:
     }
 
 
-def lengths(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
-    """Two link lengths, two systems: the sum of likelihoods, and the product."""
+def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
+    """Two link lengths, two systems: sum and product of likelihoods."""
     problem, truths = csvgd_systems.lengths()
     rows, thetas = {}, {}
     for likelihood in ('sum', 'product'):
         settings = replace(_settings(effort), likelihood=likelihood)
-        found = _constrained('lengths', likelihood, problem, settings, effort, out, advance)
-        shares = near(found.theta, truths, NEAR * truths.min(axis=0))
+        found = _cached_csvgd('lengths', likelihood, problem, settings, effort, out, advance)
+        shares = share_near(found.theta, truths, LENGTH_TOLERANCE * truths.min(axis=0))
         rows[likelihood] = {
             'near': shares,
             'median': np.median(found.theta, axis=0).tolist(),
-            **_facts(found),
+            **_cost(found),
         }
         thetas[likelihood] = found.theta
     save_figure(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
-    speed = csvgd_experiments.pace(problem, CsvgdConfig(effort.particles), effort.threads)
+    speed = measure_speed(problem, CsvgdConfig(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 
 
-def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
-    """Eleven parameters of a double pendulum: windows, one window, and what others do."""
+def pendulum(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
+    """Eleven parameters of a double pendulum: CSVGD with many and one windows, and baselines."""
     problem, truth = csvgd_systems.pendulum()
     settings = {
         name: replace(_settings(effort), windows=windows)
@@ -87,45 +190,123 @@ def pendulum(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
     }
     rows: dict[str, Mapping[str, Any]] = {}
     thetas, told = {}, {}
-    for name in (*settings, *samplers.ALL):
+    for name in (*settings, *csvgd_baselines.BASELINES):
         if name in settings:
             chosen = settings[name]
-            found = _constrained('pendulum', name, problem, chosen, effort, out, advance)
+            found = _cached_csvgd('pendulum', name, problem, chosen, effort, out, advance)
         else:
-            found = csvgd_experiments.stored(
+            found = cached(
                 out / 'pendulum',
                 name,
-                csvgd_experiments.key_of('pendulum', effort),
-                lambda name=name: csvgd_experiments.sampled(problem, name, effort),
+                cache_key('pendulum', effort),
+                lambda name=name: run_baseline(problem, name, effort),
             )
-        told[name] = held_out.repeat(problem, truth, found.theta, effort.seed)
-        measured = {key: held_out.mean(values) for key, values in told[name].items()}
-        rows[name], thetas[name] = {**measured, **_facts(found)}, found.theta
-    # all predict the same draws, whose differences say more than those of means
+        told[name] = posterior_metrics.repeat_comparison(problem, truth, found.theta, effort.seed)
+        measured = {
+            key: posterior_metrics.mean_and_error(values) for key, values in told[name].items()
+        }
+        rows[name], thetas[name] = {**measured, **_cost(found)}, found.theta
+    # paired differences: all methods predict the same draws
     more = {
-        name: {key: held_out.mean(values - told[OURS][key]) for key, values in of.items()}
+        name: {
+            key: posterior_metrics.mean_and_error(values - told[OURS][key])
+            for key, values in of.items()
+        }
         for name, of in told.items()
         if name != OURS
     }
     save_figure(csvgd_plots.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
-    speed = csvgd_experiments.pace(problem, settings[OURS], effort.threads)
+    speed = measure_speed(problem, settings[OURS], effort.threads)
     return {'truth': truth.tolist(), 'methods': rows, 'more': more, 'pace': speed}
 
 
-def weights(effort: Effort, out: Path, advance: Advance) -> dict[str, Any]:
-    """Two equal weights in a box: nobody can say which is which."""
+def weights(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
+    """Two indistinguishable weights in a box: a posterior with two modes."""
     problem, truths = csvgd_systems.weights()
     rows, thetas = {}, {}
     for name, windows in ((OURS, WINDOWS), (SINGLE, 1)):
         settings = replace(_settings(effort), windows=windows)
-        found = _constrained('weights', name, problem, settings, effort, out, advance)
-        shares = near(found.theta, truths, np.full(4, NEAR_M))
-        rows[name], thetas[name] = {'near': shares, **_facts(found)}, found.theta
+        found = _cached_csvgd('weights', name, problem, settings, effort, out, advance)
+        shares = share_near(found.theta, truths, np.full(4, WEIGHT_TOLERANCE_M))
+        rows[name], thetas[name] = {'near': shares, **_cost(found)}, found.theta
     save_figure(csvgd_plots.weights(problem, truths, thetas), out / 'stein_weights.png')
-    speed = csvgd_experiments.pace(
-        problem, CsvgdConfig(effort.particles, windows=WINDOWS), effort.threads
-    )
+    speed = measure_speed(problem, CsvgdConfig(effort.particles, windows=WINDOWS), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
 
 
-ALL = {'lengths': lengths, 'pendulum': pendulum, 'weights': weights}
+EXPERIMENTS = {'lengths': lengths, 'pendulum': pendulum, 'weights': weights}
+
+
+@dataclass(frozen=True)
+class CsvgdStudyOptions:
+    """Options of the study `stein`."""
+
+    particles: int = option(100, 'particles (100)', 'count')
+    iterations: int = option(500, 'iterations (500)', 'count')
+    threads: int = option(1, '0: every core (1)', 'integer')
+    out: Path = option(
+        Path('out/identify'),
+        'folder for figures and finished results, which are not computed again (out/identify)',
+        'path',
+    )
+
+
+class CsvgdStudy(Study):
+    """Posteriors of known systems by CSVGD and by other samplers."""
+
+    description = 'posteriors by Stein variational inference and by other samplers'
+    options = CsvgdStudyOptions
+    cases: ClassVar[Mapping[str, int]] = dict.fromkeys(EXPERIMENTS, 10)
+
+    def run(self, options: CsvgdStudyOptions, settings: StudySettings) -> dict[str, Any]:
+        """Return the metrics of each method; ConfigError before any work if options are wrong."""
+        if settings.case == 'pendulum' and options.particles <= NEIGHBOURS:
+            raise ConfigError(
+                f'--particles: found {options.particles}, expected {NEIGHBOURS + 1} or more: the '
+                'KL divergence of fewer is not known'
+            )
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f'--out: no folder can be made: {error}') from None
+        effort = SamplerBudget(
+            options.particles, options.iterations, settings.seed, options.threads
+        )
+
+        def advance(name: str) -> Callable[[float], None]:
+            def report(done: float) -> None:
+                if done % 25 == 0:
+                    print(f'{name}: {done:.0f} of {effort.iterations} iterations', file=sys.stderr)
+
+            return report
+
+        results = EXPERIMENTS[settings.case](effort, options.out, advance)
+        rate, ratio = results.pop('pace')
+        speed = {'steps_per_cpu_s': rate, 'ratio_to_bare_stepping': ratio}
+        return {'case': settings.case, **results, **speed}
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print a table of the methods, and the speed of the simulation."""
+        _table(results['methods'])
+        if results['case'] == 'pendulum':
+            draws = posterior_metrics.DRAWS
+            print(f'predictions: mean and standard error of {draws} draws of held-out motions')
+            print(f'\nmore than {OURS}, draw by draw')
+            _table(results['more'])
+        print(
+            f'{results["steps_per_cpu_s"]:.3g} physics steps per second of a core; '
+            f'an iteration takes {results["ratio_to_bare_stepping"]:.2f} of bare stepping'
+        )
+
+
+def _table(rows: Mapping[str, Mapping[str, float | Sequence[float]]]) -> None:
+    names = list(next(iter(rows.values())))
+    print(f'{"":18}', *(f'{name:>15}' for name in names))
+    for method, row in rows.items():
+        print(f'{method:18}', *(f'{_short(row[name]):>15}' for name in names))
+
+
+def _short(value: float | Sequence[float]) -> str:
+    if isinstance(value, Sequence):
+        return ' '.join(f'{item:.3g}' for item in value)
+    return f'{value:.4g}'

@@ -1,4 +1,4 @@
-"""Systems to identify, with truths that are known: two links, eleven parameters, two weights."""
+"""Systems with known parameters: two link lengths, a double pendulum, two weights."""
 
 import mujoco
 import numpy as np
@@ -9,8 +9,7 @@ from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-
-# Links hang along x, which points down; a bob at the end of each is all that weighs.
+# Links hang along x, which points down; each has a point mass at its end.
 TWO_LINKS = """
 <mujoco model="two_links">
   <option timestep="0.01" integrator="Euler">
@@ -32,10 +31,10 @@ TWO_LINKS = """
   </worldbody>
 </mujoco>
 """
-LENGTHS = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems behind the data
+LENGTHS_TRUTH = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems
 
 
-def roll_out(
+def rollout(
     model: mujoco.MjModel, parameters: tuple[Parameter, ...], theta: Array, start: Array,
     controls: Array,
 ) -> Array:  # fmt: skip
@@ -47,12 +46,12 @@ def roll_out(
     return np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0]
 
 
-def _noisy(
+def _noisy_problem(
     model: mujoco.MjModel, parameters: tuple[Parameter, ...], truth: Array, start: Array,
     controls: Array, share: float, seed: int,
 ) -> ShootingProblem:  # fmt: skip
-    """Return what a system with a truth (P,) shows, with noise: a share of each state's spread."""
-    clean = roll_out(model, parameters, truth[None], start, controls)
+    """Return measurements of a system, with noise relative to the spread of each state."""
+    clean = rollout(model, parameters, truth[None], start, controls)
     noise = share * clean[0].std(axis=0)
     seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
     return ShootingProblem(model, parameters, start, controls, seen, noise)
@@ -67,9 +66,9 @@ def lengths() -> tuple[ShootingProblem, Array]:
     )
     start = np.array([0.5 * np.pi, 0.0, 0.0, 0.0])
     controls = np.zeros((300, 0))
-    seen = roll_out(model, parameters, LENGTHS, start, controls)
+    seen = rollout(model, parameters, LENGTHS_TRUTH, start, controls)
     noise = 0.1 * seen.reshape(-1, 4).std(axis=0)
-    return ShootingProblem(model, parameters, start, controls, seen, noise), LENGTHS
+    return ShootingProblem(model, parameters, start, controls, seen, noise), LENGTHS_TRUTH
 
 
 # Gravity acts along x, in which both links hang; angles are measured about z.
@@ -90,12 +89,14 @@ PENDULUM = """
   </worldbody>
 </mujoco>
 """
-ELEVEN = np.array(
+
+
+PENDULUM_TRUTH = np.array(
     [0.3, 0.01, 0.08, 0.02, 0.004, 0.18, 0.2, 0.006, 0.1, -0.03, 0.002]
 )  # the truth, in the order of the parameters
 
 
-def _link(link: str, joint: str) -> list[Parameter]:
+def _link_parameters(link: str, joint: str) -> list[Parameter]:
     return [
         Parameter(f'mass of {link}', 'body_mass', link, 0, 0.05, 0.5, 'kg'),
         Parameter(f'inertia of {link}', 'body_inertia', link, 0, 0.002, 1.0, 'kg m^2'),
@@ -106,13 +107,19 @@ def _link(link: str, joint: str) -> list[Parameter]:
 
 
 def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
-    """Return the double pendulum of the supplement, Table 1, with noise, and its truth (11,)."""
+    """Return the noisy double pendulum of the supplement, Table 1, and its truth (11,)."""
     model = mujoco.MjModel.from_xml_string(PENDULUM)
     length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
-    parameters = (*_link('link1', 'shoulder'), length, *_link('link2', 'elbow'))
+    parameters = (
+        *_link_parameters('link1', 'shoulder'),
+        length,
+        *_link_parameters('link2', 'elbow'),
+    )
     start = np.array([2.2, 0.8, 0.0, 0.0])
     controls = np.zeros((200, 0))
-    return _noisy(model, parameters, ELEVEN, start, controls, 0.02, seed), ELEVEN
+    return _noisy_problem(
+        model, parameters, PENDULUM_TRUTH, start, controls, 0.02, seed
+    ), PENDULUM_TRUTH
 
 
 # A wrist of two driven hinges shakes a box that hangs on a universal joint below it.
@@ -148,11 +155,13 @@ BOX = """
   </actuator>
 </mujoco>
 """
-WEIGHTS = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
+
+
+WEIGHTS_TRUTH = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
 
 
 def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
-    """Return two weights in a box (supplement, Table 3 b), and both ways (2, 4) to name them."""
+    """Return two weights in a box (supplement, Table 3 b), and its equivalent truths (2, 4)."""
     model = mujoco.MjModel.from_xml_string(BOX)
     parameters = tuple(
         Parameter(f'{axis} of {weight}', 'body_pos', weight, element, -size, size, 'm')
@@ -163,4 +172,6 @@ def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
     # joints 6 and 7 go to offsets of 0.1 and -0.1 rad, in sequence
     offsets = 0.1 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [0, 0]])
     controls = np.repeat(offsets, 50, axis=0)
-    return _noisy(model, parameters, WEIGHTS[0], start, controls, 0.01, seed), WEIGHTS
+    return _noisy_problem(
+        model, parameters, WEIGHTS_TRUTH[0], start, controls, 0.01, seed
+    ), WEIGHTS_TRUTH

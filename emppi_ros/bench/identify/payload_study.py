@@ -1,4 +1,4 @@
-"""`emppi bench identify --method rigid-body --case payload`: what an FR3 holds, as recorded."""
+"""Case `payload` of the study `rigid-body`: the payload of a simulated FR3."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +10,13 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import tracking
-from emppi_ros.bench.identify.rigid_body_study import PERIOD_S, Setup, chosen, limits_of
+from emppi_ros.bench.identify import arm_experiment
+from emppi_ros.bench.identify.arm_experiment import (
+    PERIOD_S,
+    ArmStudySetup,
+    limits_of,
+    optimized_motion,
+)
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common import posterior_samples
@@ -34,31 +39,31 @@ parameters:
 """
 TRUTH = {'mass': 0.73, 'x': 0.01, 'y': -0.02, 'z': 0.05, 'moment': 1.1e-3, 'friction': 0.1}
 _INERTIA = TRUTH['moment'], 0.9e-3, 0.6e-3
-_JUDGED = 'mass', 'x', 'y', 'z', 'friction'  # the moment hardly shows
+_EVALUATED = 'mass', 'x', 'y', 'z', 'friction'  # the moment is hardly excited
 LEVELS = (1e-4, 0.5), (1e-3, 2.0)  # rad, N m
 MOTIONS = 2
-_PHYSICS_S, _EVERY = 5e-4, 2  # steps of physics a sample
+_PHYSICS_S, _STEPS_PER_SAMPLE = 5e-4, 2  # physics steps per sample
 
 
-class Variant(NamedTuple):
-    """What the scene does not know, beside the payload and viscous friction."""
+class PayloadVariant(NamedTuple):
+    """What the scene lacks besides the payload and viscous friction."""
 
-    dry: float = 0.0  # N m, of each joint
-    offset: float = 0.0  # N m, of each sensor
-    late: int = 0  # samples, of torques
-    links: bool = True  # are known
+    dry: float = 0.0  # dry friction of each joint in N m
+    offset: float = 0.0  # offset of each torque sensor in N m
+    late: int = 0  # lag of torques in samples
+    links: bool = True  # whether links are known
 
 
 VARIANTS = {
-    'plain': Variant(),
-    'dry friction, offsets': Variant(dry=0.5, offset=0.3),
-    'links unknown': Variant(links=False),
-    'torques 5 ms late': Variant(late=5),
+    'plain': PayloadVariant(),
+    'dry friction, offsets': PayloadVariant(dry=0.5, offset=0.3),
+    'links unknown': PayloadVariant(links=False),
+    'torques 5 ms late': PayloadVariant(late=5),
 }
 
 
-def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each motion, variant and level of noise; `advance` follows each."""
+def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each motion, variant and noise level; `advance` is called after each."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / 'payload.yaml'
         file.write_text(MODEL)
@@ -66,7 +71,7 @@ def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any
     limits, names = limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
     for seed in range(setup.seed, setup.seed + setup.trials):
         motion = (
-            chosen(arm.load(ASSETS / 'fr3_follow.xml', joints=names), limits, seed)
+            optimized_motion(arm.load(ASSETS / 'fr3_follow.xml', joints=names), limits, seed)
             if setup.excitation == 'chosen'
             else excitation_trajectory.random_motion(
                 limits, PERIOD_S, np.random.default_rng([seed, 1])
@@ -79,14 +84,16 @@ def measure(setup: Setup, advance: Callable[[], None]) -> Iterator[dict[str, Any
         for name, variant in VARIANTS.items():
             for level in LEVELS:
                 rng = np.random.default_rng([seed, 2])
-                recording = record(done[variant.dry][:, ::_EVERY], names, variant, level, rng)
+                recording = record_sensors(
+                    done[variant.dry][:, ::_STEPS_PER_SAMPLE], names, variant, level, rng
+                )
                 of = {'seed': seed, 'variant': name, 'noise_rad': level[0], 'noise_nm': level[1]}
                 yield of | identify(plant, recording, variant.links, seed)
                 advance()
 
 
 def true_arm(dry: float) -> mujoco.MjModel:
-    """Return the FR3 with what it holds, without rotors; torques are those at the links."""
+    """Return the FR3 with its payload and without rotors, so that torques are those at links."""
     spec = arm.load_spec(ASSETS / 'fr3_follow.xml', joints=['fr3_joint1'])
     for body in spec.bodies:
         body.gravcomp = 0.0
@@ -101,13 +108,15 @@ def true_arm(dry: float) -> mujoco.MjModel:
 
 
 def simulate(model: mujoco.MjModel, wanted: Array) -> Array:
-    """Return positions and torques (2, n, nv) of steps along a motion (3, n, nv)."""
+    """Return positions and torques (2, n, nv) of physics steps along a motion (3, n, nv)."""
     data, scratch = mujoco.MjData(model), mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = wanted[0, 0], wanted[1, 0]
     rows = np.empty((2, *wanted.shape[1:]))
     for k, (place, rate, rise) in enumerate(np.swapaxes(wanted, 0, 1)):
         scratch.qpos[:], scratch.qvel[:] = data.qpos, data.qvel
-        off = tracking.STIFFNESS * (place - data.qpos) + tracking.DAMPING * (rate - data.qvel)
+        off = arm_experiment.STIFFNESS * (place - data.qpos) + arm_experiment.DAMPING * (
+            rate - data.qvel
+        )
         scratch.qacc[:] = rise + off
         mujoco.mj_inverse(model, scratch)
         data.qfrc_applied[:] = scratch.qfrc_inverse
@@ -116,17 +125,17 @@ def simulate(model: mujoco.MjModel, wanted: Array) -> Array:
     return rows
 
 
-def record(
-    rows: Array, names: list[str], variant: Variant, level: tuple[float, float],
+def record_sensors(
+    rows: Array, names: list[str], variant: PayloadVariant, level: tuple[float, float],
     rng: np.random.Generator,
 ) -> Recording:  # fmt: skip
-    """Return what sensors see of positions and torques (2, n, nv)."""
+    """Return the sensor readings of positions and torques (2, n, nv)."""
     position, torque = rows + np.array(level)[:, None, None] * rng.standard_normal(rows.shape)
     seen = {
         'position': ('rad', position[variant.late :]),
         'effort': ('N m', torque[: len(torque) - variant.late] + variant.offset),
     }
-    clock = _EVERY * _PHYSICS_S * np.arange(len(torque) - variant.late)
+    clock = _STEPS_PER_SAMPLE * _PHYSICS_S * np.arange(len(torque) - variant.late)
     return Recording(
         {
             (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
@@ -138,7 +147,7 @@ def record(
 
 
 def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict[str, Any]:
-    """Return what `emppi identify` finds, how far off it is in sds, and what it costs."""
+    """Return the estimates of `emppi identify`, their errors in sds, and the cost."""
     began = time.process_time()
     try:
         found_arm = arm_recordings.read(plant, recording)
@@ -148,7 +157,7 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
         return {'error': str(error)}
     summary = report.summarize(plant, found_arm, found, theta)
     rows = summary['parameters']
-    off = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _JUDGED]
+    off = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _EVALUATED]
     (own,) = summary.pop('recordings').values()
     return {
         'mass': rows['mass']['value'],

@@ -1,15 +1,17 @@
 """
-What an identified prior is worth: EMPPI that starts from it, against the task's own wide prior.
+Study `prior`: EMPPI with an identified prior, compared with the wide prior of the task.
 
-A seed is a system. Its first run is recorded as its sensors see it, at 1 kHz, as a Panda's do. A
-prior is identified from that, and the belief at its end is another one; the truth is a third,
-which no method can beat but by chance. Then all priors start anew on the same system, with the
-same new noise.
+Each seed is a system. Its first run is recorded by simulated sensors at 1 kHz, as on a Panda. A
+prior is identified from that recording; the belief at its end is a second prior, and the truth is
+a third, a bound for all methods. Then EMPPI runs with each prior on the same system, with the same
+new noise.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 import itertools
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ import numpy.typing as npt
 from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
+from emppi_ros.bench.identify.study import Study, StudySettings, option
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
@@ -25,6 +28,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.synthetic_recording import sensor_signals
 from emppi_ros.identify.methods import RunSettings
+from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.trace import Trace
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -32,34 +36,35 @@ from emppi_ros.tasks.task import Task, parse_task, task_text
 Array = npt.NDArray[np.float64]
 TASKS = ('cartpole_swingup', 'fr3_follow', 'panda_push', 'arm_lift')
 PRIORS = WIDE, SAVED, IDENTIFIED, TRUE = 'wide', 'saved', 'identified', 'true'
-FILTERED = ('panda_push', 'arm_lift')  # by `filter`: contact, dry friction; others by `states`
-STEP_S = 1e-3  # of recordings, and of the model that explains them: longer ones bias it
-_ARM = ASSETS / 'arm_lift.yaml'  # a scenario, not a task to start from
+# identified by `filter` (contact, dry friction); others by `states`
+FILTERED = ('panda_push', 'arm_lift')
+STEP_S = 1e-3  # of recordings and of the model; larger steps bias the estimate
+_ARM = ASSETS / 'arm_lift.yaml'  # a scenario, not a packaged task
 _DRAWS = 2000
-_AGAIN = 10_000  # added to the seed of the second runs
+_SECOND_SEED = 10_000  # added to the seed for the second runs
 
 
-class System(NamedTuple):
-    """A task's seed, and what the planner has on it."""
+class StudySystem(NamedTuple):
+    """A system (task and seed), and the numbers of models to plan with."""
 
     task: str
     seed: int
-    models: tuple[int, ...]  # one number after the other; 0: the task's own
+    models: tuple[int, ...]  # 0: that of the task
 
 
-class Run(NamedTuple):
-    """How EMPPI did once."""
+class EpisodeResult(NamedTuple):
+    """Outcome of one run of EMPPI."""
 
     task: str
     seed: int
     prior: str
     models: int
     success: bool
-    time_s: float  # until success, or the task's time
+    time_s: float  # until success, or the time limit
 
 
-class Knowledge(NamedTuple):
-    """What a prior says of one parameter."""
+class PriorAccuracy(NamedTuple):
+    """Accuracy of a prior for one parameter."""
 
     task: str
     seed: int
@@ -68,20 +73,20 @@ class Knowledge(NamedTuple):
     truth: float
     mean: float
     sd: float
-    within: bool  # whether the truth is in the middle 90 %
+    within: bool  # whether the truth is within the central 90 %
 
 
-class Worth(NamedTuple):
-    """What came of one system."""
+class SystemResults(NamedTuple):
+    """All results of one system."""
 
-    system: System
-    runs: tuple[Run, ...]
-    known: tuple[Knowledge, ...]
-    failed: str  # why nothing was identified, if so
+    system: StudySystem
+    episodes: tuple[EpisodeResult, ...]
+    accuracies: tuple[PriorAccuracy, ...]
+    failed: str  # error message if identification failed
 
 
 def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
-    """Return what a recorded run says; IdentificationError if it says nothing."""
+    """Return the prior identified from a recorded run; IdentificationError if none is."""
     signals = {(one.kind, one.of): one for one in sensor_signals(task, trace)}
     recording = Recording(signals, ())
     plant, name = Plant.from_task(task), 'filter' if task.name in FILTERED else 'states'
@@ -92,13 +97,13 @@ def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
     return result.to_prior(name, plant, [recording])
 
 
-def measure(system: System, threads: int | None = None) -> Worth:
+def measure(system: StudySystem, threads: int | None = None) -> SystemResults:
     """
-    Return runs of a system with each prior and number of models, and what each prior knows.
+    Return runs of a system with each prior and number of models, and the accuracy of each prior.
 
-    There are as many rollouts in all: fewer models have more each. Where nothing was
-    identified the other priors run alone. `threads` replace the task's own, and change
-    nothing but the time.
+    The total number of rollouts is fixed: fewer models have more rollouts each. Without an
+    identified prior only the others run. `threads` replaces the setting of the task and only
+    changes timing.
     """
     name, seed = system.task, system.seed
     text = changed(
@@ -119,40 +124,42 @@ def measure(system: System, threads: int | None = None) -> Worth:
         files[IDENTIFIED] = learn(task, first, seed, threads or 0)
     except IdentificationError as error:
         failed = f'{name}, seed {seed}: {error}'
-    files[TRUE] = _fixed(task, truth)
+    files[TRUE] = _true_prior(task, truth)
     priors = {WIDE: ''} | {kind: prior_file.to_yaml(f, kind) for kind, f in files.items()}
     known = [
         one
         for kind, prior in priors.items()
-        for one in _known(_with(task, prior, kind), seed, kind, first.truth)
+        for one in _accuracy(_with_prior(task, prior, kind), seed, kind, first.truth)
     ]
     runs = []
     for count, (kind, prior) in itertools.product(system.models, priors.items()):
-        again = _with(parse_task(_sized(text, task, count), name), prior, kind)
-        trace = ClosedLoop(again, seed + _AGAIN, truth=truth).run()
+        again = _with_prior(parse_task(_with_models(text, task, count), name), prior, kind)
+        trace = ClosedLoop(again, seed + _SECOND_SEED, truth=truth).run()
         time_s = task.file.duration_s if trace.success_time is None else trace.success_time
-        runs.append(Run(task.name, seed, kind, again.planner.models, trace.success, time_s))
-    return Worth(system, tuple(runs), tuple(known), failed)
+        runs.append(
+            EpisodeResult(task.name, seed, kind, again.planner.models, trace.success, time_s)
+        )
+    return SystemResults(system, tuple(runs), tuple(known), failed)
 
 
-def _with(task: Task, prior: str, kind: str) -> Task:
-    """Return a task that begins with a prior's text, or with its own if there is none."""
+def _with_prior(task: Task, prior: str, kind: str) -> Task:
+    """Return the task with a prior given as text, or with its own if the text is empty."""
     return task.with_prior_text(prior, kind) if prior else task
 
 
-def _known(task: Task, seed: int, kind: str, truth: Array) -> Iterator[Knowledge]:
-    """Yield what a task's prior says of parameters whose truth (P,) is known."""
+def _accuracy(task: Task, seed: int, kind: str, truth: Array) -> Iterator[PriorAccuracy]:
+    """Yield the accuracy of a task's prior, given the true parameters (P,)."""
     draws = task.prior.sample(_DRAWS, np.random.default_rng(seed))
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
     within = (low <= truth) & (truth <= high)
     mean, sd = draws.mean(axis=0), draws.std(axis=0)
     for i, p in enumerate(task.parameters):
         row = float(truth[i]), float(mean[i]), float(sd[i]), bool(within[i])
-        yield Knowledge(task.name, seed, kind, p.name, *row)
+        yield PriorAccuracy(task.name, seed, kind, p.name, *row)
 
 
-def _fixed(task: Task, truth: Mapping[str, float]) -> PriorFile:
-    """Return the prior of somebody who knows."""
+def _true_prior(task: Task, truth: Mapping[str, float]) -> PriorFile:
+    """Return a prior fixed at the true parameters."""
     fixed = {
         p.name: ParameterPrior(p.unit, prior=Prior('fixed', value=truth[p.name]))
         for p in task.parameters
@@ -160,9 +167,128 @@ def _fixed(task: Task, truth: Mapping[str, float]) -> PriorFile:
     return PriorFile(TRUE, (), fixed)
 
 
-def _sized(text: str, task: Task, models: int) -> str:
-    """Return a task's YAML with other models, and as many rollouts."""
+def _with_models(text: str, task: Task, models: int) -> str:
+    """Return a task's YAML with another number of models and the same total of rollouts."""
     if not models:
         return text
     rollouts = max(task.planner.models * task.planner.rollouts // models, 1)
     return changed(text, {'planner': {'models': models, 'rollouts': rollouts}})
+
+
+@dataclass(frozen=True)
+class PriorStudyOptions:
+    """Options of the study `prior`."""
+
+    tasks: list[str] = option(list(TASKS), 'tasks (push, cart-pole, an arm)', nargs='+')
+    seeds: range = option(
+        range(10),
+        'systems of each task: how many, or which, such as 50-59 (10)',
+        'seeds',
+        metavar='N',
+    )
+    models: list[int] = option(
+        [0, 1], "models of the planner; 0: the task's own number (0 1)", 'integer', nargs='+'
+    )
+
+
+class PriorStudy(Study):
+    """EMPPI with an identified prior against EMPPI with the task's own."""
+
+    description = 'what an identified prior is worth'
+    options = PriorStudyOptions
+    parallel = True
+
+    def run(self, options: PriorStudyOptions, settings: StudySettings) -> dict[str, Any]:
+        """Return episodes with each prior, and the accuracy of the priors."""
+        workers.check(settings.jobs, settings.scheduler)
+        models = tuple(options.models)
+        systems = [
+            StudySystem(task, seed, models) for task in options.tasks for seed in options.seeds
+        ]
+        done: list[SystemResults] = []
+        with settings.progress('prior', len(systems), 'systems') as advance:
+            for one in workers.spread(measure, systems, settings.jobs, settings.scheduler):
+                done.append(one)
+                advance(len(done))
+        done.sort(key=lambda one: systems.index(one.system))
+        episodes = [episode for one in done for episode in one.episodes]
+        accuracies = [row for one in done for row in one.accuracies]
+        return {
+            'rows': summarize_episodes(episodes),
+            'priors': compare_priors(accuracies),
+            'not_identified': [one.failed for one in done if one.failed],
+            'runs': [episode._asdict() for episode in episodes],
+            'known': [accuracy._asdict() for accuracy in accuracies],
+        }
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print a table of episodes and one of parameters."""
+        for message in results['not_identified']:
+            print(f'not identified: {message}', file=sys.stderr)
+        print(
+            f'{"task":18} {"models":>6} {"prior":>10} {"success":>8} {"median":>8} {"mean":>8}'
+            '  less than wide, standard error; sooner'
+        )
+        for row in results['rows']:
+            print(
+                f'{row["task"]:18} {row["models"]:6} {row["prior"]:>10} '
+                f'{row["successes"]:>3} of {row["runs"]:<2} '
+                f'{row["median_s"]:6.2f} s {row["mean_s"]:6.2f} s '
+                f'{row["less_s"]:15.2f} s {row["less_sd_s"]:11.2f} s; {row["sooner"]:4}'
+            )
+        print(f'{"task":18} {"parameter":>16} {"prior":>10} {"error":>9} {"sd":>9}  within 90 %')
+        for row in results['priors']:
+            print(
+                f'{row["task"]:18} {row["parameter"]:>16} {row["prior"]:>10} '
+                f'{row["error"]:9.3g} {row["sd"]:9.3g} {row["within"]:>3} of {row["systems"]}'
+            )
+
+
+def compare_priors(known: Sequence[PriorAccuracy]) -> list[dict[str, Any]]:
+    """Return rms error, sd and coverage of each prior, by parameter."""
+    rows = []
+    for task, name, prior in dict.fromkeys((k.task, k.parameter, k.prior) for k in known):
+        cell = [k for k in known if (k.task, k.parameter, k.prior) == (task, name, prior)]
+        rows.append(
+            {
+                'task': task,
+                'parameter': name,
+                'prior': prior,
+                'systems': len(cell),
+                'error': float(np.sqrt(np.mean([(k.mean - k.truth) ** 2 for k in cell]))),
+                'sd': float(np.sqrt(np.mean([k.sd**2 for k in cell]))),
+                'within': sum(k.within for k in cell),
+            }
+        )
+    return rows
+
+
+def summarize_episodes(found: Sequence[EpisodeResult]) -> list[dict[str, Any]]:
+    """
+    Return success and time by task, number of models, and prior.
+
+    `less_s` is the mean time saved on the same systems compared with the wide prior; `less_sd_s`
+    is its standard error, NaN for a single system.
+    """
+    rows = []
+    wide = {(one.task, one.models, one.seed): one.time_s for one in found if one.prior == WIDE}
+    for task, models, prior in dict.fromkeys((one.task, one.models, one.prior) for one in found):
+        cell = [one for one in found if (one.task, one.models, one.prior) == (task, models, prior)]
+        times = [one.time_s for one in cell]
+        less = np.array([wide[task, models, one.seed] - one.time_s for one in cell])
+        spread = np.std(less, ddof=1) if len(less) > 1 else np.nan
+        rows.append(
+            {
+                'task': task,
+                'models': models,
+                'prior': prior,
+                'runs': len(cell),
+                'successes': sum(one.success for one in cell),
+                'median_s': float(np.median(times)),
+                'mean_s': float(np.mean(times)),
+                'less_s': float(less.mean()),
+                'less_sd_s': float(spread / np.sqrt(len(less))),
+                'sooner': int((less > 0.0).sum()),
+            }
+        )
+    return rows

@@ -1,4 +1,4 @@
-"""What others do, from libraries: regressions to compare with. Needs the extra `identify`."""
+"""Baseline regressions from libraries. Needs the extra `identify`."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,26 +8,26 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.linear_model import LassoCV, RidgeCV
 from sklearn.model_selection import GridSearchCV
 
-from emppi_ros.bench.identify.regression_inputs import standardize
+from emppi_ros.bench.identify.errors_in_variables import standardize
 
 Array = npt.NDArray[np.float64]
 Regression = Callable[[Array, Array], Array]
-_RANK = 1e-8  # of the largest singular value: what is smaller is rounding
+_RANK = 1e-8  # relative to the largest singular value: smaller is rounding
 _FOLDS = 5
 _MOST_COMPONENTS = 12
 
 
 def least_squares(x: Array, y: Array) -> Array:
-    """Return the shortest coefficients (d,) of least squares."""
+    """Return the minimum-norm least-squares coefficients (d,)."""
     return np.linalg.lstsq(x, y, rcond=_RANK)[0]
 
 
 def total_least_squares(x: Array, y: Array) -> Array:
     """
-    Return the coefficients (d,) of total least squares, for like noise in all columns.
+    Return the total-least-squares coefficients (d,), for equal noise in all columns.
 
-    Redundant inputs are left out first, as directions in which x has nothing: without that the
-    problem has no solution (Golub and Van Loan).
+    Redundant inputs are projected out first, as the problem has no solution with them (Golub and
+    Van Loan).
     """
     _, sizes, rows = np.linalg.svd(x, full_matrices=False)
     space = rows[sizes > _RANK * sizes[0]].T
@@ -37,17 +37,17 @@ def total_least_squares(x: Array, y: Array) -> Array:
 
 
 def ridge(x: Array, y: Array) -> Array:
-    """Return the coefficients (d,) of ridge regression, its weight by cross-validation."""
+    """Return the coefficients (d,) of ridge regression with cross-validated weight."""
     return RidgeCV(np.logspace(-4.0, 4.0, 25)).fit(x, y).coef_
 
 
 def lasso(x: Array, y: Array) -> Array:
-    """Return the coefficients (d,) of the LASSO, its weight by cross-validation."""
+    """Return the coefficients (d,) of the LASSO with cross-validated weight."""
     return LassoCV(cv=_FOLDS, alphas=50, tol=1e-3, max_iter=5000).fit(x, y).coef_
 
 
 def partial_least_squares(x: Array, y: Array) -> Array:
-    """Return the coefficients (d,) of PLS, its number of components by cross-validation."""
+    """Return the coefficients (d,) of PLS with cross-validated components."""
     most = min(_MOST_COMPONENTS, np.linalg.matrix_rank(x, tol=_RANK * np.linalg.norm(x)))
     search = GridSearchCV(
         PLSRegression(scale=False),
@@ -59,7 +59,7 @@ def partial_least_squares(x: Array, y: Array) -> Array:
 
 
 def _standardized(method: Regression) -> Regression:
-    """Return a method that is given standardized data, and gives coefficients in their units."""
+    """Return the method applied to standardized data, with coefficients in original units."""
 
     def regress(x: Array, y: Array) -> Array:
         scaled = standardize(x, y)
@@ -68,7 +68,7 @@ def _standardized(method: Regression) -> Regression:
     return regress
 
 
-ALL: Mapping[str, Regression] = {
+BASELINES: Mapping[str, Regression] = {
     'OLS': _standardized(least_squares),
     'ridge': _standardized(ridge),
     'LASSO': _standardized(lasso),

@@ -1,41 +1,151 @@
-"""`emppi bench identify`: the benchmark of Ting et al. (2006), Fig. 2, on noiseless test data."""
+"""
+Study `regression`: the benchmark of Ting et al. (2006), Fig. 2, on noiseless test data.
+
+Data are those of their section IV.A: noisy inputs, of which many are redundant or irrelevant.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
+from dataclasses import dataclass
 import importlib
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import bayesian_factor_analysis, regression, regression_data
-from emppi_ros.bench.identify.regression_data import MIXTURES, RegressionSetup
+from emppi_ros.bench.identify import bayesian_factor_analysis, errors_in_variables
+from emppi_ros.bench.identify.errors_in_variables import check_data
+from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
+RELEVANT = 10
+MIXTURES = ((90, 0), (0, 90), (30, 60), (60, 30))  # redundant and irrelevant inputs
 Regression = Callable[[Array, Array], Array]
 SNRS = (2.0, 5.0)
 
 
+@dataclass(frozen=True)
+class RegressionSetup:
+    """
+    Parameters of the data: those of the paper, then those it leaves open.
+
+    Signal-to-noise ratios are ratios of variances.
+    """
+
+    redundant: int = between(0, 1000)
+    irrelevant: int = between(0, 1000)
+    input_snr: float = positive()
+    output_snr: float = positive(5.0)
+    rows: int = between(2, 1_000_000, 1000, doc='of training data and of test data')
+    covariance: str = one_of(
+        'wishart',
+        'mild',
+        default='wishart',
+        doc="of the relevant inputs: A A', A normal; or with eigenvalues from 1 to 2 only",
+    )
+    unlike: float = positive(1.0, doc='largest factor between the noise of inputs, either way')
+    scaled: bool = key(False, doc='whether inputs are scaled to unit variance')
+
+
+class RegressionData(NamedTuple):
+    """Noisy training data and noiseless test data."""
+
+    x: Array  # (n, d)
+    y: Array  # (n,)
+    clean_x: Array
+    clean_y: Array
+
+
+def generate_data(setup: RegressionSetup, rng: np.random.Generator) -> RegressionData:
+    """Return data whose relevant inputs, the first ten, have coefficients 1, 2, ..., 10."""
+    b = np.arange(1.0, RELEVANT + 1.0)
+    covariance = _covariance(setup.covariance, rng)
+    factor = np.linalg.cholesky(covariance)
+    combinations = rng.dirichlet(np.ones(RELEVANT), size=setup.redundant)
+    differing = np.exp(np.log(setup.unlike) * rng.uniform(-1.0, 1.0, RELEVANT))
+    input_sd = np.sqrt(np.diag(covariance) * differing / setup.input_snr)
+    output_sd = np.sqrt(b @ covariance @ b / setup.output_snr)
+
+    def draw(noise: float) -> tuple[Array, Array]:
+        t = rng.standard_normal((setup.rows, RELEVANT)) @ factor.T
+        x = t + noise * input_sd * rng.standard_normal(t.shape)
+        y = t @ b + noise * output_sd * rng.standard_normal(setup.rows)
+        others = rng.standard_normal((setup.rows, setup.irrelevant))
+        return np.hstack([x, x @ combinations.T, others]), y
+
+    return RegressionData(*draw(1.0), *draw(0.0))
+
+
+def prediction_error(coefficients: Array, data: RegressionData) -> float:
+    """Return the mean squared error on noiseless data, over the variance of the output."""
+    left = data.clean_y - data.clean_x @ coefficients
+    return float(np.mean(left**2) / np.var(data.clean_y))
+
+
+def _covariance(kind: str, rng: np.random.Generator) -> Array:
+    square = rng.standard_normal((RELEVANT, RELEVANT))
+    if kind == 'wishart':
+        return square @ square.T
+    turned = np.linalg.qr(square)[0]
+    return (turned * rng.uniform(1.0, 2.0, RELEVANT)) @ turned.T
+
+
+def regress_noisy_inputs(x: Array, y: Array) -> Array:
+    """
+    Return coefficients (d,) that predict from noiseless inputs.
+
+    Errors-in-variables regression is by far more accurate if inputs are correlated and have equal
+    shares of noise, and inaccurate otherwise. It reports whether the noise is identified; if not,
+    joint factor analysis is used.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        Noisy inputs; some may be redundant or irrelevant. Constant inputs get coefficient 0.
+    y : (n,) array
+        Noisy output.
+
+    Raises
+    ------
+    IdentificationError
+        If x or y is not valid data.
+
+    """
+    check_data(x, y)
+    changing = np.ptp(x, axis=0) > 0.0
+    if not changing.any():
+        raise IdentificationError('inputs: none changes: record more motion')
+    used = np.compress(changing, x, axis=1)  # memory layout as x: the same rounding
+    found = errors_in_variables.regress(used, y)
+    coefficients = np.zeros(x.shape[1])
+    coefficients[changing] = (
+        found.coefficients if found.certain else bayesian_factor_analysis.regress(used, y)
+    )
+    return coefficients
+
+
 def baselines() -> Mapping[str, Regression]:
-    """Return the methods of libraries; IdentificationError if their extra is not installed."""
+    """Return the methods of libraries; IdentificationError if the extra is not installed."""
     try:
-        return importlib.import_module('emppi_ros.bench.identify.regression_baselines').ALL
+        return importlib.import_module('emppi_ros.bench.identify.regression_baselines').BASELINES
     except ModuleNotFoundError as error:
         raise IdentificationError(
             f"{error.name} is not installed: pip install 'emppi_ros[identify]'"
         ) from None
 
 
-def ours() -> Mapping[str, Regression]:
+def own_methods() -> Mapping[str, Regression]:
     """Return the methods of this package: the default, and that of the paper."""
     return {
-        'default': regression.regress,
+        'default': regress_noisy_inputs,
         'factors': bayesian_factor_analysis.regress,
     }
 
 
-def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[RegressionSetup]:
-    """Yield the eight panels of Fig. 2: four mixtures of inputs by two levels of noise."""
+def panels(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[RegressionSetup]:
+    """Yield the eight panels of Fig. 2: four mixtures of inputs by two noise levels."""
     for snr in SNRS:
         for redundant, irrelevant in MIXTURES:
             yield RegressionSetup(
@@ -52,23 +162,21 @@ def setups(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[
 def measure(
     setup: RegressionSetup, methods: Mapping[str, Regression], trials: int, seed: int
 ) -> dict[str, Array]:
-    """Return each method's errors (trials,), all of them on the same data."""
+    """Return the errors (trials,) of each method on the same data."""
     errors: dict[str, list[float]] = {name: [] for name in methods}
     for trial in range(trials):
         panel = int(setup.input_snr), setup.redundant, setup.irrelevant
-        data = regression_data.generate(setup, np.random.default_rng([seed, trial, *panel]))
+        data = generate_data(setup, np.random.default_rng([seed, trial, *panel]))
         units = data.x.std(axis=0) if setup.scaled else np.ones(data.x.shape[1])
         for name, method in methods.items():
-            errors[name].append(
-                regression_data.error(method(data.x / units, data.y) / units, data)
-            )
+            errors[name].append(prediction_error(method(data.x / units, data.y) / units, data))
     return {name: np.array(values) for name, values in errors.items()}
 
 
 def summarize(
     setup: RegressionSetup, errors: Mapping[str, Array], others: Mapping[str, Regression]
 ) -> dict:
-    """Return a panel's mean errors, and how far ours are below the best of the others."""
+    """Return the mean errors of a panel, and the improvement over the best baseline."""
     means = {name: float(values.mean()) for name, values in errors.items()}
     best = min(others, key=lambda name: means[name])
     return {
@@ -81,3 +189,50 @@ def summarize(
             if name not in others
         },
     }
+
+
+@dataclass(frozen=True)
+class RegressionOptions:
+    """Options of the study `regression`."""
+
+    rows: int = option(1000, 'rows of training data (1000)', 'count')
+    covariance: str = option(
+        'wishart',
+        "covariance of the relevant inputs: A A', or with eigenvalues from 1 to 2 (wishart)",
+        choices=('wishart', 'mild'),
+    )
+    unlike: float = option(1.0, 'largest factor between the noise of inputs (1)', 'number')
+    scaled: bool = option(False, 'scale inputs to unit variance', 'flag')
+
+
+class RegressionStudy(Study):
+    """Regression with noisy inputs, after Ting et al. (2006), Fig. 2."""
+
+    description = 'regressions with noisy inputs'
+    options = RegressionOptions
+
+    def run(self, options: RegressionOptions, settings: StudySettings) -> dict[str, Any]:
+        """Return the errors of all methods for each panel."""
+        others = baselines()
+        methods = {**own_methods(), **others}
+        setups = list(panels(options.rows, options.covariance, options.unlike, options.scaled))
+        rows = []
+        with settings.progress('regressions', len(setups), 'panels') as advance:
+            for i, setup in enumerate(setups):
+                errors = measure(setup, methods, settings.trials, settings.seed)
+                rows.append(summarize(setup, errors, others))
+                advance(i + 1)
+        return {'trials': settings.trials, 'seed': settings.seed, 'panels': rows}
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print a row per panel."""
+        names = results['panels'][0]['errors']
+        print(f'{"SNR":>4} {"redundant":>9} {"irrelevant":>10}', *(f'{m:>9}' for m in names))
+        for panel in results['panels']:
+            below = panel['below_best_percent'].items()
+            print(
+                f'{panel["input_snr"]:4.0f} {panel["redundant"]:9} {panel["irrelevant"]:10}',
+                *(f'{error:9.4f}' for error in panel['errors'].values()),
+                f' against {panel["best_baseline"]}:',
+                *(f'{name} {-percent:+.0f} %' for name, percent in below),
+            )

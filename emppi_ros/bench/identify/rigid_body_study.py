@@ -1,63 +1,117 @@
-"""`emppi bench identify --method rigid-body`: a Panda's bodies, by all methods, and what for."""
+"""Study `rigid-body`: the bodies of a Panda by regressions and by our method."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import rigid_body_methods, tracking
+from emppi_ros.bench.identify import (
+    arm_experiment,
+    bayesian_factor_analysis,
+    errors_in_variables,
+    payload_study,
+    regression_study,
+)
+from emppi_ros.bench.identify.arm_experiment import (
+    PERIOD_S,
+    ArmStudySetup,
+    limits_of,
+    optimized_motion,
+)
+from emppi_ros.bench.identify.study import Study, StudySettings, option
 from emppi_ros.core.paths import ASSETS
-from emppi_ros.identify.rigid_body import arm, excitation_trajectory
-from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
-from emppi_ros.identify.rigid_body.excitation import TORQUE_SD
-from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
-from emppi_ros.identify.rigid_body.motion_samples import MotionSamples, add_noise
+from emppi_ros.identify.rigid_body import (
+    arm,
+    excitation_trajectory,
+    physical_consistency,
+    torque_fit,
+)
+from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion
+from emppi_ros.identify.rigid_body.motion_samples import (
+    MotionNoise,
+    MotionSamples,
+    add_noise,
+    estimate_noise,
+)
 from emppi_ros.identify.rigid_body.regressor import model_parameters, regressor
-from emppi_ros.robots.robot import load_robot
 
 Array = npt.NDArray[np.float64]
+Regression = Callable[[Array, Array], Array]
+OURS, TRUTH = 'ours', 'truth'
+PROJECTED = ('OLS', 'ridge', 'factors')
+_RANK = 1e-8  # relative to the largest singular value: smaller is rounding
 LEVELS = (0.02, 0.1, 0.3)
 TORQUE_NOISE = 0.05
-PERIOD_S, PERIODS, ROWS = 10.0, 2, 400
-_TEST = 200  # samples of the motion that torques are predicted for
-RIDGES = ('ridge', 'ridge, projected')  # that tracking is compared with
+PERIODS, ROWS = 2, 400
+_TEST = 200  # samples of the test motion
+RIDGES = ('ridge', 'ridge, projected')  # baselines of tracking
 
 
-class Setup(NamedTuple):
-    """What is held against one another, and with how much effort."""
+def without_offset(method: Regression) -> Regression:
+    """
+    Return the regression without an intercept, as torques of bodies have none.
 
-    excitation: str  # drawn, or chosen
-    trials: int
-    seed: int
+    Each row is followed by its negative, so that cross-validation keeps both in the same fold.
+    """
 
+    def regress(x: Array, y: Array) -> Array:
+        used = np.abs(x).max(axis=0) > _RANK * np.abs(x).max()  # others are always zero
+        signs = np.tile([1.0, -1.0], len(y))
+        found = np.zeros(x.shape[1])
+        found[used] = method(
+            signs[:, None] * np.repeat(x[:, used], 2, axis=0), signs * np.repeat(y, 2)
+        )
+        return found
 
-def limits_of(robot: str) -> MotionLimits:
-    """Return a robot's limits; of velocity and acceleration the share that the planner uses."""
-    found = load_robot(robot)
-    share, limits = found.dynamics_factor, found.limits
-    return MotionLimits(
-        np.array(limits.position.lower),
-        np.array(limits.position.upper),
-        share * np.array(limits.velocity),
-        share * np.array(limits.acceleration),
-    )
-
-
-def chosen(
-    model: mujoco.MjModel, limits: MotionLimits, seed: int, trials: int = 150
-) -> FourierMotion:
-    """Return a motion that was chosen for its information."""
-    prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
-    rng = np.random.default_rng([seed, 1])
-    return excitation_trajectory.optimize_motion(model, limits, PERIOD_S, prior, rng, trials)
+    return regress
 
 
-def record(
+def weighted_regression(
+    model: mujoco.MjModel, recording: MotionSamples, noise: MotionNoise
+) -> tuple[Array, Array]:
+    """Return a regressor (n nv, 11 B) and torques (n nv,) in units of their noise."""
+    weight = 1.0 / np.tile(noise.torque, len(recording.torque))
+    rows = regressor(model, *recording.states)
+    return rows * weight[:, None], recording.torque.ravel() * weight
+
+
+def estimate_all(model: mujoco.MjModel, recording: MotionSamples) -> dict[str, Array]:
+    """
+    Return the parameters (11 B,) of each method from the same noisy samples.
+
+    All methods get torques in units of their estimated noise; ours also gets the estimated noise
+    of the motion.
+    """
+    noise = estimate_noise(recording)
+    x, y = weighted_regression(model, recording, noise)
+    metric = x.T @ x
+    found = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
+    others = {name: m for name, m in regression_study.baselines().items() if name != 'OLS'}
+    others['correction'] = lambda x, y: errors_in_variables.regress(x, y).coefficients
+    others['factors'] = bayesian_factor_analysis.regress
+    for name, method in others.items():
+        found[name] = without_offset(method)(x, y)
+    for name in PROJECTED:
+        found[f'{name}, projected'] = physical_consistency.project(found[name], metric)
+    found[OURS] = torque_fit.fit_torques(model, recording, noise).parameters
+    return found
+
+
+def are_consistent(parameters: Array) -> Array:
+    """Return which bodies (B,) are physically consistent, up to rounding."""
+    rows = parameters.reshape(-1, physical_consistency.BODY_PARAMETERS)
+    least = [np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] for row in rows]
+    size = np.abs(rows[:, :10]).max(axis=1)
+    return (np.array(least) > -1e-9 * size) & (rows[:, 0] > 0.0) & (rows[:, 10] >= 0.0)
+
+
+def record_samples(
     model: mujoco.MjModel, motion: FourierMotion, noise: float, rng: np.random.Generator
 ) -> MotionSamples:
-    """Return what sensors see of a motion."""
+    """Return noisy samples of a motion."""
     states = excitation_trajectory.evaluate_motion(
         motion, PERIOD_S * PERIODS * np.arange(ROWS) / ROWS
     )
@@ -65,10 +119,10 @@ def record(
     return add_noise(clean, noise, TORQUE_NOISE, rng)[0]
 
 
-def measure(setup: Setup, advance: Callable[[], None]) -> list[dict[str, Any]]:
-    """Return a row for each level of noise; `advance` is called after each trial."""
+def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> list[dict[str, Any]]:
+    """Return a row for each noise level; `advance` is called after each trial."""
     model, limits = arm.load(ASSETS / 'panda.xml'), limits_of('panda')
-    best = chosen(model, limits, setup.seed) if setup.excitation == 'chosen' else None
+    best = optimized_motion(model, limits, setup.seed) if setup.excitation == 'chosen' else None
     rows = []
     for noise in LEVELS:
         trials = []
@@ -76,20 +130,24 @@ def measure(setup: Setup, advance: Callable[[], None]) -> list[dict[str, Any]]:
             rng = np.random.default_rng([setup.seed, trial, round(1000 * noise)])
             held_out = excitation_trajectory.random_motion(limits, PERIOD_S, rng)
             motion = best or excitation_trajectory.random_motion(limits, PERIOD_S, rng)
-            found = rigid_body_methods.identify(model, record(model, motion, noise, rng))
-            found[rigid_body_methods.TRUTH] = model_parameters(model)
-            trials.append({name: judge(model, held_out, b) for name, b in found.items()})
+            found = estimate_all(model, record_samples(model, motion, noise, rng))
+            found[TRUTH] = model_parameters(model)
+            trials.append(
+                {name: evaluate_parameters(model, held_out, b) for name, b in found.items()}
+            )
             advance()
         rows.append({'noise': noise, 'methods': _summarize(trials)})
     return rows
 
 
-def judge(model: mujoco.MjModel, held_out: FourierMotion, found: Array) -> dict[str, float]:
+def evaluate_parameters(
+    model: mujoco.MjModel, held_out: FourierMotion, found: Array
+) -> dict[str, float]:
     """
-    Return what parameters are worth on another motion.
+    Return metrics of parameters on another motion.
 
-    `torque_error` is the squared error of torques over each joint's variance, the mean of all
-    joints; `possible` the share of bodies that can be; `tracking_rad` the rms off the motion.
+    `torque_error` is the squared torque error over the variance of each joint, averaged over
+    joints; `possible` is the share of consistent bodies; `tracking_rad` is the rms tracking error.
     """
     rows = regressor(
         model,
@@ -99,13 +157,13 @@ def judge(model: mujoco.MjModel, held_out: FourierMotion, found: Array) -> dict[
     off = (rows @ found).reshape(-1, model.nv) - true
     return {
         'torque_error': float(np.mean(np.mean(off**2, axis=0) / true.var(axis=0))),
-        'possible': float(rigid_body_methods.possible(found).mean()),
-        'tracking_rad': tracking.deviation(model, held_out, found),
+        'possible': float(are_consistent(found).mean()),
+        'tracking_rad': arm_experiment.tracking_error(model, held_out, found),
     }
 
 
 def _summarize(trials: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, Any]]:
-    """Return means over trials; a motion that was lost is counted, and is no number."""
+    """Return means over trials; trials that lost the motion are counted separately."""
     found = {}
     for name in trials[0]:
         each = {key: np.array([trial[name][key] for trial in trials]) for key in trials[0][name]}
@@ -117,7 +175,9 @@ def _summarize(trials: list[dict[str, dict[str, float]]]) -> dict[str, dict[str,
             'tracking_rad': float(kept.mean()) if len(kept) else np.nan,
             'lost': len(off) - len(kept),
             'below_percent': {
-                other: _below(off, np.array([trial[other]['tracking_rad'] for trial in trials]))
+                other: _percent_below(
+                    off, np.array([trial[other]['tracking_rad'] for trial in trials])
+                )
                 for other in RIDGES
                 if other in trials[0]
             },
@@ -125,7 +185,84 @@ def _summarize(trials: list[dict[str, dict[str, float]]]) -> dict[str, dict[str,
     return found
 
 
-def _below(off: Array, other: Array) -> float:
-    """Return by how much less an arm strays, in percent, where neither is lost."""
+def _percent_below(off: Array, other: Array) -> float:
+    """Return the reduction of tracking error in percent, where neither is lost."""
     both = np.isfinite(off) & np.isfinite(other)
     return float(100.0 * (1.0 - off[both].mean() / other[both].mean())) if both.any() else np.nan
+
+
+@dataclass(frozen=True)
+class RigidBodyStudyOptions:
+    """Options of the study `rigid-body`."""
+
+    excitation: str = option(
+        'chosen',
+        'the motion to learn from: chosen for its information, or drawn at random (chosen)',
+        choices=('chosen', 'drawn'),
+    )
+
+
+class RigidBodyStudy(Study):
+    """Bodies of a simulated Panda, or the payload of an FR3."""
+
+    description = 'bodies of an arm (panda), or what it holds (payload)'
+    options = RigidBodyStudyOptions
+    cases: ClassVar[Mapping[str, int]] = {'panda': 10, 'payload': payload_study.MOTIONS}
+
+    def run(self, options: RigidBodyStudyOptions, settings: StudySettings) -> dict[str, Any]:
+        """Return a row per noise level."""
+        of_payload = settings.case == 'payload'
+        setup = ArmStudySetup(options.excitation, settings.trials, settings.seed)
+        levels = len(payload_study.VARIANTS) * len(payload_study.LEVELS)
+        each = levels if of_payload else len(LEVELS)
+        with settings.progress('bodies', each * setup.trials, 'trials') as bar:
+            done = 0
+
+            def advance() -> None:
+                nonlocal done
+                done += 1
+                bar(done)
+
+            rows = list((payload_study.measure if of_payload else measure)(setup, advance))
+        kind = {'truth': payload_study.TRUTH, 'rows': rows} if of_payload else {'levels': rows}
+        return {'case': settings.case, **setup._asdict(), **kind}
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print the errors of each method or recording."""
+        if results['case'] == 'payload':
+            _show_payload(results['rows'])
+        else:
+            _show_panda(results['levels'])
+
+
+def _show_payload(rows: list[dict[str, Any]]) -> None:
+    mass = payload_study.TRUTH['mass']
+    print(f'the truth is {mass} kg; errors are of mass, centre and friction, rms')
+    print(
+        f'{"":22} {"rad":>6} {"N m":>4} {"seed":>4} {"mass":>8}    {"sd [kg]":7} {"error/sd":>8} '
+        f'{"lag [ms]":>8} {"cpu [s]":>7}'
+    )
+    for row in rows:
+        found = row.get('error') or (
+            f'{row["mass"]:8.4f} +- {row["mass_sd"]:7.4f} {row["off_in_sd"]:8.2f} '
+            f'{1e3 * row["torque_lag_s"]:8.2f} {row["cpu_s"]:7.1f}'
+        )
+        print(
+            f'{row["variant"]:22} {row["noise_rad"]:6.0e} {row["noise_nm"]:4} {row["seed"]:4} '
+            f'{found}'
+        )
+
+
+def _show_panda(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        print(f'noise {100.0 * row["noise"]:.0f} %')
+        print(
+            f'{"":20} {"torque":>9} {"possible":>9} {"tracking":>14} {"lost":>5}  '
+            f'against {" and ".join(RIDGES)}'
+        )
+        for name, of in row['methods'].items():
+            less = ' '.join(f'{-percent:+6.0f} %' for percent in of['below_percent'].values())
+            print(
+                f'{name:20} {of["torque_error"]:9.2e} {100.0 * of["possible"]:7.0f} % '
+                f'{1e3 * of["tracking_rad"]:9.3f} mrad {of["lost"]:5} {less}'
+            )

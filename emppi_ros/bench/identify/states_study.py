@@ -1,13 +1,14 @@
-"""`emppi bench identify --method states`: the paper's two pendulums, from synthetic recordings."""
+"""Study `states`: two pendulums of the paper, from synthetic encoder readings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import furuta, pendulum, states_simulation
+from emppi_ros.bench.identify import pendulums
+from emppi_ros.bench.identify.study import Study, StudySettings
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
@@ -15,42 +16,46 @@ from emppi_ros.identify.states.estimation import StatesEstimate, estimate, initi
 from emppi_ros.identify.states.solver import SolverConfig
 
 Array = npt.NDArray[np.float64]
-SERIES = 5  # recordings of the pendulum, as in the paper
+RECORDINGS = 5  # recordings of the pendulum, as in the paper
 PENDULUM_STEPS, FURUTA_STEPS = 2000, 4000  # 10 s, 20 s
 SETTINGS = SolverConfig()
 
 
 def pendulum_motions(seed: int) -> list[Motion]:
-    """Return releases from almost upright, with Stribeck friction, as encoders show them."""
-    plant, rng = pendulum.plant('stribeck'), np.random.default_rng(seed)
+    """Return releases from almost upright, with Stribeck friction."""
+    plant, rng = pendulums.pendulum_plant('stribeck'), np.random.default_rng(seed)
     motions = []
-    for _ in range(SERIES):
+    for _ in range(RECORDINGS):
         start = rng.uniform(2.7, 3.1, 1)
-        qpos, ctrl = states_simulation.simulate(plant, pendulum.TRUTH, start, PENDULUM_STEPS)
+        qpos, ctrl = pendulums.simulate(plant, pendulums.PENDULUM_TRUTH, start, PENDULUM_STEPS)
         motions.append(_observe(qpos, ctrl))
     return motions
 
 
 def furuta_motion(seed: int) -> Motion:
-    """Return a swing-up as encoders show it."""
+    """Return a swing-up of the Furuta pendulum."""
     start = np.array([0.0, np.random.default_rng(seed).uniform(0.1, 0.5)])
     return _observe(
-        *states_simulation.simulate(
-            furuta.plant(), furuta.TRUTH, start, FURUTA_STEPS, states_simulation.swing_up
+        *pendulums.simulate(
+            pendulums.furuta_plant(),
+            pendulums.FURUTA_TRUTH,
+            start,
+            FURUTA_STEPS,
+            pendulums.swing_up,
         )
     )
 
 
 def _observe(qpos: Array, ctrl: Array) -> Motion:
-    seen = states_simulation.read_encoders(qpos)
+    seen = pendulums.read_encoders(qpos)
     return Motion(seen, np.ones_like(seen), ctrl, np.zeros_like(seen))
 
 
 def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each friction model: costs as in Table 3, and the inertia's error."""
+    """Yield a row for each friction model: costs as in Table 3, and inertia errors."""
     motions = pendulum_motions(seed)
-    for kind in pendulum.MODELS:
-        plant = pendulum.plant(kind)
+    for kind in pendulums.FRICTION_MODELS:
+        plant = pendulums.pendulum_plant(kind)
         found = []
         for motion in motions:
             found.append(estimate(plant, motion, SETTINGS))
@@ -66,14 +71,15 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
             'friction': kind,
             'cost': float(np.mean([result.solution.mean_cost for result in found])),
             'cross_validation': float(np.mean(others)),
-            'inertia_error_percent': 100.0 * float(np.abs(inertia / pendulum.TRUTH[0] - 1).max()),
+            'inertia_error_percent': 100.0
+            * float(np.abs(inertia / pendulums.PENDULUM_TRUTH[0] - 1).max()),
             'iterations': max(result.solution.iterations for result in found),
             'parameters': [dict(_values(plant, result)) for result in found],
         }
 
 
 def _state_cost(plant: Plant, theta: Array, motion: Motion) -> float:
-    """Return the mean cost of a recording when only its states are estimated."""
+    """Return the mean cost of a recording with fixed parameters."""
     fixed = plant.with_fixed(theta)
     return solver.solve(fixed, motion, SETTINGS, initial_states(fixed, motion)).mean_cost
 
@@ -84,8 +90,8 @@ def _values(plant: Plant, result: StatesEstimate) -> Iterator[tuple[str, float]]
 
 
 def measure_furuta(seed: int) -> dict[str, Any]:
-    """Return what was found of 13 parameters, how far it is off, and in how many iterations."""
-    plant, motion = furuta.plant(), furuta_motion(seed)
+    """Return the estimates of 13 parameters, their errors, and the cost."""
+    plant, motion = pendulums.furuta_plant(), furuta_motion(seed)
     began = time.process_time()
     result = estimate(plant, motion, SETTINGS)
     seconds = time.process_time() - began  # of one core
@@ -100,7 +106,7 @@ def measure_furuta(seed: int) -> dict[str, Any]:
         }
         for unknown, truth, value, sd, knowledge in zip(
             plant.unknowns,
-            furuta.TRUTH,
+            pendulums.FURUTA_TRUTH,
             result.theta,
             result.uncertainty.sd,
             result.knowledge,
@@ -116,3 +122,54 @@ def measure_furuta(seed: int) -> dict[str, Any]:
         'worst_error_percent': max(errors),
         'parameters': rows,
     }
+
+
+class StatesStudy(Study):
+    """States and parameters of two pendulums, from synthetic encoder readings."""
+
+    description = 'states and parameters of pendulums'
+
+    def run(self, options: Any, settings: StudySettings) -> dict[str, Any]:
+        """Return the estimates of both pendulums."""
+        steps = len(pendulums.FRICTION_MODELS) * RECORDINGS
+        with settings.progress('states', steps + 1, 'recordings') as bar:
+            done = 0
+
+            def advance() -> None:
+                nonlocal done
+                done += 1
+                bar(done)
+
+            frictions = list(measure_pendulum(settings.seed, advance))
+            furuta = measure_furuta(settings.seed)
+            advance()
+        return {'seed': settings.seed, 'pendulum': frictions, 'furuta': furuta}
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print a table per pendulum."""
+        _show_pendulum(results['pendulum'])
+        _show_furuta(results['furuta'])
+
+
+def _show_pendulum(rows: list[dict[str, Any]]) -> None:
+    print(f'{"pendulum":<9} {"cost":>9} {"CV":>9} {"inertia off":>12} {"iterations":>10}')
+    for row in rows:
+        print(
+            f'{row["friction"]:<9} {row["cost"]:9.2e} {row["cross_validation"]:9.2e} '
+            f'{row["inertia_error_percent"]:10.3f} % {row["iterations"]:10}'
+        )
+
+
+def _show_furuta(found: dict[str, Any]) -> None:
+    print(
+        f'\nFuruta pendulum: {found["iterations"]} iterations, {found["seconds"]:.1f} s, '
+        f'cost {found["cost"]:.2e}, worst of those found {found["worst_error_percent"]:.2f} %'
+    )
+    print(f'{"":<20} {"true":>10} {"found":>10} {"sd":>8} {"off":>8}')
+    for name, row in found['parameters'].items():
+        known = row['knowledge'] == 'found' and row['true'] != 0.0
+        off = f'{row["error_percent"]:6.2f} %' if known else f'{row["knowledge"]:>8}'
+        print(
+            f'{name:<20} {row["true"]:10.4g} {row["found"]:10.4g} {row["sd"]:8.1e} {off}'
+            f'  {row["unit"]}'
+        )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.tasks.task import load_task
@@ -31,7 +31,7 @@ def swing(seed=0, start=(0.0, np.pi), mass=TRUTH['pole_mass']):
     """Return 6 s of sensor readings of a cart-pole."""
     plant = Plant.from_task(load_task('cartpole_swingup'))
     theta = np.array([mass, TRUTH['pole_inertia']])
-    qpos, ctrl = states_simulation.simulate(plant, theta, list(start), 600, drive)
+    qpos, ctrl = pendulums.simulate(plant, theta, list(start), 600, drive)
     noise = np.random.default_rng(seed).standard_normal(qpos.shape)
     time = 0.01 * np.arange(600)
     velocity = np.gradient(qpos[:, 1], time)
@@ -151,7 +151,7 @@ parameters:
     model.write_text(text)
     plant = Plant.from_file(model)
     theta = np.array([1.3, 0.2, 0.0])
-    qpos, ctrl = states_simulation.simulate(plant, theta, [0.0, np.pi], 600, drive)
+    qpos, ctrl = pendulums.simulate(plant, theta, [0.0, np.pi], 600, drive)
     other = table.copy()
     other[:, 1:3], other[:, 4:] = qpos, ctrl
     data = write(tmp_path, other, without('velocity/hinge [rad/s]'))

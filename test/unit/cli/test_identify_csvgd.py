@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 import yaml
 
-from emppi_ros.bench.identify import csvgd_systems, states_simulation
+from emppi_ros.bench.identify import csvgd_systems, pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import sysid
@@ -229,7 +229,7 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
 
     def residuals(x):
         theta, start = x[None, :2], x[2:]
-        states = csvgd_systems.roll_out(
+        states = csvgd_systems.rollout(
             plant.model, problem.parameters, theta, start, problem.controls
         )
         return (states[0, :, 0] - problem.references[0, :, 0]) / NOISE
@@ -271,9 +271,7 @@ def test_a_posterior_of_a_task_is_a_prior_to_run_from(tmp_path, capsys):
     def drive(data):
         return [6.0 * np.sin(3.1 * data.time) - 8.0 * data.qpos[0] - 2.0 * data.qvel[0]]
 
-    qpos, ctrl = states_simulation.simulate(
-        plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive
-    )
+    qpos, ctrl = pendulums.simulate(plant, np.array([0.31, 0.022]), [0.0, np.pi], 200, drive)
     noise = 3e-4 * np.random.default_rng(0).standard_normal(qpos.shape)
     table = np.column_stack([0.01 * np.arange(200), qpos + noise, ctrl])
     header = 'time_s,position/slider [m],position/hinge [rad],command/slider [N]'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
@@ -31,7 +31,7 @@ def here(tmp_path):
     (tmp_path / 'other').mkdir()
     for seed, (file, mass) in enumerate(zip(FILES, MASSES, strict=True)):
         theta = np.array([mass, 0.022])
-        qpos, ctrl = states_simulation.simulate(plant, theta, [0.0, np.pi], 200, drive)
+        qpos, ctrl = pendulums.simulate(plant, theta, [0.0, np.pi], 200, drive)
         noise = 3e-4 * np.random.default_rng(seed).standard_normal(qpos.shape)
         table = np.column_stack([0.01 * np.arange(200), qpos + noise, ctrl])
         np.savetxt(tmp_path / file, table, delimiter=',', header=header, comments='')

@@ -6,8 +6,8 @@ from scipy.special import digamma, gammaln
 import scipy.stats
 
 from emppi_ros.bench.identify import bayesian_factor_analysis
-from emppi_ros.bench.identify.bayesian_factor_analysis import FactorConfig, Factors
-from emppi_ros.bench.identify.regression_inputs import Scaled, standardize
+from emppi_ros.bench.identify.bayesian_factor_analysis import FactorConfig, FactorPosterior
+from emppi_ros.bench.identify.errors_in_variables import StandardizedData, standardize
 
 D, N = 3, 40
 CONFIG = FactorConfig(shape=0.1, rate=0.2)
@@ -25,7 +25,7 @@ def scaled(rng):
 def found(rng):
     """Return any posterior at all."""
     draw = [rng.uniform(0.3, 1.5, D) for _ in range(7)]
-    return Factors(draw[0], -draw[1], *draw[2:], output_noise=0.4)
+    return FactorPosterior(draw[0], -draw[1], *draw[2:], output_noise=0.4)
 
 
 def _joint(now):
@@ -64,13 +64,13 @@ def _bound(now, x, y):
 
 
 def test_no_iteration_lowers_the_bound_of_the_evidence(scaled):
-    now = bayesian_factor_analysis.step(
-        CONFIG, scaled, N, bayesian_factor_analysis.start(CONFIG, D)
+    now = bayesian_factor_analysis.em_step(
+        CONFIG, scaled, N, bayesian_factor_analysis.initial_posterior(CONFIG, D)
     )
     bounds = []
     for _ in range(300):
         bounds.append(_bound(now, scaled.x, scaled.y))
-        now = bayesian_factor_analysis.step(CONFIG, scaled, N, now)
+        now = bayesian_factor_analysis.em_step(CONFIG, scaled, N, now)
     # sums of 40 rows of numbers up to 100: rounding far below 1e-9
     assert np.all(np.diff(bounds) > -1e-9) and bounds[-1] > bounds[0] + 1.0
 
@@ -92,7 +92,7 @@ def test_an_iteration_is_what_dense_gaussians_give(scaled, found):
     vx = 1.0 / (tt / found.x_noise + alpha)
     wz, wx = vz / found.z_noise * zt, vx / found.x_noise * (x * t).sum(axis=0)
     left = np.sum((y - z.sum(axis=1)) ** 2) / N + covariance[:D, :D].sum()
-    expected = Factors(
+    expected = FactorPosterior(
         wz,
         wx,
         vz,
@@ -104,7 +104,7 @@ def test_an_iteration_is_what_dense_gaussians_give(scaled, found):
         1,
     )
     for got, want in zip(
-        bayesian_factor_analysis.step(CONFIG, scaled, N, found), expected, strict=True
+        bayesian_factor_analysis.em_step(CONFIG, scaled, N, found), expected, strict=True
     ):
         # two ways to the same sums of 40 numbers: rounding
         np.testing.assert_allclose(got, want, rtol=1e-10)
@@ -112,11 +112,11 @@ def test_an_iteration_is_what_dense_gaussians_give(scaled, found):
 
 def test_fewer_rows_with_the_same_products_give_the_same(scaled, found):
     r = np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r')
-    short = bayesian_factor_analysis.step(
-        CONFIG, Scaled(r[:, :-1], r[:, -1], scaled.unit), N, found
+    short = bayesian_factor_analysis.em_step(
+        CONFIG, StandardizedData(r[:, :-1], r[:, -1], scaled.unit), N, found
     )
     for got, want in zip(
-        short, bayesian_factor_analysis.step(CONFIG, scaled, N, found), strict=True
+        short, bayesian_factor_analysis.em_step(CONFIG, scaled, N, found), strict=True
     ):
         np.testing.assert_allclose(got, want, rtol=1e-10)  # rounding of a QR decomposition
 

@@ -37,7 +37,7 @@ def test_what_is_held_is_found(small, capsys):
 
 
 def test_what_cannot_be_explained_is_a_row_too(small, monkeypatch, capsys):
-    kept = {'late': payload_study.Variant(late=20)}
+    kept = {'late': payload_study.PayloadVariant(late=20)}
     monkeypatch.setattr(payload_study, 'VARIANTS', kept)
     assert main([*COMMAND, '--trials', '1', '--excitation', 'drawn']) == 0
     assert 'unsynchronised: torques lag the motion by 0.0' in capsys.readouterr().out

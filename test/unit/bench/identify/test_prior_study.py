@@ -8,10 +8,14 @@ import pytest
 
 from emppi_ros.belief import prior_file
 from emppi_ros.bench.identify import prior_study
-from emppi_ros.bench.identify.prior_study import Knowledge, Run
+from emppi_ros.bench.identify.prior_study import (
+    EpisodeResult,
+    PriorAccuracy,
+    compare_priors,
+    summarize_episodes,
+)
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.cli import main, output
-from emppi_ros.cli.bench_identify_prior import compare, summarize
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task, task_text
@@ -103,25 +107,27 @@ def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
 
 def test_the_table_counts_successes_and_times():
     times = [1.0, 2.0, 9.0]
-    runs = [Run('t', i, 'wide', 4, time < 9.0, time) for i, time in enumerate(times)]
-    (row,) = summarize(runs)
+    runs = [EpisodeResult('t', i, 'wide', 4, time < 9.0, time) for i, time in enumerate(times)]
+    (row,) = summarize_episodes(runs)
     assert (row['runs'], row['successes']) == (3, 2)
     assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
 
 
 def test_the_table_compares_the_same_systems():
-    wide = [Run('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
-    known = [Run('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]]
-    row = summarize([*wide, *known])[1]
+    wide = [EpisodeResult('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
+    known = [
+        EpisodeResult('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]
+    ]
+    row = summarize_episodes([*wide, *known])[1]
     # 4 - 1 and 3 - 2: of mean 2, and standard error (3 - 1) / 2
     assert (row['less_s'], row['less_sd_s'], row['sooner']) == pytest.approx((2.0, 1.0, 2))
 
 
 def test_the_table_says_how_far_off_priors_are():
     known = [
-        Knowledge('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
-        Knowledge('t', 1, 'wide', 'mass', 1.0, 5.0, 3.0, False),
+        PriorAccuracy('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
+        PriorAccuracy('t', 1, 'wide', 'mass', 1.0, 5.0, 3.0, False),
     ]
-    (row,) = compare(known)
+    (row,) = compare_priors(known)
     assert (row['systems'], row['within'], row['sd']) == (2, 1, 3.0)
     assert row['error'] == pytest.approx(np.sqrt((3.0**2 + 4.0**2) / 2.0))

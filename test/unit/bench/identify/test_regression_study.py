@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import regression, regression_data, regression_study
-from emppi_ros.bench.identify.regression_data import RELEVANT, RegressionSetup
+from emppi_ros.bench.identify import regression_study
+from emppi_ros.bench.identify.regression_study import RELEVANT, RegressionSetup
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 
@@ -16,7 +16,7 @@ TRUE = np.arange(1.0, 11.0)
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])
 def test_data_are_what_the_paper_says(covariance):
     setup = RegressionSetup(30, 60, input_snr=2.0, rows=40_000, covariance=covariance)
-    data = regression_data.generate(setup, np.random.default_rng(3))
+    data = regression_study.generate_data(setup, np.random.default_rng(3))
     assert data.x.shape == data.clean_x.shape == (40_000, 100)
     # variances of 40 000 normal draws are known to sqrt(2 / 40 000) = 0.7 %: five of these, twice
     ratio = data.clean_x[:, :RELEVANT].var(axis=0) / data.x[:, :RELEVANT].var(axis=0)
@@ -31,10 +31,10 @@ def test_data_are_what_the_paper_says(covariance):
 
 
 def test_the_truth_has_no_error_and_nothing_at_all_an_error_of_one():
-    data = regression_data.generate(RegressionSetup(0, 90, 5.0), np.random.default_rng(0))
-    assert regression_data.error(np.r_[TRUE, np.zeros(90)], data) < 1e-20  # rounding
+    data = regression_study.generate_data(RegressionSetup(0, 90, 5.0), np.random.default_rng(0))
+    assert regression_study.prediction_error(np.r_[TRUE, np.zeros(90)], data) < 1e-20  # rounding
     # the mean of 1000 outputs is 0 up to its standard error: its square is a thousandth
-    assert regression_data.error(np.zeros(100), data) == pytest.approx(1.0, abs=0.02)
+    assert regression_study.prediction_error(np.zeros(100), data) == pytest.approx(1.0, abs=0.02)
 
 
 def test_baselines_find_coefficients_where_there_is_no_noise():
@@ -50,13 +50,15 @@ def test_baselines_find_coefficients_where_there_is_no_noise():
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])  # one for each of the two methods
 def test_an_input_that_never_changes_is_left_out_whatever_the_method(covariance):
     setup = RegressionSetup(0, 5, 2.0, covariance=covariance)
-    data = regression_data.generate(setup, np.random.default_rng(0))
+    data = regression_study.generate_data(setup, np.random.default_rng(0))
     more = np.insert(data.x, 3, 1e9 + 0.1, axis=1)  # so large that its mean is rounded
-    found = regression.regress(more, data.y)
+    found = regression_study.regress_noisy_inputs(more, data.y)
     assert found[3] == 0.0
-    np.testing.assert_array_equal(np.delete(found, 3), regression.regress(data.x, data.y))
-    with pytest.raises(IdentificationError, match='none of them changes'):
-        regression.regress(more[:, 3:4], data.y)
+    np.testing.assert_array_equal(
+        np.delete(found, 3), regression_study.regress_noisy_inputs(data.x, data.y)
+    )
+    with pytest.raises(IdentificationError, match='none changes'):
+        regression_study.regress_noisy_inputs(more[:, 3:4], data.y)
 
 
 def test_total_least_squares_is_right_where_all_columns_have_like_noise():
@@ -86,15 +88,15 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
 
 
 def test_the_command_prints_every_panel_and_method(monkeypatch, capsys):
-    methods = {'default': regression_study.ours()['default']}
+    methods = {'default': regression_study.own_methods()['default']}
     others = {'mean': lambda x, y: np.zeros(x.shape[1])}
-    monkeypatch.setattr(regression_study, 'ours', lambda: methods)
+    monkeypatch.setattr(regression_study, 'own_methods', lambda: methods)
     monkeypatch.setattr(regression_study, 'baselines', lambda: others)
     assert main(['bench', 'identify', '--trials', '1', '--rows', '200', '--json']) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     panels = [(p['input_snr'], p['redundant'], p['irrelevant']) for p in found['panels']]
     assert panels == [
-        (snr, *mixture) for snr in (2.0, 5.0) for mixture in regression_data.MIXTURES
+        (snr, *mixture) for snr in (2.0, 5.0) for mixture in regression_study.MIXTURES
     ]
     for panel in found['panels']:
         assert set(panel['errors']) == {'default', 'mean'} and panel['best_baseline'] == 'mean'

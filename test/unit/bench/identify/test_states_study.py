@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from emppi_ros.bench.identify import furuta, pendulum, states_study
+from emppi_ros.bench.identify import pendulums, states_study
 from emppi_ros.cli import main
 
 
 @pytest.fixture(scope='module')
 def measured():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_study, 'SERIES', 2)
+        patch.setattr(states_study, 'RECORDINGS', 2)
         return list(states_study.measure_pendulum(0, lambda: None)), states_study.measure_furuta(0)
 
 
@@ -34,7 +34,7 @@ def test_the_furuta_pendulum_is_found_in_few_iterations(measured):
     assert found['converged'] and found['iterations'] <= 10  # the bounds, here and below
     assert len(found['parameters']) == 13 and found['worst_error_percent'] < 2.0
     unexcited = {n for n, row in found['parameters'].items() if row['knowledge'] == 'unexcited'}
-    assert unexcited == set(furuta.WITHOUT_EFFECT)
+    assert unexcited == set(pendulums.FURUTA_UNOBSERVABLE)
     for name, row in found['parameters'].items():
         if name not in unexcited:
             assert row['knowledge'] == 'found'
@@ -47,8 +47,8 @@ def test_the_command_prints_both_pendulums(measured, monkeypatch, capsys):
     monkeypatch.setattr(states_study, 'measure_furuta', lambda seed: measured[1])
     assert main(['bench', 'identify', '--method', 'states', '--json']) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [row['friction'] for row in found['pendulum']] == list(pendulum.MODELS)
-    assert set(found['furuta']['parameters']) == {u.name for u in furuta.UNKNOWNS}
+    assert [row['friction'] for row in found['pendulum']] == list(pendulums.FRICTION_MODELS)
+    assert set(found['furuta']['parameters']) == {u.name for u in pendulums.FURUTA_UNKNOWNS}
     assert main(['bench', 'identify', '--method', 'states']) == 0
     text = capsys.readouterr().out
     assert 'stribeck' in text and 'unexcited' in text and 'iterations' in text

@@ -7,7 +7,7 @@ from mcap.reader import make_reader
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.identify.common import tables
@@ -150,7 +150,7 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
 
 def test_a_bag_and_its_table_give_the_same_estimate(messages, tmp_path, capsys):
     plant = Plant.from_task(load_task('cartpole_swingup'))
-    qpos, ctrl = states_simulation.simulate(
+    qpos, ctrl = pendulums.simulate(
         plant,
         np.array([0.31, 0.022]),
         [0.0, np.pi],

@@ -29,5 +29,5 @@ def swing():
         Parameter('friction', 'dof_damping', 'pivot', 0, 0.0, 1.0, 'N m s/rad'),
     )
     start, controls = np.array([1.0, -0.5]), np.sin(np.arange(24) / 3.0)[:, None]
-    seen = csvgd_systems.roll_out(model, parameters, TRUTH[None], start, controls)
+    seen = csvgd_systems.rollout(model, parameters, TRUTH[None], start, controls)
     return ShootingProblem(model, parameters, start, controls, seen, np.array([0.01, 0.05]))

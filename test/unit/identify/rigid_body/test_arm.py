@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import tracking
+from emppi_ros.bench.identify import arm_experiment
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.noise import difference_noise
 from emppi_ros.identify.rigid_body import (
@@ -91,12 +91,12 @@ def test_the_true_bodies_track_and_others_stray(panda, rng):
         excitation_trajectory.MotionLimits(*_limits(panda)), 4.0, rng
     )
     true = regressor.model_parameters(panda)
-    exact = tracking.deviation(panda, motion, true)
+    exact = arm_experiment.tracking_error(panda, motion, true)
     # what is left comes of torques that hold for 4 ms
     assert exact < 0.01
-    assert tracking.deviation(panda, motion, 1.2 * true) > 2.0 * exact
+    assert arm_experiment.tracking_error(panda, motion, 1.2 * true) > 2.0 * exact
     # without a torque the arm falls, and is lost
-    assert tracking.deviation(panda, motion, 0.0 * true) == np.inf
+    assert arm_experiment.tracking_error(panda, motion, 0.0 * true) == np.inf
 
 
 def _limits(panda):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import rigid_body_methods
+from emppi_ros.bench.identify import rigid_body_study
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import body_posterior, physical_consistency
 from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
@@ -39,7 +39,7 @@ def test_whatever_the_data_say_bodies_are_possible(rng):
         found = body_posterior.fit_bodies(
             information, 10.0 * information @ rng.standard_normal(22)
         )
-        assert rigid_body_methods.possible(found).all()
+        assert rigid_body_study.are_consistent(found).all()
         for row in found.reshape(-1, 11):  # strictly
             assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
 
@@ -52,7 +52,7 @@ def test_data_of_nothing_that_can_be_end_inside_too(scale, rng):
         unit = 10.0 ** rng.uniform(-2.0, 1.0, 22)
         information *= np.outer(unit, unit)
         found = body_posterior.fit_bodies(information, information @ rng.standard_normal(22))
-        assert np.isfinite(found).all() and rigid_body_methods.possible(found).all()
+        assert np.isfinite(found).all() and rigid_body_study.are_consistent(found).all()
 
 
 def test_a_weak_prior_is_a_projection(rng):
@@ -100,7 +100,7 @@ def test_draws_are_normal_ones_less_those_that_cannot_be(rng):
     mode = everyday.parameters()
     covariance = np.linalg.inv(everyday.weight * body_posterior.log_det_derivatives(mode)[1])
     tried = rng.multivariate_normal(mode, covariance, 20_000, method='cholesky')
-    kept = tried[[rigid_body_methods.possible(row).all() for row in tried]]
+    kept = tried[[rigid_body_study.are_consistent(row).all() for row in tried]]
     assert 1000 < len(kept) < 19_000
     sd = kept.std(axis=0)
     # 2000 draws: means to 0.022 sd, sd to 1.6 %, and those kept a little better: five of these
@@ -130,7 +130,7 @@ def test_draws_are_possible_and_keep_what_is_known(rng):
     assert np.all(found[:, ~free] == 1.1 * like[~free])
     assert np.all(found[:, free].std(axis=0) > 0.0)
     for row in found[::50]:
-        assert rigid_body_methods.possible(row - known.fixed).all()
+        assert rigid_body_study.are_consistent(row - known.fixed).all()
 
 
 def test_what_is_known_spreads_as_it_should_beside_bodies_that_are_not(rng):

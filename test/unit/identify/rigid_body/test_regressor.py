@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import regression_inputs
+from emppi_ros.bench.identify import errors_in_variables
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import physical_consistency, regressor
@@ -62,7 +62,7 @@ def test_seven_hinges_have_as_many_base_parameters_as_theory_says(panda, rng):
     # 43 inertial base parameters of a Panda (Gaz et al. 2019), and 7 frictions
     assert moving == 43 + 7
     # centred, as for a regression with an offset, nothing is lost: no column is constant
-    assert len(regression_inputs.base(rows)) == moving
+    assert len(errors_in_variables.independent_columns(rows)) == moving
 
 
 def _recording(model, rng, count):

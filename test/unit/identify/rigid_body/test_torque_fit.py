@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import rigid_body_methods, rigid_body_study
+from emppi_ros.bench.identify import arm_experiment, rigid_body_study
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import (
@@ -28,7 +28,7 @@ WEAK = body_posterior.InertialPrior(weight=1e-6)
 
 
 def _recording(panda, rng, rows=150):
-    limits = rigid_body_study.limits_of('panda')
+    limits = arm_experiment.limits_of('panda')
     states = excitation_trajectory.evaluate_motion(
         excitation_trajectory.random_motion(limits, 10.0, rng), 20.0 * np.arange(rows) / rows
     )
@@ -77,10 +77,13 @@ def test_it_predicts_better_than_projected_least_squares_where_motion_is_noisy(p
     for seed in range(2):
         rng = np.random.default_rng([5, seed])
         seen, noise = add_noise(_recording(panda, rng), 0.3, 0.05, rng)
-        x, y = rigid_body_methods.weighted(panda, seen, noise)
+        x, y = rigid_body_study.weighted_regression(panda, seen, noise)
         least = physical_consistency.project(np.linalg.lstsq(x, y, rcond=1e-8)[0], x.T @ x)
         ours = torque_fit.fit_torques(panda, seen).parameters
-        assert rigid_body_methods.possible(ours).all() and rigid_body_methods.possible(least).all()
+        assert (
+            rigid_body_study.are_consistent(ours).all()
+            and rigid_body_study.are_consistent(least).all()
+        )
         clean = (
             regressor(panda, *_recording(panda, rng).states)
             * np.tile(1 / noise.torque, 150)[:, None]
@@ -96,9 +99,9 @@ def test_a_regression_without_offset_is_the_one_through_the_origin(rng):
     pytest.importorskip('sklearn', reason='the extra `identify` is not installed')
     x, y = rng.normal(3.0, 1.0, (80, 4)), rng.normal(2.0, 1.0, 80)
     x[:, 2] = 0.0
-    found = rigid_body_methods.without_offset(
-        rigid_body_methods.regression_study.baselines()['OLS']
-    )(x, y)
+    found = rigid_body_study.without_offset(rigid_body_study.regression_study.baselines()['OLS'])(
+        x, y
+    )
     np.testing.assert_allclose(found, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-10)
 
 
@@ -112,8 +115,8 @@ def test_data_that_do_not_match_are_errors(panda):
 
 def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
     true = model_parameters(arm.load(rigid_body_study.ASSETS / 'panda.xml'))
-    found = {'ridge': 0.9 * true, rigid_body_methods.OURS: 0.99 * true, 'nothing': 0.0 * true}
-    monkeypatch.setattr(rigid_body_methods, 'identify', lambda model, recording: dict(found))
+    found = {'ridge': 0.9 * true, rigid_body_study.OURS: 0.99 * true, 'nothing': 0.0 * true}
+    monkeypatch.setattr(rigid_body_study, 'estimate_all', lambda model, recording: dict(found))
     command = ['bench', 'identify', '--method', 'rigid-body', '--excitation', 'drawn']
     assert main([*command, '--trials', '1', '--json']) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])

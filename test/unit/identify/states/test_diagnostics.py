@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.identify.common.motion import Motion, join
 from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
@@ -64,7 +64,7 @@ def motions(plant):
     """Return two motions of a cart-pole over 300 steps."""
     found, rng = [], np.random.default_rng(0)
     for rate in (3.1, 4.3):
-        qpos, ctrl = states_simulation.simulate(
+        qpos, ctrl = pendulums.simulate(
             plant, np.array([0.31, 0.022]), [0.0, np.pi], 300,
             lambda data, rate=rate: [6.0 * np.sin(rate * data.time) - 8.0 * data.qpos[0]],
         )  # fmt: skip

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimation import estimate
@@ -23,7 +23,7 @@ def bounced():
     plant.model.opt.timestep = 0.002
     known = plant.model.jnt_solref[:, 0].copy()
     plant.model.jnt_solref[:, 0] = 0.01
-    qpos, ctrl = states_simulation.simulate(
+    qpos, ctrl = pendulums.simulate(
         plant, TRUE, [0.0, np.pi], 1500, lambda data: [12.0 * np.sin(2.5 * data.time)]
     )
     plant.model.jnt_solref[:, 0] = known

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
@@ -17,7 +17,7 @@ from emppi_ros.tasks.task import load_task
 def swing():
     """Return a cart-pole, its parameters, and its motion over 150 steps."""
     plant, theta = Plant.from_task(load_task('cartpole_swingup')), np.array([0.31, 0.022])
-    qpos, ctrl = states_simulation.simulate(
+    qpos, ctrl = pendulums.simulate(
         plant, theta, [0.0, np.pi], 150, lambda data: [5.0 * np.sin(4.0 * data.time)]
     )
     return plant, theta, Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos))

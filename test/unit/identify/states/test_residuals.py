@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import furuta, pendulum, states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common.motion import Motion, difference, displace
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
@@ -48,17 +48,32 @@ def observe(qpos, model, ctrl=None):
 
 
 CASES = {
-    'viscous': lambda: (pendulum.plant('viscous'), pendulum.TRUTH[:2], [3.0], None),
-    'dry': lambda: (pendulum.plant('dry'), pendulum.TRUTH[:3], [3.0], None),
-    'stribeck': lambda: (pendulum.plant('stribeck'), pendulum.TRUTH, [3.0], None),
-    'furuta': lambda: (furuta.plant(), furuta.TRUTH, [0.0, 0.3], states_simulation.swing_up),
+    'viscous': lambda: (
+        pendulums.pendulum_plant('viscous'),
+        pendulums.PENDULUM_TRUTH[:2],
+        [3.0],
+        None,
+    ),
+    'dry': lambda: (pendulums.pendulum_plant('dry'), pendulums.PENDULUM_TRUTH[:3], [3.0], None),
+    'stribeck': lambda: (
+        pendulums.pendulum_plant('stribeck'),
+        pendulums.PENDULUM_TRUTH,
+        [3.0],
+        None,
+    ),
+    'furuta': lambda: (
+        pendulums.furuta_plant(),
+        pendulums.FURUTA_TRUTH,
+        [0.0, 0.3],
+        pendulums.swing_up,
+    ),
 }
 
 
 @pytest.mark.parametrize('name', CASES)
 def test_a_simulated_motion_needs_no_impulse_with_the_true_parameters(name):
     plant, theta, start, control = CASES[name]()
-    qpos, ctrl = states_simulation.simulate(plant, theta, start, 300, control)
+    qpos, ctrl = pendulums.simulate(plant, theta, start, 300, control)
     found = residuals.evaluate(plant, observe(qpos, plant.model, ctrl), 1.0, theta, qpos)
     # rounding: velocities of 10 rad/s are differences of angles of 10 rad over 5 ms, each to
     # 2e-15 rad, so impulses are exact to 1e-2 kg m^2 * 2e-15 / 5e-3; stiff friction: times 1000
@@ -75,7 +90,7 @@ def test_a_floating_body_needs_no_impulse_either():
 
 
 def test_residual_impulses_are_those_of_external_forces():
-    plant, theta = furuta.plant(), furuta.TRUTH
+    plant, theta = pendulums.furuta_plant(), pendulums.FURUTA_TRUTH
     model, rng = plant.at(theta), np.random.default_rng(1)
     data = mujoco.MjData(model)
     pushes, qpos = rng.normal(0.0, 0.01, (100, 2)), np.empty((100, 2))
@@ -92,7 +107,7 @@ def test_residual_impulses_are_those_of_external_forces():
 
 
 def test_forces_of_a_pendulum_are_those_of_its_equation_of_motion():
-    plant, rng = pendulum.plant('viscous'), np.random.default_rng(2)
+    plant, rng = pendulums.pendulum_plant('viscous'), np.random.default_rng(2)
     inertia, viscous = 0.005, 0.003
     h, qpos = plant.model.opt.timestep, rng.normal(0.0, 1.0, (20, 1))
     found = residuals.evaluate(
@@ -116,7 +131,7 @@ def test_derivatives_are_those_of_finite_differences(name):
         qpos, ctrl = tumble(plant, theta, 8), None
     else:
         plant, theta, start, control = CASES[name]()
-        qpos, ctrl = states_simulation.simulate(plant, theta, start, 40, control)
+        qpos, ctrl = pendulums.simulate(plant, theta, start, 40, control)
         qpos, ctrl = qpos[-8:], ctrl[-8:]
     model, rng = plant.model, np.random.default_rng(3)
     seen = displace(model, qpos, rng.normal(0.0, 0.05, (8, model.nv)))  # away from the states

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
-from emppi_ros.bench.identify import pendulum, states_simulation
+from emppi_ros.bench.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, displace, join
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
@@ -35,7 +35,7 @@ def cart(lower=0.0, upper=10.0):
 def drive(steps=40, noise=0.01):
     rng = np.random.default_rng(0)
     ctrl = np.sin(0.3 * np.arange(steps))[:, None]
-    qpos, _ = states_simulation.simulate(
+    qpos, _ = pendulums.simulate(
         cart(), np.array([3.0]), [0.0], steps, lambda data: [np.sin(0.3 * data.time / 0.02)]
     )
     seen = qpos + noise * rng.standard_normal(qpos.shape)
@@ -44,10 +44,10 @@ def drive(steps=40, noise=0.01):
 
 def swing(kind, steps=60, noise=1e-3):
     rng = np.random.default_rng(1)
-    plant = pendulum.plant(kind)
+    plant = pendulums.pendulum_plant(kind)
     plant.model.opt.timestep = 0.02
-    qpos, _ = states_simulation.simulate(
-        plant, pendulum.TRUTH[: len(plant.unknowns)], [2.5], steps
+    qpos, _ = pendulums.simulate(
+        plant, pendulums.PENDULUM_TRUTH[: len(plant.unknowns)], [2.5], steps
     )
     seen = qpos + noise * rng.standard_normal(qpos.shape)
     return plant, Motion(seen, np.ones_like(seen), np.zeros((steps, 0)), np.zeros_like(seen))
@@ -179,7 +179,7 @@ def test_orientations_are_estimated_on_their_manifold():
 
 
 def test_a_parameter_without_effect_stays_and_is_unexcited():
-    plant = pendulum.plant('viscous')
+    plant = pendulums.pendulum_plant('viscous')
     still = np.zeros((200, 1))  # hanging at rest, neither inertia nor friction shows
     motion = Motion(still, np.ones_like(still), np.zeros((200, 0)), still)
     found = estimate(plant, motion, SolverConfig())
@@ -197,7 +197,7 @@ def test_states_between_observations_follow_the_dynamics():
     start[:] = np.interp(np.arange(200), np.arange(200)[::5], motion.qpos[::5, 0])[:, None]
     sparse = dataclasses.replace(motion, weights=weights)
     found = solver.solve(plant, sparse, SolverConfig(1e3, 60, 1e-12, 1e-9), start)
-    np.testing.assert_allclose(found.theta, pendulum.TRUTH[:2], rtol=1e-3)
+    np.testing.assert_allclose(found.theta, pendulums.PENDULUM_TRUTH[:2], rtol=1e-3)
     # no noise: the remaining error is that of the stopping criteria
     np.testing.assert_allclose(found.qpos[:196], motion.qpos[:196], atol=1e-4)
 

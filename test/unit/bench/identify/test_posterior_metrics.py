@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from emppi_ros.bench.identify import sample_metrics
+from emppi_ros.bench.identify import posterior_metrics
 from emppi_ros.core.errors import IdentificationError
 
 
@@ -22,37 +22,37 @@ def test_nearest_neighbours_estimate_the_divergence_of_gaussians_both_ways():
     x, y = (rng.multivariate_normal(*each, 2000) for each in (p, q))
     # over 20 seeds the estimates scatter by 0.03 and 0.05 around 0.31 and 0.44 (exact are 0.31
     # and 0.54: where p has few samples its neighbours are too near): the bias and four of these
-    assert sample_metrics.knn_kl(x, y) == pytest.approx(_gaussian_kl(*p, *q), abs=0.12)
-    assert sample_metrics.knn_kl(y, x) == pytest.approx(_gaussian_kl(*q, *p), abs=0.3)
+    assert posterior_metrics.knn_kl(x, y) == pytest.approx(_gaussian_kl(*p, *q), abs=0.12)
+    assert posterior_metrics.knn_kl(y, x) == pytest.approx(_gaussian_kl(*q, *p), abs=0.3)
 
 
 def test_sets_from_one_density_do_not_diverge():
     x, y = np.random.default_rng(1).standard_normal((2, 3000, 3))
-    assert sample_metrics.knn_kl(x, y) == pytest.approx(0.0, abs=0.15)
+    assert posterior_metrics.knn_kl(x, y) == pytest.approx(0.0, abs=0.15)
     # unbiased; its standard deviation is about 1 / n here
-    assert sample_metrics.mmd(x, y) == pytest.approx(0.0, abs=5.0 / 3000)
+    assert posterior_metrics.mmd(x, y) == pytest.approx(0.0, abs=5.0 / 3000)
 
 
 def test_divergence_does_not_depend_on_units():
     x, y = np.random.default_rng(2).standard_normal((2, 200, 2))
-    assert sample_metrics.knn_kl(7.0 * x, 7.0 * y) == pytest.approx(
-        sample_metrics.knn_kl(x, y), abs=1e-9
+    assert posterior_metrics.knn_kl(7.0 * x, 7.0 * y) == pytest.approx(
+        posterior_metrics.knn_kl(x, y), abs=1e-9
     )
-    assert sample_metrics.mmd(7.0 * x, 7.0 * y) == pytest.approx(
-        sample_metrics.mmd(x, y), abs=1e-9
+    assert posterior_metrics.mmd(7.0 * x, 7.0 * y) == pytest.approx(
+        posterior_metrics.mmd(x, y), abs=1e-9
     )
 
 
 def test_a_collapsed_set_has_no_density():
     x = np.random.default_rng(3).standard_normal((20, 2))
-    assert sample_metrics.knn_kl(np.zeros((20, 2)), x) == np.inf
-    assert np.isfinite(sample_metrics.knn_kl(x, np.zeros((20, 2))))
+    assert posterior_metrics.knn_kl(np.zeros((20, 2)), x) == np.inf
+    assert np.isfinite(posterior_metrics.knn_kl(x, np.zeros((20, 2))))
 
 
 def test_too_few_samples_are_an_error_with_their_number():
     x = np.random.default_rng(4).standard_normal((3, 2))
     with pytest.raises(IdentificationError, match='found 3 and 3 samples; 3 neighbours need'):
-        sample_metrics.knn_kl(x, x)
+        posterior_metrics.knn_kl(x, x)
 
 
 def test_the_discrepancy_of_gaussians_is_as_in_closed_form():
@@ -63,15 +63,15 @@ def test_the_discrepancy_of_gaussians_is_as_in_closed_form():
     wide = h + 4.0 * deviation**2  # the kernel, seen through both densities
     exact = 2.0 * (h / wide) ** (dims / 2) * (1.0 - np.exp(-(apart**2) / wide))
     # a mean of 3000 samples of at most one: 1 / sqrt(3000) = 0.02
-    assert sample_metrics.mmd(x, y, h) == pytest.approx(exact, abs=0.03)
+    assert posterior_metrics.mmd(x, y, h) == pytest.approx(exact, abs=0.03)
 
 
 def test_the_log_density_of_one_simulation_is_that_of_a_gaussian():
     x = np.random.default_rng(6).standard_normal((5, 4))
     one = np.ones((1, 4))
     exact = multivariate_normal(one[0], 0.49).logpdf(x).mean() / 4
-    assert sample_metrics.log_density(x, one, 0.7) == pytest.approx(exact, rel=1e-12)
+    assert posterior_metrics.log_density(x, one, 0.7) == pytest.approx(exact, rel=1e-12)
     # many in one place are as good as one
-    assert sample_metrics.log_density(x, np.tile(one, (9, 1)), 0.7) == pytest.approx(
+    assert posterior_metrics.log_density(x, np.tile(one, (9, 1)), 0.7) == pytest.approx(
         exact, rel=1e-12
     )

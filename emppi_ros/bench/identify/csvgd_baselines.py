@@ -1,4 +1,4 @@
-"""What others do, by single shooting: CMA-ES and emcee from their libraries, SGLD, plain SVGD."""
+"""Baseline samplers with single shooting: CMA-ES, emcee, SGLD and SVGD."""
 
 from collections.abc import Callable, Mapping
 import importlib
@@ -16,7 +16,7 @@ from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_li
 
 Array = npt.NDArray[np.float64]
 Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
-_WORST = 1e12  # what a diverged rollout costs CMA-ES, which cannot rank infinity
+_DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
 
 
 def _library(name: str) -> ModuleType:
@@ -31,7 +31,7 @@ def _library(name: str) -> ModuleType:
 def _density(
     problem: ShootingProblem, size: int, likelihood: Likelihood
 ) -> tuple[MultipleShooting, Callable]:
-    """Return a shooter, and the log density of points, of which it takes `size` in a call."""
+    """Return a simulation of `size` particles, and the log density of any number of points."""
     shooter = MultipleShooting(problem, size, threads=1, slopes=False)
 
     def log_p(points: Array) -> Array:
@@ -51,7 +51,7 @@ def _density(
 def cma(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
-    """Return the last generation of CMA-ES (N, P), and the physics steps that it took."""
+    """Return the last generation (N, P) of CMA-ES, and the number of physics steps."""
     library = _library('cma')
     shooter, log_p = _density(problem, particles, likelihood)
     size = len(problem.parameters)
@@ -63,14 +63,14 @@ def cma(
     points = np.zeros((particles, size))
     while not search.stop():
         points = np.array(search.ask())
-        search.tell(points, np.minimum(-log_p(points), _WORST))
+        search.tell(points, np.minimum(-log_p(points), _DIVERGED_COST))
     return problem.theta(points), shooter.steps
 
 
 def emcee(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
-    """Return where the walkers (N, P) of an ensemble MCMC end, and its physics steps."""
+    """Return the final walkers (N, P) of ensemble MCMC, and the number of physics steps."""
     library = _library('emcee')
     shooter, log_p = _density(problem, (particles + 1) // 2, likelihood)
     walkers = library.EnsembleSampler(
@@ -89,10 +89,10 @@ def sgld(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """
-    Return where chains (N, P) of preconditioned Langevin dynamics end, and its physics steps.
+    Return final states (N, P) of preconditioned Langevin chains, and the number of physics steps.
 
-    The preconditioner is RMSprop's (Li et al., AAAI 2016); without one, no step fits both the
-    stiff and the free directions of a pendulum.
+    The preconditioner is that of RMSprop (Li et al., AAAI 2016): without one, no step size fits
+    both the stiff and the free directions of a pendulum.
     """
     rng = np.random.default_rng(seed)
     shooter = MultipleShooting(problem, particles, threads=1)
@@ -110,7 +110,7 @@ def sgld(
 def svgd(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
-    """Return the particles (N, P) of plain SVGD with Adam, and its physics steps."""
+    """Return the particles (N, P) of SVGD with Adam, and the number of physics steps."""
     shooter = MultipleShooting(problem, particles, threads=1)
     z = csvgd.sobol_parameters(problem, particles)
     mover = Adam(lambda at: evaluate(shooter, at, likelihood), np.geomspace(0.1, 0.01, iterations))
@@ -121,5 +121,7 @@ def svgd(
     return problem.theta(z), shooter.steps
 
 
-ALL: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}
-NEED_SLOPES = frozenset({'SGLD', 'SVGD'})
+BASELINES: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}
+
+
+GRADIENT_BASED = frozenset({'SGLD', 'SVGD'})

@@ -1,0 +1,76 @@
+"""
+Studies of `emppi bench identify`: the protocol that all of them fulfil, and their registry.
+
+To add a study, derive a class from `Study` in a module of its own, and name it in STUDIES:
+`emppi bench identify --method NAME` then offers it, with a flag for each of its options.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import importlib
+from typing import Any, ClassVar
+
+from emppi_ros.identify.methods import ProgressBar, no_progress
+
+STUDIES = {  # name -> module:class
+    'regression': 'emppi_ros.bench.identify.regression_study:RegressionStudy',
+    'prior': 'emppi_ros.bench.identify.prior_study:PriorStudy',
+    'rigid-body': 'emppi_ros.bench.identify.rigid_body_study:RigidBodyStudy',
+    'states': 'emppi_ros.bench.identify.states_study:StatesStudy',
+    'stein': 'emppi_ros.bench.identify.csvgd_study:CsvgdStudy',
+}
+
+
+def option(default: Any, doc: str, kind: str = 'text', **keywords: Any) -> Any:
+    """
+    Return a dataclass field that is a command-line option.
+
+    `kind` is text, count (from 1), integer (from 0), number, seeds, path or flag; `keywords` are
+    those of `argparse`, such as `choices`, `nargs` and `metavar`.
+    """
+    metadata = {'doc': doc, 'kind': kind, 'keywords': keywords}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class NoStudyOptions:
+    """Options of a study that has none."""
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """Settings that all studies share."""
+
+    case: str
+    trials: int
+    seed: int = 0
+    progress: ProgressBar = no_progress
+    jobs: int | None = None  # processes, if the study runs in parallel; None: one per core
+    scheduler: str | None = None  # address of a Dask cluster; None: compute here
+
+
+class Study(ABC):
+    """A benchmark of identification on data with known truth."""
+
+    description: ClassVar[str]  # part of `emppi bench identify --help`
+    options: ClassVar[type] = NoStudyOptions  # frozen dataclass of `option` fields
+    cases: ClassVar[Mapping[str, int]] = {'': 10}  # case -> default number of trials
+    parallel: ClassVar[bool] = False  # runs in several processes, or on a cluster
+
+    @abstractmethod
+    def run(self, options: Any, settings: StudySettings) -> dict[str, Any]:
+        """Return the results, for JSON."""
+
+    @abstractmethod
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print the results as tables."""
+
+
+def load(name: str) -> Study:
+    """Return the study of a name in STUDIES; only then is its module imported."""
+    module, _, attribute = STUDIES[name].partition(':')
+    study: Study = getattr(importlib.import_module(module), attribute)()
+    return study
