@@ -1,4 +1,4 @@
-"""What is wrong with the graph is found within two seconds, and nothing in a sound one."""
+"""Problems of the graph are reported within two seconds, and none in a sound graph."""
 
 import signal
 import subprocess

@@ -168,7 +168,7 @@ def test_a_planner_that_is_gone_in_a_swap_leaves_the_arm_held(harness):
     arm.arm()
     arm.get_moving()
     assert not harness.call(SetBool, 'emppi/swap', SetBool.Request(data=True)).success
-    harness.spin_until(lambda: 'swap tasks' in harness.says('bridge')[1])
+    harness.spin_until(lambda: 'did not end it in time' in harness.says('bridge')[1])
     assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
     answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
     assert not answer.success and 'Disarm to acknowledge' in answer.message

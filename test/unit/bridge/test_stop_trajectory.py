@@ -1,4 +1,4 @@
-"""Whatever is commanded, a trajectory ends at rest: gently, within limits, and soon."""
+"""A stop trajectory ends at rest for any command: smoothly, within limits, and soon."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The parts of a braking tail, each against another way to say the same."""
+"""The parts of a stop trajectory, each compared with an independent computation."""
 
 import numpy as np
 import pytest
