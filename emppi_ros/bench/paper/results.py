@@ -104,7 +104,7 @@ def write(
         parts += [
             '## Calibration',
             f'How often the 90 % interval held the true value, in {runs} filtered runs of random '
-            'motion without control, with true values drawn from the prior. Required: '
+            'motion without control, with true values drawn from the prior. Required: between '
             f'{" and ".join(_percent(bound) for bound in claims.CALIBRATED)} %.',
             *_verdicts(claims.judge_calibration(summary)),
         ]
