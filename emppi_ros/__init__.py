@@ -1,3 +1,78 @@
-"""Ensemble model predictive path integral control (EMPPI) with an online belief, for ROS 2."""
+"""
+Ensemble model predictive path integral control (EMPPI) with an online belief, for ROS 2.
+
+The Python API needs no ROS. Names load their modules on first use:
+
+>>> import emppi_ros as emppi
+>>> loop = emppi.ClosedLoop(emppi.load_task('panda_push'), seed=0)
+>>> trace = loop.run()
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emppi_ros.belief.distributions import Prior
+    from emppi_ros.belief.particles import Belief
+    from emppi_ros.control.mppi import PlannerConfig, plan
+    from emppi_ros.core.errors import EmppiError
+    from emppi_ros.model.ensemble import State
+    from emppi_ros.session.closed_loop import ClosedLoop
+    from emppi_ros.session.particle_filter import ParticleFilter
+    from emppi_ros.session.planner import Planner
+    from emppi_ros.state.estimator import Estimator
+    from emppi_ros.state.tracking import Pose
+    from emppi_ros.tasks.schema import BeliefConfig, ParameterConfig, SimulationConfig
+    from emppi_ros.tasks.task import Task, load_task
 
 __version__ = '0.1.0'
+__all__ = [
+    'Belief',
+    'BeliefConfig',
+    'ClosedLoop',
+    'EmppiError',
+    'Estimator',
+    'ParameterConfig',
+    'ParticleFilter',
+    'Planner',
+    'PlannerConfig',
+    'Pose',
+    'Prior',
+    'SimulationConfig',
+    'State',
+    'Task',
+    'load_task',
+    'plan',
+]
+_MODULES = {
+    'Belief': 'belief.particles',
+    'BeliefConfig': 'tasks.schema',
+    'ClosedLoop': 'session.closed_loop',
+    'EmppiError': 'core.errors',
+    'Estimator': 'state.estimator',
+    'ParameterConfig': 'tasks.schema',
+    'ParticleFilter': 'session.particle_filter',
+    'Planner': 'session.planner',
+    'PlannerConfig': 'control.mppi',
+    'Pose': 'state.tracking',
+    'Prior': 'belief.distributions',
+    'SimulationConfig': 'tasks.schema',
+    'State': 'model.ensemble',
+    'Task': 'tasks.task',
+    'load_task': 'tasks.task',
+    'plan': 'control.mppi',
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value = getattr(importlib.import_module(f'{__name__}.{_MODULES[name]}'), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -135,7 +135,7 @@ def with_pose(state: State, item: FreeObject, pose: Pose) -> State:
 
 
 def _rest(task: Task, item: FreeObject) -> Pose:
-    qpos = task.model.qpos0[item.qpos : item.qpos + 7]
+    qpos = task.start().qpos[item.qpos : item.qpos + 7]
     return Pose(qpos[:3].copy(), qpos[3:].copy())
 
 

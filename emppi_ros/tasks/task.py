@@ -1,6 +1,6 @@
 """A task: its YAML file, bound to a scene and a robot."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import copy
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,25 @@ import yaml
 from emppi_ros.belief import distributions, prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior import JointPrior
+from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError, prefix_errors, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
-from emppi_ros.tasks import objects
+from emppi_ros.tasks import model_task, objects
 from emppi_ros.tasks.cost import bind_residual
+from emppi_ros.tasks.model_task import States
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.schema import ParameterConfig, TaskFile, TrackedObjectConfig
-from emppi_ros.tasks.stages import bind_stages
+from emppi_ros.tasks.schema import (
+    BeliefConfig,
+    ParameterConfig,
+    SimulationConfig,
+    TaskFile,
+    TrackedObjectConfig,
+)
+from emppi_ros.tasks.stages import Stage, bind_stages
 
 Array = npt.NDArray[np.float64]
 
@@ -31,17 +39,24 @@ Array = npt.NDArray[np.float64]
 class Task:
     """A task bound to its scene and robot."""
 
-    def __init__(self, file: TaskFile, where: str, folder: Path | None) -> None:
-        """Bind a task file to its scene and robot; see `load_task` and `parse_task`."""
+    def __init__(
+        self,
+        file: TaskFile,
+        where: str,
+        robot: Robot,
+        model: mujoco.MjModel,
+        stages: tuple[Stage, ...] | None = None,
+        success: Residual | None = None,
+        start: Array | None = None,
+        scene_file: paths.SceneFile | None = None,
+    ) -> None:
+        """Bind a task to its robot and model; see `load_task`, `parse_task` and `from_model`."""
         self.file, self.where = file, where
         self.data: Mapping[str, Any] = {}  # the YAML it was read from
         self.name, self.description = file.name, file.description
         self.planner, self.belief, self.simulation = file.planner, file.belief, file.simulation
-        self.robot: Robot = prefix_errors('robot', load_robot, file.robot, folder)
-        self.scene_file: paths.SceneFile = prefix_errors(
-            'scene', paths.find_scene, file.scene, folder
-        )
-        self.model = self._load_scene(visual=False)
+        self.robot, self.model, self._scene_file = robot, model, scene_file
+        self._initial_qpos = model.qpos0 if start is None else start
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
         entries = {
@@ -69,8 +84,8 @@ class Task:
             for items in (self.objects, self.jointed)
             for name, item in items.items()
         }
-        self.stages = bind_stages(self.model, file)
-        self.success: Residual = bind_residual(
+        self.stages = bind_stages(self.model, file) if stages is None else stages
+        self.success: Residual = success or bind_residual(
             self.model, file.success.residual, 'success: residual'
         )
         self.lost: Residual | None = None
@@ -126,11 +141,92 @@ class Task:
 
     def visual_model(self) -> mujoco.MjModel:
         """Return the model with visual geoms, for rendering; its states are those of `model`."""
-        return self._load_scene(visual=True)
+        if self._scene_file is None:
+            return copy.copy(self.model)
+        return _load_scene(self.file, self._scene_file, visual=True)
+
+    @property
+    def scene_file(self) -> paths.SceneFile:
+        """The MJCF file of the scene, and its package's folder; ConfigError if there is none."""
+        if self._scene_file is None:
+            raise ConfigError(f'{self.where}: made from a compiled model, without an MJCF file')
+        return self._scene_file
+
+    @classmethod
+    def from_model(
+        cls,
+        model: mujoco.MjModel,
+        cost: Callable[[States], npt.ArrayLike],
+        parameters: Mapping[str, ParameterConfig | Mapping[str, Any]] | None = None,
+        *,
+        terminal_cost: Callable[[States], npt.ArrayLike] | None = None,
+        success: Callable[[States], npt.ArrayLike] | None = None,
+        hold_s: float = 0.0,
+        start: npt.ArrayLike | None = None,
+        objects: Mapping[str, Mapping[str, Any]] | None = None,
+        truth: Mapping[str, Any] | None = None,
+        planner: PlannerConfig | Mapping[str, Any] | None = None,
+        belief: BeliefConfig | Mapping[str, Any] | None = None,
+        simulation: SimulationConfig | Mapping[str, Any] | None = None,
+        duration_s: float = 10.0,
+        name: str = 'task',
+    ) -> 'Task':
+        """
+        Return a task from a compiled MuJoCo model and a cost in Python.
+
+        Every hinge and slide is measured, every joint with an actuator is commanded, within
+        its `ctrlrange` and `range`. Bodies with a free joint are tracked.
+
+        Parameters
+        ----------
+        model : mujoco.MjModel
+            The scene; it is copied. One actuator per commanded joint, all of one kind:
+            position, velocity or effort.
+        cost : callable
+            Maps states to one cost each: fields `x.qpos` (..., nq), `x.qvel` (..., nv),
+            `x.ctrl` (..., nu) and any other array of MjData, to an array (...).
+        parameters : mapping
+            Uncertain parameters by name: a `ParameterConfig`, or a mapping with its keys, as
+            in YAML: `{'field': 'body_mass', 'of': 'pole', 'prior': {...}, 'lower': 0.01}`.
+        terminal_cost : callable, optional
+            Cost of the last state of a rollout; `cost` if not given.
+        success : callable, optional
+            Maps states to true (...) where the task is solved.
+        hold_s : float
+            Time for which `success` must hold [s].
+        start : (nq,) array, optional
+            Initial positions; the first keyframe or `qpos0` if not given.
+        objects : mapping, optional
+            Tracked objects by name, with the keys of `objects` in YAML.
+        truth : mapping, optional
+            Hidden true values in simulation, by parameter: a number or a `Prior`. Others are
+            drawn from their priors.
+        planner, belief, simulation : mapping or config, optional
+            Keys that differ from the defaults, or a whole config. Times are in seconds.
+        duration_s : float
+            Time limit of a run [s].
+        name : str
+            Shown in errors and reports.
+
+        Raises
+        ------
+        ConfigError
+            If a setting is wrong, or a function returns values of the wrong shape.
+        SceneError
+            If the model cannot be controlled, or lacks a body or joint that is named.
+
+        """
+        task: Task = model_task.from_model(
+            cls, model, cost, parameters or {},
+            terminal_cost=terminal_cost, success=success, hold_s=hold_s, start=start,
+            objects=objects or {}, truth=truth or {}, planner=planner or {},
+            belief=belief or {}, simulation=simulation or {}, duration_s=duration_s, name=name,
+        )  # fmt: skip
+        return task
 
     def start(self) -> State:
         """Return the initial state: the scene's qpos0 with the robot at home, at rest."""
-        qpos = self.model.qpos0.copy()
+        qpos = self._initial_qpos.copy()
         qpos[self.map.qpos] = self.robot.home
         return State(qpos, np.zeros(self.model.nv))
 
@@ -143,12 +239,6 @@ class Task:
         if self.lost is None:
             return False
         return norm(self.lost, data) > self.file.targets.lost.above  # type: ignore[union-attr]
-
-    def _load_scene(self, visual: bool) -> mujoco.MjModel:
-        path, root = self.scene_file
-        targets = (self.file.targets.body,) if self.file.targets else ()
-        without = self.file.scene_without
-        return prefix_errors('scene', scene.load_scene, path, visual, root, without, targets)
 
     def _bind_truth(self) -> tuple[Prior, ...]:
         """Return the distribution of each parameter's hidden true value."""
@@ -219,11 +309,24 @@ def task_text(name: str, robot: str = '') -> str:
 def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     file = config.build(TaskFile, data, where)
     try:
-        task = Task(file, where, folder)
+        robot = prefix_errors('robot', load_robot, file.robot, folder)
+        scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder)
+        model = _load_scene(file, scene_file, visual=False)
+        task = Task(file, where, robot, model, scene_file=scene_file)
     except EmppiError as error:
         raise config.located(error, where, data) from None
     task.data = data
     return task
+
+
+def _load_scene(file: TaskFile, scene_file: paths.SceneFile, visual: bool) -> mujoco.MjModel:
+    path, root = scene_file
+    targets = (file.targets.body,) if file.targets else ()
+    without = file.scene_without
+    model: mujoco.MjModel = prefix_errors(
+        'scene', scene.load_scene, path, visual, root, without, targets
+    )
+    return model
 
 
 def validate(task: Task) -> Task:

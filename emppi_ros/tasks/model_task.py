@@ -1,0 +1,315 @@
+"""A task from a compiled MuJoCo model and a cost in Python, without YAML."""
+
+from collections.abc import Callable, Iterable, Mapping
+import copy
+import dataclasses
+from typing import Any, TypeVar
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.likelihood import LikelihoodConfig
+from emppi_ros.control.mppi import PlannerConfig
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError, SceneError, unknown
+from emppi_ros.model import scene
+from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot
+from emppi_ros.tasks.cost import Cost, Term
+from emppi_ros.tasks.residuals import Residual
+from emppi_ros.tasks.schema import (
+    BeliefConfig,
+    Condition,
+    ParameterConfig,
+    SimulationConfig,
+    StageConfig,
+    TaskFile,
+    TrackedObjectConfig,
+)
+from emppi_ros.tasks.stages import Stage
+
+Array = npt.NDArray[np.float64]
+StateFunction = Callable[['States'], npt.ArrayLike]
+C = TypeVar('C')
+_UNLIMITED = 1e6  # rad or m, of joints without a range
+_FASTEST = 100.0  # rad/s or m/s, of joints whose model has no limit of velocity
+_RISE_S = 0.05  # from rest to the limit of velocity
+_PROBED = (2, 3, 4)  # leading axes of the trial call of a function
+
+
+class States:
+    """
+    Simulated states of many rollouts at once.
+
+    Each attribute is a field of MuJoCo's MjData with leading axes for models, rollouts and
+    steps: `qpos` (..., nq), `qvel` (..., nv), `ctrl` (..., nu), `site_xpos` (..., nsite, 3),
+    `sensordata` (..., nsensordata) and so on, in MuJoCo's units.
+    """
+
+    def __init__(self, fields: Mapping[str, Array]) -> None:
+        """Wrap arrays by field name."""
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Array:
+        """Return a field of MjData; AttributeError if it was not recorded."""
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise AttributeError(
+                f'{name!r} was not recorded; a function must read the same fields at every call'
+            ) from None
+
+
+class FunctionCost(Cost):
+    """A cost whose terms are Python functions of the states."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        """Take terms whose residuals return the cost itself."""
+        self.terms = tuple(terms)
+        self.record = tuple(sorted({f for term in self.terms for f in term.residual.fields}))
+
+    def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the value of each function, with the leading axes of `fields`."""
+        return {term.name: term.residual.evaluate(fields) for term in self.terms}
+
+
+def from_model(
+    task_class: Callable[..., Any],
+    model: mujoco.MjModel,
+    cost: StateFunction,
+    parameters: Mapping[str, ParameterConfig | Mapping[str, Any]],
+    *,
+    terminal_cost: StateFunction | None,
+    success: StateFunction | None,
+    hold_s: float,
+    start: npt.ArrayLike | None,
+    objects: Mapping[str, Mapping[str, Any]],
+    truth: Mapping[str, Any],
+    planner: PlannerConfig | Mapping[str, Any],
+    belief: BeliefConfig | Mapping[str, Any],
+    simulation: SimulationConfig | Mapping[str, Any],
+    duration_s: float,
+    name: str,
+) -> Any:
+    """Return the task; see `Task.from_model`."""
+    model = copy.copy(model)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    if model.na:
+        raise SceneError('model: actuators must not have activation dynamics (`dyntype`)')
+    qpos = _start(model, start)
+    robot = _robot(model, qpos, name)
+    entries = {
+        key: value
+        if isinstance(value, ParameterConfig)
+        else config.build(ParameterConfig, _plain(value), f'parameters: {key}')
+        for key, value in parameters.items()
+    }
+    truths = {key: entry.prior for key, entry in entries.items()}
+    for key, value in truth.items():
+        if key not in entries:
+            raise ConfigError(f'truth: {unknown("parameter", key, entries)}')
+        truths[key] = (
+            Prior('fixed', value=float(value)) if isinstance(value, (int, float)) else value
+        )
+    settings = _config(SimulationConfig, simulation, {'truth': {}}, 'simulation')
+    file = TaskFile(
+        name=name,
+        scene='',
+        robot=name,
+        success=Condition({}, below=0.5, hold_s=hold_s),
+        planner=_config(PlannerConfig, planner, _planner(model), 'planner'),
+        belief=_config(BeliefConfig, belief, _belief(model), 'belief'),
+        simulation=dataclasses.replace(
+            settings, truth={key: _plain(value) for key, value in truths.items()}
+        ),
+        cost={'cost': {}},
+        parameters={key: _plain(entry) for key, entry in entries.items()},
+        objects={**_free_bodies(model), **objects},
+        duration_s=duration_s,
+    )
+    terms = [_function(model, qpos, 'cost', cost)]
+    if terminal_cost is not None:
+        final = _function(model, qpos, 'terminal_cost', terminal_cost)
+        terms = [
+            dataclasses.replace(terms[0], terminal_weight=0.0),
+            dataclasses.replace(final, weight=0.0),
+        ]
+    stage = Stage('', FunctionCost(terms), None, (), StageConfig('', {}))
+    return task_class(file, name, robot, model, (stage,), _success(model, qpos, success), qpos)
+
+
+def _plain(value: Any) -> Any:
+    """Return dataclasses and tuples, at any depth, as a YAML file would give them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {key: _plain(item) for key, item in fields.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _config(cls: type[C], given: C | Mapping[str, Any], default: dict[str, Any], where: str) -> C:
+    if isinstance(given, Mapping):
+        return config.build(cls, {**default, **_plain(given)}, where)
+    return given
+
+
+def _start(model: mujoco.MjModel, start: npt.ArrayLike | None) -> Array:
+    """Return the initial qpos (nq,): as given, else of the first keyframe, else qpos0."""
+    if start is None:
+        return (model.key_qpos[0] if model.nkey else model.qpos0).copy()
+    qpos = np.array(start, dtype=float)
+    if qpos.shape != (model.nq,) or not np.isfinite(qpos).all():
+        raise ConfigError(f'start: shape {qpos.shape}, expected {model.nq} finite values (nq)')
+    return qpos
+
+
+def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
+    """Return a robot of all hinges and slides, commanded through all actuators."""
+    joints = [j for j in range(model.njnt) if scene.is_scalar(model, j)]
+    names = scene.names(model, 'joint')
+    if not model.nu:
+        raise SceneError('model: has no actuators')
+    if any(model.actuator_trntype != mujoco.mjtTrn.mjTRN_JOINT.value):
+        raise SceneError('model: every actuator must drive a joint')
+    driven = [int(j) for j in model.actuator_trnid[:, 0]]
+    for joint in {*joints, *driven}:
+        if not names[joint]:
+            raise SceneError(f'model: joint {joint} needs a name')
+    kinds = {_command(row) for row in model.actuator_biasprm}
+    if len(kinds) > 1:
+        raise SceneError(f'model: actuators of several kinds: {", ".join(sorted(kinds))}')
+    (command,) = kinds
+    if not model.actuator_ctrllimited.all():
+        bad = scene.names(model, 'actuator')[int(np.argmin(model.actuator_ctrllimited))]
+        raise SceneError(f'model: actuator {bad!r} needs a ctrlrange')
+    control = model.actuator_ctrlrange
+    ranges = np.where(
+        model.jnt_limited[driven, None].astype(bool),
+        model.jnt_range[driven],
+        [-_UNLIMITED, _UNLIMITED],
+    )
+    if command == 'position':
+        ranges = np.stack([np.maximum(ranges[:, 0], control[:, 0]),
+                           np.minimum(ranges[:, 1], control[:, 1])], axis=1)  # fmt: skip
+    largest = tuple(np.abs(control).min(axis=1).tolist())  # on either side of zero
+    velocity = largest if command == 'velocity' else (_FASTEST,) * len(driven)
+    return Robot(
+        name=name,
+        joints=tuple(names[j] for j in joints),
+        commanded=tuple(names[j] for j in driven),
+        command=command,
+        home=tuple(qpos[model.jnt_qposadr[joints]].tolist()),
+        limits=JointLimits(
+            PositionLimits(tuple(ranges[:, 0].tolist()), tuple(ranges[:, 1].tolist())),
+            velocity,
+            tuple(value / _RISE_S for value in velocity),
+            effort=largest if command == 'effort' else (),
+        ),
+        dynamics_factor=1.0,
+    )
+
+
+def _command(bias: Array) -> str:
+    position, velocity = bias[1:3] != 0.0
+    return 'position' if position else 'velocity' if velocity else 'effort'
+
+
+def _planner(model: mujoco.MjModel) -> dict[str, Any]:
+    """Return the default settings; the noise is an eighth of each control's range."""
+    substeps = max(1, round(0.03 / model.opt.timestep))
+    spread = np.ptp(model.actuator_ctrlrange, axis=1) / 8.0
+    return {
+        'models': 16,
+        'rollouts': 8,
+        'horizon': 30,
+        'step_s': substeps * float(model.opt.timestep),
+        'rate_hz': 1.0 / (substeps * float(model.opt.timestep)),
+        'substeps': substeps,
+        'temperature': 0.5,
+        'noise_variance': (spread**2).tolist(),
+    }
+
+
+def _belief(model: mujoco.MjModel) -> dict[str, Any]:
+    return {
+        'particles': 64,
+        'substep_s': min(0.002, float(model.opt.timestep)),
+        'likelihood': _plain(
+            LikelihoodConfig(
+                joint_position_sd=3e-4,
+                joint_velocity_sd=5e-3,
+                object_position_sd_m=4e-3,
+                object_rotation_sd_rad=0.03,
+            )
+        ),
+    }
+
+
+def _free_bodies(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
+    """Return an entry of `objects` for each body with a free joint, named as the body."""
+    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value)
+    names = [scene.names(model, 'body')[model.jnt_bodyid[joint]] for joint in free]
+    return {name: _plain(TrackedObjectConfig(body=name)) for name in names}
+
+
+def _success(model: mujoco.MjModel, qpos: Array, success: StateFunction | None) -> Residual:
+    """Return a residual that is 0 where the task is solved, else 1."""
+    if success is None:
+        return Residual((), lambda fields: np.ones(1))
+    term = _function(model, qpos, 'success', success)
+    evaluate = term.residual.evaluate
+    return Residual(
+        term.residual.fields,
+        lambda fields: 1.0 - (np.asarray(evaluate(fields)) != 0.0)[..., None].astype(float),
+    )
+
+
+def _function(model: mujoco.MjModel, qpos: Array, name: str, function: StateFunction) -> Term:
+    """Call a function once to learn which fields it reads, and check what it returns."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = qpos
+    mujoco.mj_forward(model, data)
+    probe = _Probe(data)
+    value = np.asarray(function(States(probe)))
+    if value.shape != _PROBED:
+        raise ConfigError(
+            f'{name}: returned shape {value.shape} for states of shape {_PROBED}; it must return '
+            'one value per state, so index fields from the right, such as qpos[..., 0]'
+        )
+    if not np.isfinite(value).all():
+        raise ConfigError(f'{name}: is {value.flat[0]} in the initial state')
+
+    def evaluate(fields: Mapping[str, Array]) -> Array:
+        return np.asarray(function(States(fields)), dtype=float)
+
+    # a rollout needs at least one field to be recorded
+    fields = tuple(sorted(probe.read)) or ('qpos',)
+    return Term(name, Residual(fields, evaluate), '', 1.0, 1.0)
+
+
+class _Probe(Mapping[str, Array]):
+    """Fields of one state, repeated along the leading axes, that notes which are read."""
+
+    def __init__(self, data: mujoco.MjData) -> None:
+        self.read: set[str] = set()
+        self._data = data
+
+    def __getitem__(self, name: str) -> Array:
+        value = getattr(self._data, name, None)
+        if not isinstance(value, np.ndarray):
+            fields = [f for f in dir(self._data) if not f.startswith('_')]
+            raise ConfigError(f'cost: {unknown("MjData field", name, fields)}')
+        self.read.add(name)
+        return np.broadcast_to(value, (*_PROBED, *value.shape)).copy()
+
+    def __iter__(self) -> Any:
+        return iter(self.read)
+
+    def __len__(self) -> int:
+        return len(self.read)
