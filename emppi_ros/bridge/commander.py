@@ -334,7 +334,7 @@ class Commander:
             self.trip(Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old'))
             return
         if plan.start == self._late_start:
-            return  # braking began when it had to and goes on, whatever time is left
+            return  # already braking for this plan
         if self._is_late(plan, now, delay_s):
             self._late_start = plan.start
             return

@@ -105,7 +105,7 @@ class PlannerConfig:
                 f'filter_window: {self.filter_window} steps exceed the horizon of {self.horizon}'
             )
         if self.risk_level is not None and self.risk != 'cvar':
-            raise ConfigError(f'risk_level: only with risk: cvar, found risk: {self.risk}')
+            raise ConfigError(f'risk_level: requires risk: cvar, got risk: {self.risk}')
 
     def variance(self, nu: int) -> Array:
         """Return the noise variance of each control (nu,)."""

@@ -225,14 +225,14 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
 
 
 def select_joints(
-    wanted: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
+    required: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
 ) -> dict[str, Array]:
     """
     Return the values of chosen joints from a joint state in any order.
 
     Parameters
     ----------
-    wanted : sequence of str
+    required : sequence of str
         Names of the required joints.
     names : sequence of str
         Names of the joints in the message; others are ignored.
@@ -242,7 +242,7 @@ def select_joints(
     Returns
     -------
     dict
-        Maps a quantity to its values (wanted,).
+        Maps a quantity to its values (required,).
 
     Raises
     ------
@@ -251,13 +251,15 @@ def select_joints(
 
     """
     where = {name: i for i, name in enumerate(names)}
-    missing = [name for name in wanted if name not in where]
+    missing = [name for name in required if name not in where]
     if missing:
         raise JointStateError(
             f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
         )
     twice = (
-        [name for name in wanted if list(names).count(name) > 1] if len(where) < len(names) else []
+        [name for name in required if list(names).count(name) > 1]
+        if len(where) < len(names)
+        else []
     )
     if twice:
         raise JointStateError(f'joints given twice: {", ".join(twice)}')
@@ -268,10 +270,10 @@ def select_joints(
                 f'{quantity}: {len(row)} values for {len(names)} joints'
                 + ('; this robot needs it' if len(row) == 0 else '')
             )
-        out[quantity] = np.array([row[where[name]] for name in wanted], dtype=np.float64)
+        out[quantity] = np.array([row[where[name]] for name in required], dtype=np.float64)
         bad = ~(np.abs(out[quantity]) <= _LARGEST)
         if bad.any():
-            which = [name for name, b in zip(wanted, bad, strict=True) if b]
+            which = [name for name, b in zip(required, bad, strict=True) if b]
             raise JointStateError(
                 f'{quantity} of {", ".join(which)} is not finite, or beyond {_LARGEST:g}'
             )

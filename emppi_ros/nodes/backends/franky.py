@@ -197,12 +197,12 @@ class FrankyBackend(Backend):
                 f'the robot at {config.fci_address} is a different one: {"; ".join(wrong)}'
             )
         # absolute values: the limits that franky scales are those of the older FER on every robot
-        for limit, wanted in (
+        for limit, value in (
             (robot.joint_acceleration_limit, velocity_bounds.usable_acceleration(self._robot)),
             (robot.joint_jerk_limit, velocity_bounds.usable_jerk(self._robot)),
             (robot.joint_velocity_limit, np.array(self._robot.limits.velocity)),
         ):
-            limit.set(np.minimum(wanted, limit.max).tolist())
+            limit.set(np.minimum(value, limit.max).tolist())
         self._fastest = np.array(robot.joint_velocity_limit.get())  # franky raises beyond it
         return robot
 

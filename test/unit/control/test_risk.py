@@ -344,8 +344,8 @@ def test_a_belief_that_is_nan_is_an_error(name, level):
         ({'risk': 'cvar', 'risk_level': 0.0}, r'risk_level: found 0.0, expected in \(0, 1\]'),
         ({'risk': 'cvar', 'risk_level': 1.5}, 'risk_level: found 1.5'),
         ({'risk': 'cvar', 'risk_level': 'low'}, "risk_level: found 'low', expected a number"),
-        ({'risk': 'worst', 'risk_level': 0.1}, 'risk_level: only with risk: cvar, found.*worst'),
-        ({'risk_level': 0.1}, 'risk_level: only with risk: cvar, found risk: none'),
+        ({'risk': 'worst', 'risk_level': 0.1}, 'risk_level: requires risk: cvar, got.*worst'),
+        ({'risk_level': 0.1}, 'risk_level: requires risk: cvar, got risk: none'),
     ],
 )
 def test_wrong_settings_are_errors_in_words(given_, words):

@@ -215,7 +215,7 @@ BLOCK_MISTAKES = {
     'noise': (('planner', 'noise_variance'), [1, 2], 'noise_variance: 2 values for 1 controls'),
     'filter': (('planner', 'filter_window'), 7, 'planner: filter_window: 7 steps exceed the hori'),
     'risk': (('planner', 'risk'), 'max', "planner: risk: found 'max', expected one of none, mean"),
-    'risk level': (('planner', 'risk_level'), 0.1, 'planner: risk_level: only with risk: cvar'),
+    'risk level': (('planner', 'risk_level'), 0.1, 'planner: risk_level: requires risk: cvar'),
     'even filter': (('planner', 'filter_window'), 6, 'planner: filter_window: found 6'),
     'likelihood': (('belief', 'likelihood'), {}, 'belief: likelihood: .*nothing to compare'),
     'success': (('success', 'residual', 'of'), 'body:b', "success: residual: .*unknown body 'b'"),
