@@ -30,7 +30,7 @@ def measure(
     """Return the steps and threads of a plan, median times [ms] and the median of their ratios."""
     loop = ClosedLoop(task, seed)
     timed = TimedPlanner(task, np.random.default_rng(seed), progress)
-    timed.believe(loop.filter.belief)
+    timed.set_belief(loop.filter.belief)
     loop.planner = timed
     # the first cycles, which wait for measurements or warm up, are skipped
     loop.run((pairs + 10) / task.planner.rate_hz, stop_at_success=False)
@@ -57,7 +57,7 @@ class TimedPlanner(Planner):
         self.pairs: list[tuple[float, float]] = []
         self._random, self._progress = rng, progress
 
-    def cycle(
+    def plan_from(
         self,
         state: State,
         stamp: float,
@@ -75,14 +75,14 @@ class TimedPlanner(Planner):
             return roll(begin, controls, record)
 
         self.ensemble.rollout = spy  # type: ignore[method-assign]
-        Planner.cycle(copy.copy(self), state, stamp, start, commands, seen)
+        Planner.plan_from(copy.copy(self), state, stamp, start, commands, seen)
         self.ensemble.rollout = roll  # type: ignore[method-assign]
         self._random.bit_generator.state = noise
         begin, controls = rolled[0]
         floor_first = len(self.pairs) % 2 == 0
         floor = self._floor(begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().cycle(state, stamp, start, commands, seen)
+        result = super().plan_from(state, stamp, start, commands, seen)
         plan = time.perf_counter() - began
         floor = floor if floor_first else self._floor(begin, controls)
         self.pairs.append((plan, floor))

@@ -11,8 +11,8 @@ from emppi_ros.core import config, weights
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag, BagMessage
 from emppi_ros.robots.robot import select_joints
+from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.message_tables import NANO, read_cloud, stamp_ns, statuses
-from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task
@@ -127,7 +127,7 @@ class _BagObserver:
             self._observer.start(self._started or stamp)
         values = {'position': message.position, 'velocity': message.velocity}
         rows = select_joints(self._task.robot.joints, message.name, values)
-        self._measured.joints(stamp, rows['position'], rows['velocity'])
+        self._measured.add_joints(stamp, rows['position'], rows['velocity'])
         if np.isfinite(self._measured.estimator.stamp):
             self._observer.record_state(self._measured.estimator)
 
@@ -135,7 +135,7 @@ class _BagObserver:
         p, q = message.data.pose.position, message.data.pose.orientation
         pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
         name = message.topic.removeprefix('tracking/')
-        self._measured.pose(name, _seconds(message.data), *pose)
+        self._measured.add_pose(name, _seconds(message.data), *pose)
 
     def _take_belief(self, message: BagMessage) -> None:
         names, points = read_cloud(message.data, message.topic)

@@ -19,7 +19,7 @@ from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.session import journal, snapshot
 from emppi_ros.session import metadata as sessions
-from emppi_ros.session.belief_session import Learning, Said
+from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, KEY, PLANNER
 from emppi_ros.session.message_tables import (
     belief_table,
@@ -29,12 +29,12 @@ from emppi_ros.session.message_tables import (
     read_plan,
     stamp_ns,
 )
-from emppi_ros.session.planner_session import Planning
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-Session = Planning | Learning
-SESSIONS: dict[str, type[Session]] = {PLANNER: Planning, BELIEF: Learning}  # by journal
+Session = Planner | BeliefSession
+SESSIONS: dict[str, type[Session]] = {PLANNER: Planner, BELIEF: BeliefSession}  # by journal
 OUTPUTS = {PLANNER: 'emppi/plan', BELIEF: 'emppi/belief'}  # topic of the outputs by journal
 _NODES = {PLANNER: 'planner', BELIEF: 'belief'}
 
@@ -68,10 +68,26 @@ def read(bag: Bag) -> ReplayInput:
     return recorded
 
 
+def read_journal(topic: str, text: str) -> tuple[int, list[list[Any]]]:
+    """Return sequence and events of a journal message; ReplayError if it has another form."""
+    try:
+        message = json.loads(text)
+        sequence, events = int(message['sequence']), list(message['events'])
+        names = {event[0] for event in events}
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise ReplayError(f'{topic}: not a journal: {error}') from None
+    if unknown := names - journal.events(SESSIONS[topic]).keys() - {KEY}:
+        raise ReplayError(
+            f'{topic}: event {sorted(map(str, unknown))[0]!r} is unknown to this version of '
+            'emppi_ros: replay it with the version that recorded it'
+        )
+    return sequence, events
+
+
 def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str, Any]:
     """Return the metadata of the first recorded session in a journal."""
     for text in recorded.journals[topic]:
-        for event in journal.read(topic, text)[1]:
+        for event in read_journal(topic, text)[1]:
             if event[0] == KEY:
                 sessions.check(event[1], where)
                 return event[1]
@@ -85,7 +101,7 @@ def first_task(recorded: ReplayInput, topic: str) -> list[str]:
     """Return the messages of a journal until the first task switch."""
     texts, first = recorded.journals[topic], None
     for i, text in enumerate(texts):
-        for event in journal.read(topic, text)[1]:
+        for event in read_journal(topic, text)[1]:
             if event[0] == KEY:
                 first = first or event[1]
                 if event[1].get('task') != first.get('task'):
@@ -120,10 +136,10 @@ class SessionReplay:
         self._metadata: Mapping[str, Any] = {}
         self._next: int | None = None
 
-    def outputs(self, texts: Iterable[str]) -> Iterator[Plan | Said]:
+    def outputs(self, texts: Iterable[str]) -> Iterator[Plan | StampedBelief]:
         """Yield the outputs of the session, given the messages of its journal."""
         for text in texts:
-            sequence, events = journal.read(self.topic, text)
+            sequence, events = read_journal(self.topic, text)
             if sequence != self._next and self._next is not None:
                 self._skip_gap(sequence)
             self._next = sequence + 1
@@ -143,7 +159,7 @@ class SessionReplay:
         self.session = None
         self.gaps += sequence != 0
 
-    def _run(self, event: list[Any]) -> list[Plan | Said]:
+    def _run(self, event: list[Any]) -> list[Plan | StampedBelief]:
         name, *values = event
         if name == KEY:
             self._take_key(*values)
@@ -153,7 +169,8 @@ class SessionReplay:
         if name == 'tune' and self._make is not None:
             return []  # the replacement has its own parameters
         try:
-            output = getattr(self.session, name)(*map(snapshot.decode, values))
+            method = getattr(self.session, journal.events(type(self.session))[name])
+            output = method(*map(snapshot.decode, values))
         except EmppiError:  # as in the node, which then had no output
             return []
         except Exception as error:
@@ -163,10 +180,11 @@ class SessionReplay:
             return []
         if isinstance(output, list):
             return output
-        return [output] if isinstance(output, Plan | Said) else []
+        return [output] if isinstance(output, Plan | StampedBelief) else []
 
     def _take_key(self, metadata: Mapping[str, Any], state: dict[str, Any]) -> None:
         """Start a session from a key frame, or compare the running one with it."""
+        state = _current_names(state)
         if self.session is not None and metadata == self._metadata:
             if self._make is None:
                 self._compare_state(state)
@@ -200,8 +218,16 @@ class SessionReplay:
 
 def _random_stream(state: Mapping[str, Any]) -> object:
     """Return the part of a generator's state that its seed alone determines (PCG64: `inc`)."""
-    (part,) = (state[name] for name in ('planner', 'filter') if name in state)
-    return part['_rng']['state']['inc']
+    return state.get('filter', state)['_rng']['state']['inc']
+
+
+def _current_names(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the snapshot of a planner in the form of this version; older ones nest it."""
+    if 'planner' not in state:
+        return state
+    names = {'_applied': '_first', '_staging': '_stage_tracker'}
+    nested = {names.get(name, name): value for name, value in state['planner'].items()}
+    return {name: value for name, value in state.items() if name != 'planner'} | nested
 
 
 class Comparison:

@@ -11,7 +11,7 @@ from emppi_ros.core.errors import ReplayError
 from emppi_ros.replay import bag_report, replay
 from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.replay.replay import ReplayInput, SessionReplay
-from emppi_ros.session.belief_session import Learning, Said
+from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
@@ -35,8 +35,8 @@ def run(
     _check(task, before, where)
     seed = int(metadata['seed']) if seed is None else seed
 
-    def make(_metadata: Mapping[str, Any]) -> Learning:
-        return Learning(task, seed)
+    def make(_metadata: Mapping[str, Any]) -> BeliefSession:
+        return BeliefSession(task, seed)
 
     texts = replay.first_task(recorded, BELIEF)
     new = _updates(SessionReplay(BELIEF, where, make), texts)
@@ -71,11 +71,13 @@ def run(
     return summary, record
 
 
-def _updates(rerun: SessionReplay, texts: list[str]) -> list[Said]:
+def _updates(rerun: SessionReplay, texts: list[str]) -> list[StampedBelief]:
     """Return the outputs after an update of the belief, without repetitions."""
-    updates: list[Said] = []
+    updates: list[StampedBelief] = []
     for output in rerun.outputs(texts):
-        if isinstance(output, Said) and not (updates and output.belief is updates[-1].belief):
+        if isinstance(output, StampedBelief) and not (
+            updates and output.belief is updates[-1].belief
+        ):
             updates.append(output)
     return updates
 

@@ -31,7 +31,7 @@ _STEP = 0.5  # of the prior's standard deviation, up and down: far enough to fee
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads chains evenly over the particles
 
 
-class Monitor:
+class BeliefMonitor:
     """Counts what a filter goes through; `reset` begins again."""
 
     def __init__(self, task: Task) -> None:

@@ -1,10 +1,9 @@
 """
-What the node `belief` does with all that it hears, without ROS and clocks.
+The belief of a task from measurements in the order of their arrival, without ROS or clocks.
 
-It learns at every tracked pose, or, where nothing is tracked, from joint states every
-`interval_s`; always once joint states and applied commands up to that time are there, and from
-one moment at a time: a belief that is behind still hears of stages and tasks. Whoever is told
-the same in the same order, from the same seed, believes the same bit for bit.
+The belief is updated at every tracked pose, or every `interval_s` if the task tracks no object,
+as soon as joint states and applied commands up to that time have arrived. The same calls in the
+same order, with the same seed, return the same bits.
 """
 
 from collections import Counter, deque
@@ -16,43 +15,45 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.model.ensemble import State
+from emppi_ros.session import snapshot
+from emppi_ros.session.journal import journaled
+from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation, jumped
-from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-NUMBER = 2  # of the belief's random numbers, beside the seed
 _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's stamp
 
 
-class Waiting(NamedTuple):
-    """A moment to learn from, once all up to it is known."""
+@snapshot.restorable
+class PendingUpdate(NamedTuple):
+    """An update that waits for joint states and commands up to its time."""
 
     stamp: float
-    name: str  # of the object, '' for a moment without one
+    name: str  # of the tracked object; '' without one
     pose: Pose | None
 
 
-class Said(NamedTuple):
-    """What is believed, to be published with a stamp; `ess` before resampling, if learned."""
+class StampedBelief(NamedTuple):
+    """A belief to publish; `ess` is the effective sample size before resampling."""
 
     stamp: float
     belief: Belief
     ess: float
 
 
-class Learning(Measurements):
-    """Measurements and applied commands in, beliefs out."""
+class BeliefSession(Measurements):
+    """Order measurements and commands, update the particle filter, restart it after jumps."""
 
     MEMORY = (*Measurements.MEMORY, 'filter', '_waiting', '_learned_at', '_last', '_stage', 'ess')
 
     def __init__(self, task: Task, seed: int) -> None:
         """Draw particles from the task's prior."""
         super().__init__(task)
-        self.filter = ParticleFilter(task, np.random.default_rng([seed, NUMBER]))
-        self._waiting: deque[Waiting] = deque()
+        self.filter = ParticleFilter(task, seed)
+        self._waiting: deque[PendingUpdate] = deque()
         self._learned_at = -np.inf
         self._last: tuple[float, State] | None = None
         self._stages = {stage.name: stage for stage in task.stages}
@@ -61,54 +62,61 @@ class Learning(Measurements):
         self.counts: Counter[str] = Counter()  # updates, resampled, reinjected, jumps, skipped
         self.error = ''
 
-    def pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
-        """Take where an object was seen, to learn from it when its time has come."""
-        self._waiting.append(Waiting(stamp, name, Pose(position, quaternion)))
+    @journaled('pose')
+    def add_pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
+        """Add a tracked pose, (3,) [m] and wxyz (4,); `update` uses it when its time has come."""
+        self._waiting.append(PendingUpdate(stamp, name, Pose(position, quaternion)))
 
+    @journaled('clear')
     def clear(self) -> None:
-        """Forget all that was measured, not what was learned."""
+        """Discard all measurements; keep the belief."""
         super().clear()
         self._waiting.clear()
 
-    def stage(self, name: str) -> None:
-        """Predict with what a stage of the task grasps; other names are another task's."""
+    @journaled('stage')
+    def set_stage(self, name: str) -> None:
+        """Predict with the grasp of a stage; ignore the names of other tasks' stages."""
         if name in self._stages:
             self._stage = name
             self.filter.hold(self._stages[name].grasp)
 
+    @journaled('tune')
     def tune(self, text: str) -> None:
-        """Learn by other variances from the next moment on; what was learned is kept."""
+        """Change tunable parameters, such as variances; keep the belief."""
         super().tune(text)
         self.filter.tune(self.task)
 
     def resume(self) -> None:
-        """Go on from what is remembered, which was another's."""
+        """Apply tuned parameters and stage of a restored snapshot."""
         super().resume()
-        self.stage(self._stage)
+        self.set_stage(self._stage)
 
+    @journaled('reset')
     def reset(self) -> None:
-        """Draw from the prior again."""
+        """Draw the particles from the prior again."""
         self.filter.reset()
         self.ess = float(len(self.filter.belief.theta))
 
-    def say(self, stamp: float) -> Said:
-        """Say what is believed, learned or not."""
-        return Said(stamp, self.filter.belief, self.ess)
+    @journaled('say')
+    def stamped(self, stamp: float) -> StampedBelief:
+        """Return the current belief with a stamp, updated or not."""
+        return StampedBelief(stamp, self.filter.belief, self.ess)
 
     @property
     def ready(self) -> bool:
-        """Whether there is a moment to learn from, or to give up, now."""
+        """Whether the next pending update can be done, or skipped, now."""
         return bool(self._waiting) and (
             self._waiting[0].stamp <= self._known
             or self._waiting[-1].stamp - self._waiting[0].stamp >= _LONGEST_WAIT_S
         )
 
-    def learn(self) -> list[Said]:
-        """Learn from the next moment up to which all is known; return the belief, if updated."""
+    @journaled('learn')
+    def update(self) -> list[StampedBelief]:
+        """Do the next pending update whose data are complete; return the belief if it changed."""
         stamp = self.estimator.joints_stamp
         due = self._learned_at + self.task.belief.interval_s - 1e-9
         if not self.task.tracked and stamp >= due and not self._waiting:
-            self._waiting.append(Waiting(stamp, '', None))
+            self._waiting.append(PendingUpdate(stamp, '', None))
         if not self.ready:
             return []
         waiting = self._waiting.popleft()
@@ -116,14 +124,14 @@ class Learning(Measurements):
             self.counts['skipped'] += 1
             self.error = 'no joint states or applied commands to learn with'
             return []
-        return [self.say(waiting.stamp)] if self._learn(waiting) else []
+        return [self.stamped(waiting.stamp)] if self._learn(waiting) else []
 
     @property
     def _known(self) -> float:
-        """Until when joint states and applied commands are there."""
+        """Time up to which joint states and applied commands have arrived."""
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
 
-    def _learn(self, waiting: Waiting) -> bool:
+    def _learn(self, waiting: PendingUpdate) -> bool:
         """Return whether the belief was updated."""
         try:
             estimator, pose = self.estimator, None

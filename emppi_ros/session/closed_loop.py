@@ -21,7 +21,7 @@ from emppi_ros.core.errors import AllDivergedError, StaleInputError
 from emppi_ros.session.controllers import single_model
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
-from emppi_ros.session.success import Judge
+from emppi_ros.session.success import SuccessMonitor
 from emppi_ros.session.trace import Frame, Trace
 from emppi_ros.sim.simulated_robot import PoseReading, SimulatedRobot, draw_truth
 from emppi_ros.state.estimator import Estimator, Observation
@@ -47,12 +47,10 @@ class ClosedLoop:
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
-        self.filter = ParticleFilter(task, np.random.default_rng([seed, 2]))
+        self.filter = ParticleFilter(task, seed)
         theta = single_model(task, controller, self.trace.truth)
-        self.planner = Planner(
-            task, np.random.default_rng([seed, 3]), None if theta is None else 1
-        )
-        self.planner.believe(
+        self.planner = Planner(task, seed, None if theta is None else 1)
+        self.planner.set_belief(
             self.filter.belief if theta is None else particles.uniform(theta[None])
         )
         self.estimator = Estimator(task)
@@ -60,7 +58,7 @@ class ClosedLoop:
         self._learned_at = -np.inf
         self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)  # nobody arms again
         self._applied = TimeSeries('applied commands', reach_s=np.inf)
-        self._judged = Judge(task, self.trace, np.random.default_rng([seed, 4]))
+        self._judged = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0
         self._begin(state_machine.arm(Machine()))
         self._aim()
@@ -138,7 +136,7 @@ class ClosedLoop:
 
     def _begin(self, state: Machine) -> None:
         """Stand still where the robot is, and plan from there."""
-        self.planner.forget()
+        self.planner.reset_plan()
         self.planned: Plan | None = None  # last, followed or not
         start = jerk_limiter.at_rest(self.task.robot, self._measure())
         self._bridge = Bridge(start, state)
@@ -155,10 +153,10 @@ class ClosedLoop:
         began = time.perf_counter()
         try:
             seen = self.estimator.tracks(stamp)
-            plan, info = self.planner.cycle(state, stamp, start, self._commands, seen)
+            plan, info = self.planner.plan_from(state, stamp, start, self._commands, seen)
         except AllDivergedError:
             self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
-            self.planner.forget()
+            self.planner.reset_plan()
             return  # without a new plan the bridge brakes
         self.trace.plan_s.append(time.perf_counter() - began)
         self._grasp()
@@ -215,7 +213,7 @@ class ClosedLoop:
             self.trace.degenerate += update.reinjected
             self.trace.ess.append(update.ess)
             self.trace.beliefs.append((stamp, self.filter.belief))
-            self.planner.believe(self.filter.belief)
+            self.planner.set_belief(self.filter.belief)
 
     def _measure(self) -> Array:
         return self.robot.read_joints().position[self.task.commanded_rows]

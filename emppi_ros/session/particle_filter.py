@@ -13,13 +13,14 @@ from emppi_ros.belief.resampling import Indices
 from emppi_ros.core import weights
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.belief_monitor import Monitor
+from emppi_ros.session.belief_monitor import BeliefMonitor
 from emppi_ros.session.planner import Commands
 from emppi_ros.session.prediction import LONGEST_S, Prediction
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+_STREAM = 2  # of random numbers, beside the seed
 
 
 class Update(NamedTuple):
@@ -35,13 +36,14 @@ class ParticleFilter:
 
     MEMORY = ('_rng', 'belief', '_last')
 
-    def __init__(self, task: Task, rng: np.random.Generator) -> None:
-        """Draw the particles from the prior."""
+    def __init__(self, task: Task, seed: int | np.random.Generator = 0) -> None:
+        """Draw the particles from the prior; `seed` may be a generator."""
         _ = scipy.optimize, scipy.stats  # are loaded when first named: not within an update
-        self._task, self._rng, self._config = task, rng, task.belief
+        self._task, self._config = task, task.belief
+        self._rng = np.random.default_rng([seed, _STREAM] if isinstance(seed, int) else seed)
         threads = task.planner.threads
         self._prediction = Prediction(task, self._config.particles, threads)
-        self.monitor = Monitor(task)
+        self.monitor = BeliefMonitor(task)
         self._last: tuple[float, State] | None = None
         self.reset()
 

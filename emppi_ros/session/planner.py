@@ -1,5 +1,10 @@
-"""One planning cycle of a task: predict, shift, roll out, weigh."""
+"""
+The planner of a task: measurements and beliefs in, plans out, without ROS or clocks.
 
+The same calls in the same order, with the same seed, return the same bits.
+"""
+
+from collections import deque
 from collections.abc import Callable, Mapping
 import dataclasses
 import math
@@ -16,7 +21,9 @@ from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session import candidates
 from emppi_ros.session.candidates import Candidates, Place
-from emppi_ros.session.stage_tracker import Staging
+from emppi_ros.session.journal import journaled
+from emppi_ros.session.measurements import Measurements
+from emppi_ros.session.stage_tracker import StageTracker
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
@@ -27,18 +34,44 @@ Array = npt.NDArray[np.float64]
 Commands = Callable[[Array], Array]  # times (n,) -> commands in force (n, joints)
 
 
-class Planner:
-    """Plans for a task with the models of a belief; remembers its last plan."""
+_STREAM = 3  # of random numbers, beside the seed
 
-    MEMORY = ('_rng', '_controls', '_applied', '_start', '_staging')
 
-    def __init__(self, task: Task, rng: np.random.Generator, models: int | None = None) -> None:
-        """Make the ensemble; `models` overrides the task's M, with as many rollouts in all."""
-        self.task, self.config, self._rng = task, task.planner, rng
+class Planner(Measurements):
+    """
+    Plan for a task with the models of a belief, each plan from the one before.
+
+    `plan` plans from the measurements and commands that were added, `plan_from` from a given
+    state.
+    """
+
+    MEMORY = (
+        *Measurements.MEMORY,
+        '_plans',
+        '_belief',
+        '_rng',
+        '_controls',
+        '_first',
+        '_start',
+        '_stage_tracker',
+    )
+
+    def __init__(
+        self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
+    ) -> None:
+        """
+        Make the ensemble; `seed` may be a generator.
+
+        `models` overrides the task's M; the number of rollouts in all, M times K, stays.
+        """
+        super().__init__(task)
+        self.config = task.planner
+        self._rng = np.random.default_rng([seed, _STREAM] if isinstance(seed, int) else seed)
         count = self.config.models if models is None else models
         rollouts = self.config.models * self.config.rollouts // count
         self.settings = dataclasses.replace(self.config, models=count, rollouts=rollouts)
         self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, self.config.threads)
+        self._period = 1.0 / self.config.rate_hz
         self._limits = task.robot.control_limits(self.config.step_s)
         # commanded joints -> model controls; mostly the same, then without a copy
         order = np.argsort(task.map.ctrl)
@@ -46,35 +79,52 @@ class Planner:
         self._order: slice | npt.NDArray[np.intp] = slice(None) if same else order
         self._log_weights = np.full(count, -math.log(count))
         self._controls: Array | None = None
-        self._applied = np.zeros(len(task.robot.commanded))
+        self._first = np.zeros(len(task.robot.commanded))  # command at the start of the last plan
         self._start = -math.inf
-        self._staging = Staging(task)
-        self.stage: Stage = self._staging.stage
+        self._plans: deque[Plan] = deque(maxlen=10)
+        self._belief: Belief | None = None
+        self.diverged = 0  # rollouts, so far
+        self._stage_tracker = StageTracker(task)
+        self.stage: Stage = self._stage_tracker.stage
         self.watched: Place | None = None  # what of the next cycle's candidates is kept
         self.candidates: Candidates | None = None  # of the last cycle, if that was watched
 
-    def believe(self, belief: Belief) -> None:
-        """Plan with a belief's particles from now on."""
-        chosen = particles.select(belief, self.ensemble.models)
+    def set_belief(self, belief: Belief) -> None:
+        """Plan with the particles of a belief from now on."""
+        self._set_particles(belief.theta, belief.log_weights)
+
+    @journaled('believe')
+    def _set_particles(self, theta: Array, log_weights: Array) -> None:
+        self._belief = Belief(theta, log_weights)
+        chosen = particles.select(self._belief, self.ensemble.models)
         self.ensemble.write(chosen.theta)
         self._log_weights = chosen.log_weights
 
-    def forget(self) -> None:
+    @journaled('forget')
+    def reset_plan(self) -> None:
         """Start the next plan from rest, as after a pause."""
         self._controls = None
 
-    def tune(self, task: Task) -> None:
-        """Go on with a task that differs in numbers alone; plan, models and stage are kept."""
-        self.task, self.config = task, task.planner
+    @journaled('tune')
+    def tune(self, text: str) -> None:
+        """Change tunable parameters; `text` is the task's YAML as JSON. Keep plan and stage."""
+        super().tune(text)
+        self.config = self.task.planner
         self.settings = dataclasses.replace(
-            task.planner, models=self.settings.models, rollouts=self.settings.rollouts
+            self.config, models=self.settings.models, rollouts=self.settings.rollouts
         )
-        self._staging.tune(task)
-        self.stage = self._staging.stage
-        self.ensemble.activate(self.stage.grasp)  # which a planner that was restored did not yet
+        self._stage_tracker.tune(self.task)
+        self.stage = self._stage_tracker.stage
+        self.ensemble.activate(self.stage.grasp)  # a restored planner did not activate it yet
+
+    def resume(self) -> None:
+        """Apply tuned parameters and belief of a restored snapshot."""
+        super().resume()
+        if self._belief is not None:
+            self.set_belief(self._belief)
 
     def warm_up(self) -> None:
-        """Roll out and fit once for nothing: the first cycle is then as quick as the others."""
+        """Roll out and smooth once, so that the first plan takes no longer than the others."""
         config = self.settings
         steps = config.horizon * config.substeps + 1
         controls = np.zeros((config.models, config.rollouts, steps, self.task.model.nu))
@@ -82,7 +132,30 @@ class Planner:
         if config.filter_window:
             smoother(config.horizon, config.filter_window)
 
-    def cycle(
+    @journaled('plan')
+    def plan(self, moment: float) -> Plan:
+        """Return the plan that starts one period after `moment` [s]; EmppiError if impossible."""
+        stamp = self.estimator.stamp
+        state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
+        start = moment + self._period
+        plan, info = self.plan_from(state, stamp, start, self._commands_in_force, tracks)
+        self._plans.append(plan)
+        self.diverged += info.diverged
+        return plan
+
+    def _commands_in_force(self, times: Array) -> Array:
+        """Return the commands at `times`: the applied ones, then those of the last plans."""
+        applied = self.applied
+        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
+        if resting and self.task.robot.command != 'position':
+            return rows  # a bridge that commands exact rest follows no plan
+        for i in np.flatnonzero(times > last):
+            plans_in_force = [plan for plan in self._plans if plan.start <= times[i]]
+            if plans_in_force:
+                rows[i] = plans_in_force[-1].at(times[i])
+        return rows
+
+    def plan_from(
         self,
         state: State,
         stamp: float,
@@ -93,15 +166,15 @@ class Planner:
         """
         Return a plan that begins at `start`, from the state measured at `stamp`.
 
-        `commands` answers for the commands in force between the two: those applied already,
-        then those of the plan before this one. `seen` holds the motions of jointed objects,
-        which are another state in each model.
+        `commands` returns the commands in force between the two: the applied ones, then those of
+        the last plan. `seen` has the motions of jointed objects, whose joint positions depend on
+        the model.
         """
         config = self.settings
         substep = config.step_s / config.substeps
         count = max(0, math.ceil((start - stamp) / substep - 1e-6))
         times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
-        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._applied)))
+        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._first)))
         cost = self._enter_stage(state, stamp)
         spread = articulation.fit_state(self.task, self.ensemble, state, seen or {})
         begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
@@ -125,7 +198,7 @@ class Planner:
         controls, info = mppi.plan(
             config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
         )
-        self._controls, self._applied, self._start = controls, applied, start
+        self._controls, self._first, self._start = controls, applied, start
         self.candidates = Candidates(traces[0], info.costs) if traces else None
         plan = plans.make(
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
@@ -133,18 +206,18 @@ class Planner:
         return plan, info
 
     def _enter_stage(self, state: State, stamp: float) -> Cost:
-        """Return the cost of the stage that a measured state belongs to; grasp as it does."""
-        before, self.stage = self.stage, self._staging.advance(state, stamp)
+        """Return the cost of the stage after a measured state; activate its grasp."""
+        before, self.stage = self.stage, self._stage_tracker.advance(state, stamp)
         if self.stage is not before:
             self.ensemble.activate(self.stage.grasp)
         return self.stage.cost
 
     def _nominal(self, start: float, applied: Array) -> Array:
-        """Return the last plan as it goes on at `start`, or one that stays at rest."""
+        """Return the last plan shifted to `start`, or one that stays at rest."""
         config, robot = self.settings, self.task.robot
         if self._controls is None:
             rest = applied if robot.command == 'position' else np.zeros_like(applied)
             return np.tile(rest, (config.horizon, 1))
         return interpolation.shift(
-            self._controls, self._applied, start - self._start, config.step_s, config.interpolation
+            self._controls, self._first, start - self._start, config.step_s, config.interpolation
         )

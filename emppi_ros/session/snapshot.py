@@ -7,7 +7,7 @@ text that is read back as the same float. Nothing that is read is ever executed.
 
 import binascii
 from collections import deque
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -16,10 +16,18 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.belief_session import Waiting
 from emppi_ros.state.tracking import Pose, Track
 
-_TUPLES = {kind.__name__: kind for kind in (Belief, Plan, Pose, State, Track, Waiting)}
+_TUPLES: dict[str, type] = {kind.__name__: kind for kind in (Belief, Plan, Pose, State, Track)}
+_FORMER_NAMES = {'Waiting': 'PendingUpdate'}  # of tuples in older recordings
+
+_Kind = TypeVar('_Kind', bound=type)
+
+
+def restorable(kind: _Kind) -> _Kind:
+    """Let snapshots contain tuples of a NamedTuple class."""
+    _TUPLES[kind.__name__] = kind
+    return kind
 
 
 class Remembering(Protocol):
@@ -101,7 +109,8 @@ def decode(value: Any) -> Any:
             return Rotation(decode(content), normalize=False)
         if kind == 'tuple':
             items = [decode(item) for item in content[1:]]
-            return _TUPLES[content[0]](*items) if content[0] else tuple(items)
+            name = _FORMER_NAMES.get(content[0], content[0])
+            return _TUPLES[name](*items) if name else tuple(items)
         if kind == 'dict':
             return {key: decode(item) for key, item in content}
     except (ValueError, TypeError, KeyError, IndexError) as error:

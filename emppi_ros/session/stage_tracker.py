@@ -1,35 +1,53 @@
-"""Which stage of its task a run is in, judged by what was measured."""
+"""The stage of a task, from measured states and the conditions of the stages."""
+
+import math
 
 import mujoco
 
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.hold_timer import Held
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
+ROUNDING_S = 1e-9  # of times that are sums of steps
 
-class Staging:
-    """Begins with a task's first stage; goes on, and back, as the stages' conditions say."""
+
+class HoldTimer:
+    """Measure for how long a condition has held without a break."""
+
+    MEMORY = ('_since',)
+
+    def __init__(self) -> None:
+        """Start with a condition that does not hold."""
+        self._since = math.inf
+
+    def update(self, holds: bool, now: float, hold_s: float) -> bool:
+        """Return whether the condition, which `holds` now or not, has held for `hold_s`."""
+        self._since = min(self._since, now) if holds else math.inf
+        return now - self._since >= hold_s - ROUNDING_S
+
+
+class StageTracker:
+    """Start in the first stage; enter the next or the previous one by their conditions."""
 
     MEMORY = ('_index', '_held')
 
     def __init__(self, task: Task) -> None:
-        """Begin."""
+        """Start in the first stage."""
         self._task, self._data = task, mujoco.MjData(task.model)
-        self._index, self._held = 0, Held()
+        self._index, self._held = 0, HoldTimer()
 
     @property
     def stage(self) -> Stage:
-        """The stage that it is in."""
+        """The current stage."""
         return self._task.stages[self._index]
 
     def tune(self, task: Task) -> None:
-        """Go on, in the same stage, with a task that differs in numbers alone."""
+        """Use the tuned parameters of the same task; stay in the stage."""
         self._task = task
 
     def advance(self, state: State, stamp: float) -> Stage:
-        """Return the stage that goes with a state (nq,) measured at `stamp`."""
+        """Return the stage after a state, measured at `stamp` [s]."""
         if len(self._task.stages) == 1:
             return self.stage
         self._data.qpos[:], self._data.qvel[:] = state
@@ -38,12 +56,12 @@ class Staging:
         if back_above is not None:
             before = self._task.stages[self._index - 1]
             if self._error(before.until) > back_above:
-                self._index, self._held = self._index - 1, Held()
+                self._index, self._held = self._index - 1, HoldTimer()
                 return self.stage
         if until is not None:
             near = self._error(self.stage.until) < until.below
-            if self._held.note(near, stamp, until.hold_s):
-                self._index, self._held = self._index + 1, Held()
+            if self._held.update(near, stamp, until.hold_s):
+                self._index, self._held = self._index + 1, HoldTimer()
         return self.stage
 
     def _error(self, residual: Residual | None) -> float:

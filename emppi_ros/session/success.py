@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.session.hold_timer import ROUNDING_S, Held
+from emppi_ros.session.stage_tracker import ROUNDING_S, HoldTimer
 from emppi_ros.session.trace import Attempt, Trace
 from emppi_ros.state import tracking
 from emppi_ros.tasks.task import Task
@@ -12,19 +12,19 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 
 
-class Judge:
+class SuccessMonitor:
     """Notes success and attempts in a trace."""
 
     def __init__(self, task: Task, trace: Trace, rng: np.random.Generator) -> None:
         """Wait for the first success; targets are drawn from `rng`."""
         self._task, self._trace, self._rng = task, trace, rng
-        self._began, self._held = 0.0, Held()
+        self._began, self._held = 0.0, HoldTimer()
         self._target = Rotation.identity()
 
     def judge(self, error: float, lost: bool, now: float) -> bool:
         """Return whether an attempt has ended, given the length of the success residual."""
         success, targets = self._task.file.success, self._task.file.targets
-        reached = self._held.note(error < success.below, now, success.hold_s)
+        reached = self._held.update(error < success.below, now, success.hold_s)
         if reached and self._trace.success_time is None:
             self._trace.success_time = now
         if targets is None:
@@ -32,7 +32,7 @@ class Judge:
         if not (reached or lost or now - self._began >= targets.attempt_s - ROUNDING_S):
             return False
         self._trace.attempts.append(Attempt(self._began, now, reached, lost))
-        self._began, self._held = now, Held()
+        self._began, self._held = now, HoldTimer()
         if lost:
             self._target = Rotation.identity()  # what is put back lies as at first
         return True

@@ -1,6 +1,7 @@
 """A closed loop with an operator: armed, paused and tuned while it runs."""
 
 from collections.abc import Mapping
+import json
 
 from emppi_ros.bridge import state_machine, watchdog
 from emppi_ros.bridge.state_machine import Machine
@@ -9,7 +10,7 @@ from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task
 
 
-class OperatedLoop(ClosedLoop):
+class SupervisedLoop(ClosedLoop):
     """Nothing moves before an operator has armed it, as over ROS."""
 
     def __init__(
@@ -35,10 +36,10 @@ class OperatedLoop(ClosedLoop):
     def tune(self, values: Mapping[str, tuning.Value]) -> None:
         """Plan and learn by other numbers from the next cycle on; ConfigError if one is wrong."""
         self.task = self.task.tuned(tuning.tune(self.task.data, values))
-        self.planner.tune(self.task)
+        self.planner.tune(json.dumps(self.task.data))
         self.filter.tune(self.task)
 
     def _change(self, changed: Machine) -> None:
         if changed.engaged and not self.machine.engaged:
-            self.planner.forget()  # the plans that nobody followed
+            self.planner.reset_plan()  # the plans that nobody followed
         self._bridge = watchdog.change(self._bridge, changed)

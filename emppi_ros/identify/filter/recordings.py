@@ -10,9 +10,9 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal
+from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.planner import Commands
 from emppi_ros.state.estimator import Observation
-from emppi_ros.state.measurements import Measurements
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
@@ -51,7 +51,7 @@ def build(task: Task, recording: Recording) -> BeliefData:
         'applied commands', span_s=np.inf, reach_s=np.inf
     )  # all of them
     for stamp, row in _commands(task, commands):
-        measurements.command(stamp, row)
+        measurements.add_command(stamp, row)
     poses = [
         (float(stamp), name, Pose(*np.split(row, [3])))
         for name, signal in places.items()
@@ -127,14 +127,14 @@ def _observations(
     observations: list[tuple[float, Observation]] = []
     if not task.tracked:
         for stamp, row in readings:
-            measurements.joints(stamp, *np.split(row, 2))
+            measurements.add_joints(stamp, *np.split(row, 2))
             if not observations or stamp - observations[-1][0] >= task.belief.interval_s - 1e-9:
                 observations.append((stamp, estimator.observation(stamp)))
         return observations
     for stamp, name, pose in poses:
         while estimator.joints_stamp < stamp:
             reading, row = next(readings)
-            measurements.joints(reading, *np.split(row, 2))
+            measurements.add_joints(reading, *np.split(row, 2))
         taken = estimator.add_pose(name, stamp, pose)
         if taken is not None and np.isfinite(estimator.stamp):
             observations.append((stamp, estimator.observation(stamp, name, taken)))

@@ -7,7 +7,8 @@ it believes it says again every quarter of a second, even if it learned nothing.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+import functools
 import json
 import sys
 import threading
@@ -21,18 +22,17 @@ from std_srvs.srv import Trigger
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.nodes.belief import saver
-from emppi_ros.nodes.belief.saver import Saving
+from emppi_ros.nodes.belief.saver import BeliefSaver
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import Inputs
-from emppi_ros.nodes.common.parameters import Believing, declare_all
+from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.journal import JournalTopic
 from emppi_ros.nodes.topics.task import FollowingNode, StageTopic
-from emppi_ros.session import journal
-from emppi_ros.session.belief_session import Learning, Said
-from emppi_ros.session.journal import Journal
+from emppi_ros.session.belief_session import BeliefSession, StampedBelief
+from emppi_ros.session.journal import BELIEF, Journal
 from emppi_ros.session.metadata import describe
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
@@ -49,10 +49,10 @@ class BeliefNode(FollowingNode):
         """Wait for the task."""
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # between learning and a reset
-        self._settings = declare_all(self, Believing)
-        self._journaling = JournalTopic(self, journal.BELIEF)
+        self._settings = declare_all(self, BeliefParameters)
+        self._journaling = JournalTopic(self, BELIEF)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
-        self._saving = Saving(self, self._settings.save_to, self._asked_to_save)
+        self._saving = BeliefSaver(self, self._settings.save_to, self._asked_to_save)
 
     def setup(self) -> None:
         """Take the task; draw particles from its prior."""
@@ -61,12 +61,12 @@ class BeliefNode(FollowingNode):
         if prior:
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
         seed = self._settings.seed
-        self.session = Learning(self.task, seed)
-        self._journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
-        self._todo: deque[tuple[str, str]] = deque()  # a lock might be had too late
+        self.session = BeliefSession(self.task, seed)
+        journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
+        self._todo: deque[Callable[[], None]] = deque()  # for the thread of the loop
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._journaling.follow(self._journal)
-        self._inputs = Inputs(self, self.task, self._journal)
+        self._journaling.follow(journal)
+        self._inputs = Inputs(self, self.task, self.session)
         self._stage = StageTopic(self, self.task, self._enter)
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class BeliefNode(FollowingNode):
     def tune_task(self, data: Mapping[str, Any]) -> None:
         """Learn by other variances from the next measurement on; what was learned is kept."""
         self.task = self.task.tuned(data)
-        self._todo.append(('tune', json.dumps(data)))
+        self._todo.append(functools.partial(self.session.tune, json.dumps(data)))
 
     def report(self) -> Report:
         """Return what is believed, and how surely."""
@@ -139,7 +139,7 @@ class BeliefNode(FollowingNode):
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
 
     def _enter(self, stage: Stage) -> None:
-        self._todo.append(('stage', stage.name))
+        self._todo.append(functools.partial(self.session.set_stage, stage.name))
 
     def _work(self, moment: float) -> None:
         """Take what has arrived, and learn from every moment up to which all is known."""
@@ -153,7 +153,7 @@ class BeliefNode(FollowingNode):
                 )
             if repeat := time.monotonic() > self._published_at + _REPEAT_S:
                 self._say()
-            if learned or repeat or self._journal.waiting >= _MOST_EVENTS:
+            if learned or repeat or self._journaling.waiting >= _MOST_EVENTS:
                 self._journaling.send()
 
     def _catch_up(self) -> int:
@@ -161,8 +161,8 @@ class BeliefNode(FollowingNode):
         count = 0
         while self._learning:
             while self._todo:
-                self._journal.tell(*self._todo.popleft())
-            for said in self._journal.tell('learn'):
+                self._todo.popleft()()
+            for said in self.session.update():
                 self._publish(said)
                 count += 1
             if not self.session.ready:
@@ -170,9 +170,9 @@ class BeliefNode(FollowingNode):
         return count
 
     def _say(self) -> None:
-        self._publish(self._journal.tell('say', self.now()))
+        self._publish(self.session.stamped(self.now()))
 
-    def _publish(self, said: Said) -> None:
+    def _publish(self, said: StampedBelief) -> None:
         self._published_at = time.monotonic()
         self._publisher.publish(belief_cloud.write_belief(self.task, said.stamp, said.belief))
 
@@ -182,7 +182,7 @@ class BeliefNode(FollowingNode):
             response.message = 'no task yet'
             return response
         with self._lock:
-            self._journal.tell('reset')
+            self.session.reset()
             self._say()
         response.message = 'the belief is the prior again'
         return response

@@ -15,7 +15,7 @@ from std_srvs.srv import Trigger
 from emppi_ros.belief import prior_file
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError
-from emppi_ros.session.belief_session import Learning
+from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.tasks.task import Task
 
 SAVE = 'emppi/belief/save'
@@ -34,7 +34,7 @@ def with_prior(task: Task, name: str) -> tuple[Task, str]:
     return task.with_prior(given), paths.find_config('priors', given).read_text(encoding='utf-8')
 
 
-class Saving:
+class BeliefSaver:
     """Saves the belief of a session; the newest of a task takes its file's name."""
 
     def __init__(self, node: Node, name: str, save: Callable[[], str]) -> None:
@@ -45,7 +45,7 @@ class Saving:
         self._ours: set[Path] = set()  # written by this node, and replaced without a trace
         node.create_service(Trigger, SAVE, self._answer)
 
-    def save(self, task: Task, session: Learning, seed: int) -> str:
+    def save(self, task: Task, session: BeliefSession, seed: int) -> str:
         """Save what is believed; return in words where, or raise ConfigError."""
         if not self._name:
             raise ConfigError(
@@ -62,7 +62,7 @@ class Saving:
         self._ours.add(path)
         return f'{path}' + (f'; what was there before: {kept.name}' if kept else '')
 
-    def keep(self, task: Task, session: Learning, seed: int) -> None:
+    def keep(self, task: Task, session: BeliefSession, seed: int) -> None:
         """Save what is believed if that was asked for; a failure is logged, and nothing else."""
         if not (self._name and task.parameters):
             return

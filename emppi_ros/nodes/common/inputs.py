@@ -12,9 +12,8 @@ from sensor_msgs.msg import JointState
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.session.journal import Journal
+from emppi_ros.session.measurements import Measurements
 from emppi_ros.state.estimator import Estimator
-from emppi_ros.state.measurements import Measurements
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -30,11 +29,11 @@ class Inputs:
     topic's next good one.
     """
 
-    def __init__(self, node: Node, task: Task, journal: Journal | None = None) -> None:
-        """Subscribe; all that comes is told to a journal's session."""
+    def __init__(self, node: Node, task: Task, session: Measurements | None = None) -> None:
+        """Subscribe, and add all messages to a session."""
         self._node, self._task = node, task
-        self._journal = journal or Journal(Measurements(task))
-        self.estimator: Estimator = self._journal.session.estimator
+        self._session = session or Measurements(task)
+        self.estimator: Estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
         topic = task.robot.topics.joint_states
@@ -64,7 +63,7 @@ class Inputs:
         """Forget all that was received, and what waits to be."""
         for subscription in self._subscriptions:
             subscription.drop()
-        self._journal.tell('clear')
+        self._session.clear()
         self.stamps.clear()
         self.errors.clear()
 
@@ -82,19 +81,19 @@ class Inputs:
     def take_joints(self, message: JointState) -> float:
         """Take a joint state."""
         stamp, position, velocity = convert.read_joints(self._task.robot, message)
-        self._journal.tell('joints', stamp, position, velocity)
+        self._session.add_joints(stamp, position, velocity)
         return stamp
 
     def take_applied(self, message: JointState) -> float:
         """Take what the bridge commanded."""
         stamp, command = convert.read_applied(self._task.robot, message)
-        self._journal.tell('command', stamp, command)
+        self._session.add_command(stamp, command)
         return stamp
 
     def take_pose(self, name: str, message: PoseStamped) -> float:
         """Take a tracked pose."""
         stamp, pose = convert.read_pose(self._task.robot, message)
-        self._journal.tell('pose', name, stamp, *pose)
+        self._session.add_pose(name, stamp, *pose)
         return stamp
 
     def _receive(self, topic: str, take: Callable, message: object) -> None:

@@ -38,15 +38,15 @@ def declare_again(node: Node, cls: type[T]) -> T:
 
 
 @dataclasses.dataclass(frozen=True)
-class Seeded:
+class SeedParameters:
     """Parameters of a node that draws random numbers."""
 
     seed: int = config.key(0, doc='where random numbers start')
 
 
 @dataclasses.dataclass(frozen=True)
-class Believing(Seeded):
-    """Parameters of the node that believes."""
+class BeliefParameters(SeedParameters):
+    """Parameters of the node `belief`."""
 
     prior: str = config.key(
         '', doc="file in config/priors, or a path, {task} is its name; the task's own if empty"
@@ -57,8 +57,8 @@ class Believing(Seeded):
 
 
 @dataclasses.dataclass(frozen=True)
-class Planning(Seeded):
-    """Parameters of the node that plans."""
+class PlannerParameters(SeedParameters):
+    """Parameters of the node `planner`."""
 
     task: str = config.key('panda_push', doc='name or path of the task')
     robot: str = config.key('', doc="robot in place of the task's own")

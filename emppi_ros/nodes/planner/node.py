@@ -23,16 +23,16 @@ from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.inputs import Inputs
 from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.nodes.common.polling import Loop
-from emppi_ros.nodes.planner.parameter_tuning import Tuning
-from emppi_ros.nodes.planner.planning_stats import Figures
-from emppi_ros.nodes.switching.task_switch import Swapping
+from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
+from emppi_ros.nodes.planner.planning_stats import PlanningStats
+from emppi_ros.nodes.switching.task_switch import TaskSwitch
 from emppi_ros.nodes.topics.belief import BeliefTopic
 from emppi_ros.nodes.topics.candidates import CandidatesTopic
 from emppi_ros.nodes.topics.journal import JournalTopic
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.session import journal, metadata
 from emppi_ros.session.journal import Journal
-from emppi_ros.session.planner_session import Planning
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
@@ -45,10 +45,10 @@ class PlannerNode(ManagedNode):
     def __init__(self, **kwargs: object) -> None:
         """Declare parameters."""
         super().__init__('planner', **kwargs)
-        self._settings = parameters.declare_all(self, parameters.Planning)
+        self._settings = parameters.declare_all(self, parameters.PlannerParameters)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        self._swapping = Swapping(self, self, self._settings.robot)
-        self._tuning = Tuning(self, self._set)
+        self._swapping = TaskSwitch(self, self, self._settings.robot)
+        self._tuning = ParameterTuning(self, self._set)
         self._journaling = JournalTopic(self, journal.PLANNER)
 
     @property
@@ -79,7 +79,7 @@ class PlannerNode(ManagedNode):
         """Let the cycle under way end, and start no other."""
         self._swapping.cancel()
         super().stop()
-        self._journal.tell('forget')
+        self.session.reset_plan()
 
     def teardown(self) -> None:
         """Forget the task."""
@@ -88,12 +88,14 @@ class PlannerNode(ManagedNode):
         self.destroy_publisher(self._stage_publisher)
         self._tuning.forget()
 
-    def make(self, task: Task, text: str) -> Journal:
-        """Return all that it takes to plan for a task, a session and its journal."""
+    def make(self, task: Task, text: str) -> Planner:
+        """Return a planner for a task, with a journal."""
         seed = self._settings.seed
-        return Journal(Planning(task, seed), metadata.describe(task, text, seed))
+        planner = Planner(task, seed)
+        Journal(planner, metadata.describe(task, text, seed))
+        return planner
 
-    def go_over(self, fresh: Journal) -> None:
+    def go_over(self, fresh: Planner) -> None:
         """Plan no more; be ready for another task."""
         super().stop()
         self._drop()
@@ -128,18 +130,17 @@ class PlannerNode(ManagedNode):
         self._numbers.append(json.dumps(data))
         self.tell(tuning.to_text(data))
 
-    def _adopt(self, fresh: Journal) -> None:
-        self._journal, self.session = fresh, fresh.session
-        task, self._planner = self.session.task, self.session.planner
-        self._planner.warm_up()
+    def _adopt(self, fresh: Planner) -> None:
+        self.session, task = fresh, fresh.task
+        fresh.warm_up()
         self.task, self._period = task, 1.0 / task.planner.rate_hz
         self._numbers: deque[str] = deque(maxlen=1)  # for the next cycle; the last ones count
         self._believed: Belief | None = None  # what the session was told last
-        self._error, self.figures = '', Figures(self._period)
-        self._journaling.follow(fresh)
+        self._error, self.figures = '', PlanningStats(self._period)
+        self._journaling.follow(fresh.journal)
         self.inputs = Inputs(self, task, fresh)
         self._belief = BeliefTopic(self, task)
-        self._candidates = CandidatesTopic(self, task, self._planner)
+        self._candidates = CandidatesTopic(self, task, fresh)
         self._tuning.show(task.data)
         self._tell_stage()
 
@@ -152,7 +153,7 @@ class PlannerNode(ManagedNode):
         values = {
             **self.figures.values(),
             'diverged_rollouts': self.session.diverged,
-            'stage': self._planner.stage.name,
+            'stage': self.session.stage.name,
             'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
@@ -167,19 +168,19 @@ class PlannerNode(ManagedNode):
         self.inputs.poll()
         self.inputs.check_ages(moment, self._settings.input_timeout_s)
         if belief is not self._believed:
-            self._journal.tell('believe', *belief)
+            self.session.set_belief(belief)
             self._believed = belief
         while self._numbers:
-            self._journal.tell('tune', self._numbers.popleft())
-        before = self._planner.stage
+            self.session.tune(self._numbers.popleft())
+        before = self.session.stage
         self._candidates.watch(moment)
-        plan = self._journal.tell('plan', moment)
-        if self._planner.stage is not before:
+        plan = self.session.plan(moment)
+        if self.session.stage is not before:
             self._tell_stage()
         return convert.write_plan(self.task.robot, plan)
 
     def _tell_stage(self) -> None:
-        self._stage_publisher.publish(String(data=self._planner.stage.name))
+        self._stage_publisher.publish(String(data=self.session.stage.name))
 
     def _cycle(self, moment: float) -> None:
         self._journaling.begin(moment)
@@ -194,13 +195,13 @@ class PlannerNode(ManagedNode):
             message = self.plan(moment)
         except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
             self._error = str(error)
-            self._journal.tell('forget')
+            self.session.reset_plan()
             if self.figures.starts or self.figures.cycles > _PATIENCE:  # at first all wait
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
         except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
             self._error = f'{type(error).__name__}: {error}'
-            self._journal.tell('forget')
+            self.session.reset_plan()
             self.get_logger().error(
                 f'no plan:\n{traceback.format_exc()}', throttle_duration_sec=2.0
             )

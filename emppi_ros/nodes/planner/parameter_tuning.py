@@ -12,7 +12,7 @@ from emppi_ros.tasks import tuning
 from emppi_ros.tasks.tuning import TunableParameter
 
 
-class Tuning:
+class ParameterTuning:
     """
     Has a parameter per number; `apply` gets the YAML with those that somebody set.
 

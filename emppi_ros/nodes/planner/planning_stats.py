@@ -8,7 +8,7 @@ from emppi_ros.nodes.common.diagnostics import Durations
 _MOST, _IN_A_ROW = 0.8, 20  # of a period; plans
 
 
-class Figures:
+class PlanningStats:
     """
     Counts cycles, and knows when the last hundred plans started.
 

@@ -22,7 +22,7 @@ from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from emppi_ros.nodes.common.parameters import Seeded, declare, declare_all
+from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.simulator.sensors import Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageTopic, TaskFollower, TaskTopic
@@ -42,7 +42,7 @@ class SimulatorNode(Node, TaskFollower):
     def __init__(self, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__('simulator', **kwargs)
-        self._seed = declare_all(self, Seeded).seed
+        self._seed = declare_all(self, SeedParameters).seed
         truth = declare(self, 'truth', [''], 'true parameters as name=value; others are sampled')
         self._truth = config.parse_assignments(filter(None, truth), 'truth', 'block_mass=0.3')
         self._robot: SimulatedRobot | None = None

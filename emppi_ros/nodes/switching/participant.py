@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from emppi_ros.nodes.planner.planning_stats import Figures
-from emppi_ros.session.journal import Journal
+from emppi_ros.nodes.planner.planning_stats import PlanningStats
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import Task
 
 
@@ -12,12 +12,12 @@ class Swapper(Protocol):
     """What the planner does for a swap."""
 
     task: Task
-    figures: Figures  # of the task
+    figures: PlanningStats  # of the task
 
-    def make(self, task: Task, text: str) -> Journal:
+    def make(self, task: Task, text: str) -> Planner:
         """Return all that it takes to plan for a task."""
 
-    def go_over(self, fresh: Journal) -> None:
+    def go_over(self, fresh: Planner) -> None:
         """End planning, and be ready for the task that this was made for."""
 
     def tell(self, text: str) -> None:

@@ -33,7 +33,7 @@ _SPANS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # what the time of a swap 
 Steps = Iterator[None]
 
 
-class Swapping:
+class TaskSwitch:
     """Takes requests, one at a time."""
 
     def __init__(self, node: Node, planner: Swapper, robot: str) -> None:

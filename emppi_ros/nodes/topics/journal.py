@@ -23,6 +23,11 @@ class JournalTopic:
         """Publish this journal from now on."""
         self._journal = journal
 
+    @property
+    def waiting(self) -> int:
+        """Number of events to publish."""
+        return self._journal.waiting
+
     def begin(self, now: float) -> None:
         """Begin a cycle, at a time of any clock [s]."""
         self._journal.begin(self._publisher.get_subscription_count(), now)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
-from emppi_ros.session.hold_timer import Held
+from emppi_ros.session.stage_tracker import HoldTimer
 from emppi_ros.session.trace import Trace
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
@@ -62,7 +62,7 @@ class RunObserver:
         self.belief: Belief | None = None
         self.success_time: float | None = None
         self.started: float | None = None
-        self._held = Held()
+        self._held = HoldTimer()
         self.rows: dict[str, list[Any]] = defaultdict(list)
         self._first: Mapping[str, str] = {}
 
@@ -91,7 +91,7 @@ class RunObserver:
         for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
             self.rows[name].append(value)
         success = self._task.file.success
-        reached = self._held.note(error < success.below, time, success.hold_s)
+        reached = self._held.update(error < success.below, time, success.hold_s)
         if reached and self.success_time is None:
             self.success_time = time
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import StaleInputError, ViewError
 from emppi_ros.session import candidates
-from emppi_ros.session.supervised_loop import OperatedLoop
+from emppi_ros.session.supervised_loop import SupervisedLoop
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.shapes.task_shapes import DisplayState
@@ -91,7 +91,7 @@ class SimulatedSource:
         """Start at rest, disarmed."""
         self.name = f'simulated in this process, seed {seed}'
         self._seed, self._truth = seed, dict(truth or {})
-        self._loop, self._run, self._watched = OperatedLoop(task, seed, truth), 0, False
+        self._loop, self._run, self._watched = SupervisedLoop(task, seed, truth), 0, False
         self._requests: queue.Queue[tuple[Callable[[], None], Future]] = queue.Queue()
         self._ending, self._problem, self._speed = threading.Event(), '', 1.0
         self._snapshot: Snapshot | None = self._take_snapshot()
@@ -120,11 +120,11 @@ class SimulatedSource:
 
     def reset(self) -> None:
         """Restart with the same true parameters and the current tuning."""
-        self._replace_loop(OperatedLoop(self._loop.task, self._seed, self._truth))
+        self._replace_loop(SupervisedLoop(self._loop.task, self._seed, self._truth))
 
     def switch_task(self, task: str) -> None:
         """Start another task, with true parameters drawn from the seed."""
-        loop = OperatedLoop(load_task(task), self._seed)
+        loop = SupervisedLoop(load_task(task), self._seed)
         self._truth = {}
         self._replace_loop(loop)
 
@@ -133,7 +133,7 @@ class SimulatedSource:
         self._ending.set()
         self._thread.join()
 
-    def _replace_loop(self, loop: OperatedLoop) -> None:
+    def _replace_loop(self, loop: SupervisedLoop) -> None:
         def replace() -> None:
             self._loop, self._problem = loop, ''
             self._run += 1
@@ -218,7 +218,7 @@ class SimulatedSource:
         )
 
 
-def _display_state(loop: OperatedLoop) -> DisplayState | None:
+def _display_state(loop: SupervisedLoop) -> DisplayState | None:
     """Return the state of planner and belief; None until everything was measured once."""
     stamp = loop.estimator.stamp
     try:

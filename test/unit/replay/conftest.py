@@ -12,11 +12,11 @@ from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.session import journal
-from emppi_ros.session.belief_session import Learning
+from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.session.journal import Journal
 from emppi_ros.session.message_tables import NANO, belief_table, nanoseconds
 from emppi_ros.session.metadata import describe
-from emppi_ros.session.planner_session import Planning
+from emppi_ros.session.planner import Planner
 from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import parse_task, task_text
@@ -84,8 +84,8 @@ class Graph:
         task = self.task.with_prior_text(prior, 'prior') if prior else self.task
         self.robot = SimulatedRobot(self.task, draw_truth(self.task, seed), seed)
         about = describe(task, self.text, seed, prior)
-        self.planner = Journal(Planning(self.task, seed), about)
-        self.belief = Journal(Learning(task, seed), about)
+        self.planner = Journal(Planner(self.task, seed), about)
+        self.belief = Journal(BeliefSession(task, seed), about)
         settings = self.task.robot
         rows = self.task.commanded_rows
         start = jerk_limiter.at_rest(settings, self.robot.read_joints().position[rows])
@@ -100,7 +100,7 @@ class Graph:
         text = tuning.to_text(self.task.data)
         self.tape.add('emppi/task', self.epoch + self.robot.time, {'data': text})
         for one in (self.planner, self.belief):
-            one.tell('tune', json.dumps(self.task.data))
+            one.session.tune(json.dumps(self.task.data))
 
     def run(self, seconds, listen_from=0.0):
         task, robot, rate = self.task, self.robot, self.config.rate_hz
@@ -130,10 +130,10 @@ class Graph:
         }
         self.tape.add('joint_states', now, message)
         for one in (self.planner, self.belief):
-            one.tell('joints', reading.stamp, reading.position, reading.velocity)
+            one.session.add_joints(reading.stamp, reading.position, reading.velocity)
         for pose in self.robot.read_poses():
             for one in (self.planner, self.belief):
-                one.tell('pose', pose.name, self.epoch + pose.stamp, *pose.pose)
+                one.session.add_pose(pose.name, self.epoch + pose.stamp, *pose.pose)
 
     def command(self, now, dt):
         position = self.robot.read_joints().position[self.task.commanded_rows]
@@ -142,14 +142,14 @@ class Graph:
         )
         self.robot.command(self.bridge.command.value)
         for one in (self.planner, self.belief):
-            one.tell('command', now, self.bridge.command.value)
+            one.session.add_command(now, self.bridge.command.value)
 
     def learn(self, now, listeners):
         self.belief.begin(listeners, now)
-        said = self.belief.tell('learn')
+        said = self.belief.session.update()
         while self.belief.session.ready:
-            said = said + self.belief.tell('learn')
-        said = said or [self.belief.tell('say', now)]
+            said = said + self.belief.session.update()
+        said = said or [self.belief.session.stamped(now)]
         for one in said:
             table = belief_table(one.belief)
             names = ['weight', *(p.name for p in self.task.parameters)]
@@ -162,15 +162,15 @@ class Graph:
             self.tape.add(
                 'emppi/belief', now, {**cloud, 'fields': fields, 'data': table.tobytes()}
             )
-            self.planner.tell('believe', *one.belief)
+            self.planner.session.set_belief(one.belief)
         self.send(journal.BELIEF, self.belief, now)
 
     def plan(self, now, listeners):
         self.planner.begin(listeners, now)
         try:
-            plan = self.planner.tell('plan', now)
+            plan = self.planner.session.plan(now)
         except EmppiError:
-            self.planner.tell('forget')
+            self.planner.session.reset_plan()
         else:
             self.bridge = watchdog.receive(self.bridge, plan)
             field = {'velocity': 'velocities', 'effort': 'effort'}[self.task.robot.command]

@@ -168,7 +168,7 @@ def test_a_task_that_no_longer_parses_is_an_error(tape, tmp_path):
         ),
         (lambda c: c.pop('sequence'), 'not a journal'),
         (lambda c: c['events'].append(['joints', 1.0]), "event 'joints' of message .* cannot be"),
-        (lambda c: c['events'][0][2].pop('_plans'), 'Planning of another version'),
+        (lambda c: c['events'][0][2].pop('_plans'), 'Planner of another version'),
         (lambda c: c['events'][0][1].pop('seed'), 'a journal without seed'),
     ],
 )

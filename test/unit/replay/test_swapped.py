@@ -10,7 +10,7 @@ from emppi_ros.replay import bag_report, replay, what_if
 from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.session import snapshot
 from emppi_ros.session.journal import BELIEF, PLANNER
-from emppi_ros.session.planner_session import Planning
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import load_task, task_text
 
 NODES = {PLANNER: 'planner', BELIEF: 'belief'}
@@ -83,12 +83,12 @@ def test_a_report_and_a_what_if_end_at_the_task_switch(make_swapped, tmp_path, c
 def test_a_session_restored_after_a_tuning_grasps_as_its_stage():
     task = load_task('panda_drawer')
     grasping = next(i for i, stage in enumerate(task.stages) if stage.grasp)
-    one, other = Planning(task, 0), Planning(task, 0)
-    one.planner._staging._index = grasping  # as if it had come there
+    one, other = Planner(task, 0), Planner(task, 0)
+    one._stage_tracker._index = grasping  # as if it had come there
     one.tune(json.dumps(task.data))
     snapshot.restore(other, json.loads(json.dumps(snapshot.dump(one))))
     other.resume()
-    assert other.planner.stage.name == task.stages[grasping].name and other.tuned == one.tuned
-    active = other.planner.ensemble._world.eq_active
+    assert other.stage.name == task.stages[grasping].name and other.tuned == one.tuned
+    active = other.ensemble._world.eq_active
     assert active[list(task.stages[grasping].grasp)].all()
-    assert np.array_equal(active, one.planner.ensemble._world.eq_active)
+    assert np.array_equal(active, one.ensemble._world.eq_active)

@@ -5,7 +5,7 @@ import pytest
 
 from emppi_ros.belief import particles
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.belief_monitor import Monitor
+from emppi_ros.session.belief_monitor import BeliefMonitor
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.state.estimator import Observation
@@ -94,7 +94,7 @@ def test_looking_changes_no_bit_of_what_is_believed(monkeypatch):
     beliefs = []
     for look in (True, False):
         if not look:
-            monkeypatch.setattr(Monitor, 'note', lambda *_: None)
+            monkeypatch.setattr(BeliefMonitor, 'note', lambda *_: None)
         loop = ClosedLoop(load_task('cartpole_swingup'), 3)
         loop.run(0.5)
         beliefs.append(loop.filter.belief)

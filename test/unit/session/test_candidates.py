@@ -27,10 +27,10 @@ def resting(task):
 
 def planned(task, watched, cycles=3):
     planner = Planner(task, np.random.default_rng(4))
-    planner.believe(particles.uniform(THETA))
+    planner.set_belief(particles.uniform(THETA))
     planner.watched = watched
     for i in range(cycles):
-        made = planner.cycle(task.start(), 0.05 * i, 0.05 * (i + 1), resting(task))
+        made = planner.plan_from(task.start(), 0.05 * i, 0.05 * (i + 1), resting(task))
     return planner, *made
 
 
@@ -61,7 +61,7 @@ def test_nothing_is_kept_of_what_nobody_watches(make_task):
     assert planner.candidates.traces.shape == (3, 4, 7, 3)
     np.testing.assert_array_equal(planner.candidates.costs, info.costs)
     planner.watched = None
-    planner.cycle(task.start(), 0.2, 0.25, resting(task))
+    planner.plan_from(task.start(), 0.2, 0.25, resting(task))
     assert planner.candidates is None
 
 

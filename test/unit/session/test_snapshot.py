@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.session import snapshot
-from emppi_ros.session.hold_timer import Held
-from emppi_ros.session.journal import Journal
+from emppi_ros.session.journal import Journal, Journaled, journaled
+from emppi_ros.session.stage_tracker import HoldTimer
 from emppi_ros.state.tracking import Track
 
 
@@ -63,13 +63,14 @@ def test_what_was_never_encoded_is_said(text):
         snapshot.decode(json.loads(text))
 
 
-class Thing:
+class Thing(Journaled):
     MEMORY = ('rng', 'queue', 'inner')
 
     def __init__(self, seed):
         self.rng, self.queue = np.random.default_rng(seed), deque([seed], maxlen=2)
-        self.inner = Held()
+        self.inner = HoldTimer()
 
+    @journaled('draw')
     def draw(self, count):
         return self.rng.normal(size=count)
 
@@ -77,11 +78,11 @@ class Thing:
 def test_another_thing_goes_on_as_the_first():
     one, other = Thing(1), Thing(2)
     one.draw(7)
-    one.inner.note(True, 3.0, 1.0)
+    one.inner.update(True, 3.0, 1.0)
     snapshot.restore(other, json.loads(json.dumps(snapshot.dump(one))))
     assert np.array_equal(one.draw(100), other.draw(100))
     assert list(other.queue) == [1] and other.queue.maxlen == 2
-    assert other.inner.note(True, 4.0, 1.0)  # since 3 s
+    assert other.inner.update(True, 4.0, 1.0)  # since 3 s
     with pytest.raises(ReplayError, match='Thing of another version: it remembers rng, q'):
         snapshot.restore(other, {'rng': 1, 'q': 2})
 
@@ -89,14 +90,14 @@ def test_another_thing_goes_on_as_the_first():
 def test_nothing_is_taken_down_while_nobody_listens():
     journal = Journal(Thing(1))
     journal.begin(0, 0.0)
-    assert len(journal.tell('draw', 3)) == 3
+    assert len(journal.session.draw(3)) == 3
     assert journal.take() == '' and not journal.waiting
     journal.begin(1, 1.0)
-    journal.tell('draw', 2)
+    journal.session.draw(2)
     first = json.loads(journal.take())
     assert [event[0] for event in first['events']] == ['key', 'draw'] and first['sequence'] == 0
     journal.begin(1, 2.0)
-    journal.tell('draw', 1)
+    journal.session.draw(count=1)
     assert json.loads(journal.take()) == {'sequence': 1, 'events': [['draw', 1]]}
     journal.begin(2, 3.0)  # one more listens, who has not heard the key
     assert journal.waiting == 1

@@ -6,7 +6,7 @@ import pytest
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.planner import Planner
-from emppi_ros.session.stage_tracker import Staging
+from emppi_ros.session.stage_tracker import HoldTimer, StageTracker
 
 REACH = {'residual': 'distance', 'of': 'body:cart', 'to': 'goal'}
 
@@ -38,7 +38,7 @@ def _at(x):
 
 
 def test_a_stage_ends_when_its_condition_has_held_for_its_time(staged):
-    staging = Staging(staged())
+    staging = StageTracker(staged())
     names = [
         staging.advance(_at(x), stamp).name
         for stamp, x in [(0.0, 0.0), (0.1, 0.5), (0.25, 0.5), (0.3, 0.5), (0.4, 0.0)]
@@ -47,14 +47,14 @@ def test_a_stage_ends_when_its_condition_has_held_for_its_time(staged):
 
 
 def test_a_condition_that_was_lost_begins_anew(staged):
-    staging = Staging(staged())
+    staging = StageTracker(staged())
     for stamp, x in [(0.0, 0.5), (0.15, 0.3), (0.2, 0.5), (0.35, 0.5)]:
         assert staging.advance(_at(x), stamp).name == 'reach'
     assert staging.advance(_at(0.5), 0.41).name == 'rest'
 
 
 def test_what_was_reached_and_is_lost_is_reached_again(staged):
-    staging = Staging(staged(back_above=0.1))
+    staging = StageTracker(staged(back_above=0.1))
     for stamp in (0.0, 0.2):
         staging.advance(_at(0.5), stamp)
     assert staging.advance(_at(0.42), 0.3).name == 'rest'
@@ -65,7 +65,7 @@ def test_the_planner_plans_with_the_cost_of_the_stage(staged, rng):
     planner = Planner(staged(), rng)
     seen = []
     for stamp in (0.0, 0.25, 0.5):
-        planner.cycle(_at(0.5), stamp, stamp + 0.05, lambda t: np.zeros((len(t), 1)))
+        planner.plan_from(_at(0.5), stamp, stamp + 0.05, lambda t: np.zeros((len(t), 1)))
         seen.append([term.name for term in planner.stage.cost.terms])
     assert seen == [['reach'], ['calm'], ['calm']]
 
@@ -96,3 +96,25 @@ def test_stages_that_make_no_sense_are_errors(make_task, task_data, change, matc
     change(data)
     with pytest.raises((ConfigError, SceneError), match=match):
         make_task('slider', data)
+
+
+def test_it_has_held_when_it_did_at_every_moment_of_the_time():
+    held = HoldTimer()
+    seen = [(True, 0.0), (True, 0.5), (False, 0.9), (True, 1.0), (True, 1.9), (True, 2.0)]
+    assert [held.update(holds, now, 1.0) for holds, now in seen] == [False] * 5 + [True]
+
+
+def test_sums_of_steps_are_not_a_step_late():
+    held, now, found = HoldTimer(), 0.0, []
+    for _ in range(11):
+        found.append(held.update(True, now, 1.0))
+        now += 0.1  # ten of them are 0.9999999999999999
+    assert found == [False] * 10 + [True]
+
+
+def test_without_a_time_it_has_to_hold_just_once():
+    held = HoldTimer()
+    assert [held.update(holds, now, 0.0) for holds, now in ((False, 0.0), (True, 1.0))] == [
+        False,
+        True,
+    ]

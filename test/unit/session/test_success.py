@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.success import Judge
+from emppi_ros.session.success import SuccessMonitor
 from emppi_ros.session.summary import summarize
 from emppi_ros.session.trace import Trace
 
@@ -44,7 +44,7 @@ def turning(turning_within):
 
 def _judge(task):
     trace = Trace(np.zeros(1))
-    return Judge(task, trace, np.random.default_rng(0)), trace
+    return SuccessMonitor(task, trace, np.random.default_rng(0)), trace
 
 
 def test_success_is_noted_once_after_it_has_held(make_task, task_data):

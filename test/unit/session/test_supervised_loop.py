@@ -5,19 +5,19 @@ import pytest
 
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session.supervised_loop import OperatedLoop
+from emppi_ros.session.supervised_loop import SupervisedLoop
 
 
-def go_on(loop: OperatedLoop, seconds: float) -> None:
+def go_on(loop: SupervisedLoop, seconds: float) -> None:
     loop.run(seconds, stop_at_success=False)
 
 
-def commands(loop: OperatedLoop) -> np.ndarray:
+def commands(loop: SupervisedLoop) -> np.ndarray:
     return loop._bridge.command.value
 
 
 def test_nothing_is_commanded_before_it_is_armed(make_task):
-    loop = OperatedLoop(make_task('block'))
+    loop = SupervisedLoop(make_task('block'))
     go_on(loop, 0.5)
     assert loop.machine.phase is Phase.INACTIVE
     assert loop.planned is not None  # it plans, as over ROS, and nobody follows
@@ -29,7 +29,7 @@ def test_nothing_is_commanded_before_it_is_armed(make_task):
 
 
 def test_paused_or_disarmed_it_comes_to_rest(make_task):
-    loop = OperatedLoop(make_task('block'))
+    loop = SupervisedLoop(make_task('block'))
     for stop, phase in ((lambda: loop.pause(True), Phase.ARMED),
                         (lambda: loop.arm(False), Phase.INACTIVE)):  # fmt: skip
         loop.arm(True)
@@ -42,7 +42,7 @@ def test_paused_or_disarmed_it_comes_to_rest(make_task):
 
 
 def test_tuned_it_plans_by_the_new_numbers_and_keeps_what_it_learned(make_task):
-    loop = OperatedLoop(make_task('block'))
+    loop = SupervisedLoop(make_task('block'))
     loop.arm(True)
     go_on(loop, 0.3)
     belief, time = loop.filter.belief, loop.robot.time

@@ -111,13 +111,13 @@ def test_every_shipped_task_plans_five_times_with_finite_costs(name, rng):
     task = load_task(name)
     planner = Planner(task, rng)
     count = task.belief.particles
-    planner.believe(
+    planner.set_belief(
         particles.uniform(distributions.sample(task.parameters, task.priors, count, rng))
     )
     applied = np.zeros(len(task.robot.commanded))
     for cycle in range(5):
         now = cycle / task.planner.rate_hz
-        plan, info = planner.cycle(
+        plan, info = planner.plan_from(
             task.start(),
             now,
             now + 1.0 / task.planner.rate_hz,

@@ -1,5 +1,7 @@
 """What may change while a task runs changes, alone, and within its range."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -106,10 +108,10 @@ def test_a_tuned_task_is_what_its_text_says():
 def test_tuning_keeps_the_plan_and_the_belief():
     planner, rng = Planner(PUSH, np.random.default_rng(0)), np.random.default_rng(1)
     state = PUSH.start()
-    planner.cycle(state, 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
+    planner.plan_from(state, 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
     before, models = planner._controls.copy(), planner.ensemble
     tuned = PUSH.tuned(tuning.tune(PUSH.data, {'planner.temperature': 0.5}))
-    planner.tune(tuned)
+    planner.tune(json.dumps(tuned.data))
     assert planner.ensemble is models and np.array_equal(planner._controls, before)
     assert planner.settings.temperature == 0.5
     assert planner.settings.models == PUSH.planner.models
@@ -126,8 +128,8 @@ def test_other_weights_change_the_plan_as_they_do_in_a_file():
     for task, then in ((PUSH, PUSH.tuned(data)), (parse_task(tuning.to_text(data)), None)):
         planner = Planner(task, np.random.default_rng(0))
         if then is not None:
-            planner.tune(then)
-        planner.cycle(PUSH.start(), 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
+            planner.tune(json.dumps(then.data))
+        planner.plan_from(PUSH.start(), 0.0, 0.05, lambda times: np.zeros((len(times), 7)))
         plans.append(planner._controls)
     # the same arithmetic on the same models: equal to the last bit
     assert np.array_equal(*plans)

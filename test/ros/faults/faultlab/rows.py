@@ -84,7 +84,7 @@ ROWS = (
         'all rollouts diverge',
         'said; no plan; S',
         (
-            'test/unit/session/test_planner_session.py::test_a_state_that_diverges_everywhere_is_an_error',
+            'test/unit/session/test_planner.py::test_a_state_that_diverges_everywhere_is_an_error',
             'test/ros/test_planner.py::test_all_diverged_is_said_and_the_next_cycle_tries_again',
         ),
     ),
@@ -116,7 +116,7 @@ ROWS = (
         'the same seed and inputs again',
         'the same commands, bit for bit',
         (
-            'test/unit/session/test_planner_session.py::test_the_same_seed_and_inputs_give_the_same_bits',
+            'test/unit/session/test_planner.py::test_the_same_seed_and_inputs_give_the_same_bits',
             'test/unit/session/test_closed_loop.py::test_one_seed_gives_the_same_bits',
         ),
     ),

@@ -1,10 +1,11 @@
-"""Measurements and applied commands, in the order of arrival."""
+"""Measurements and applied commands, in the order of arrival; the base of both sessions."""
 
 import json
 
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.session.journal import Journaled, journaled
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose
@@ -13,7 +14,7 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 
 
-class Measurements:
+class Measurements(Journaled):
     """Joint states, tracked poses and applied commands of a task."""
 
     MEMORY: tuple[str, ...] = ('estimator', 'applied', 'tuned')
@@ -25,6 +26,7 @@ class Measurements:
         self.estimator = Estimator(task)
         self.applied = TimeSeries('applied commands', reach_s=np.inf)
 
+    @journaled('tune')
     def tune(self, text: str) -> None:
         """Change tunable parameters of the task; `text` is its YAML as JSON. Keep all data."""
         self.task, self.tuned = self.task.tuned(json.loads(text)), text
@@ -34,18 +36,22 @@ class Measurements:
         if self.tuned:
             self.tune(self.tuned)
 
-    def joints(self, stamp: float, position: Array, velocity: Array) -> None:
+    @journaled('joints')
+    def add_joints(self, stamp: float, position: Array, velocity: Array) -> None:
         """Add a joint state, in the order of the robot's joints."""
         self.estimator.add_joints(stamp, position, velocity)
 
-    def command(self, stamp: float, values: Array) -> None:
+    @journaled('command')
+    def add_command(self, stamp: float, values: Array) -> None:
         """Add an applied command, in the order of the robot's commanded joints."""
         self.applied.append(stamp, values)
 
-    def pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
+    @journaled('pose')
+    def add_pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
         """Add a tracked pose: position (3,) [m] and quaternion wxyz (4,)."""
         self.estimator.add_pose(name, stamp, Pose(position, quaternion))
 
+    @journaled('clear')
     def clear(self) -> None:
         """Discard all data."""
         self.estimator.clear()

@@ -22,7 +22,7 @@ def _still(nu):
 
 def _planner(task, seed=0, theta=((0.5,), (1.0,), (2.0,)), models=None):
     planner = Planner(task, np.random.default_rng(seed), models)
-    planner.believe(particles.uniform(np.array(theta)))
+    planner.set_belief(particles.uniform(np.array(theta)))
     return planner
 
 
@@ -32,7 +32,7 @@ def test_the_same_seed_and_inputs_give_the_same_bits(make_task):
     for _ in range(2):
         planner, bits = _planner(task), b''
         for i in range(4):
-            plan, _ = planner.cycle(task.start(), i * PERIOD, (i + 1) * PERIOD, _still(1))
+            plan, _ = planner.plan_from(task.start(), i * PERIOD, (i + 1) * PERIOD, _still(1))
             bits += plan.values.tobytes() + plan.times.tobytes()
         runs.append(bits)
     assert runs[0] == runs[1]
@@ -43,7 +43,7 @@ def test_a_plan_starts_from_the_command_in_force_and_stays_within_limits(make_ta
     planner = _planner(task)
     limits = task.robot.control_limits(task.planner.step_s)
     for i in range(5):
-        plan, info = planner.cycle(
+        plan, info = planner.plan_from(
             task.start(), i * PERIOD, (i + 1) * PERIOD, lambda t: np.full((len(t), 1), 0.1)
         )
         assert plan.start == (i + 1) * PERIOD and plan.values[0] == [0.1]
@@ -65,13 +65,13 @@ def test_the_state_is_predicted_to_the_start_of_the_plan_by_replaying_commands(
         return 3.0 * np.sin(20.0 * times)[:, None]
 
     late = _planner(task, theta=theta, models=1)
-    plan, _ = late.cycle(State(np.array([0.2]), np.array([0.3])), 1.0, 1.05, commands)
+    plan, _ = late.plan_from(State(np.array([0.2]), np.array([0.3])), 1.0, 1.05, commands)
     times = 1.0 + (np.arange(5) + 0.5) * 0.01
     predicted = late.ensemble.predict(
         State(np.array([0.2]), np.array([0.3])), commands(times), task.model.opt.timestep
     )
     now = _planner(task, theta=theta, models=1)
-    same, _ = now.cycle(State(predicted.qpos[0], predicted.qvel[0]), 1.05, 1.05, commands)
+    same, _ = now.plan_from(State(predicted.qpos[0], predicted.qvel[0]), 1.05, 1.05, commands)
     # the substep is 0.05 / 5 by one division or another: a difference in the last bit
     np.testing.assert_allclose(plan.values, same.values, rtol=0, atol=1e-9)
 
@@ -84,7 +84,7 @@ def test_a_plan_pushes_towards_the_goal_and_improves(make_task, task_data):
     planner, start = _planner(task), State(np.zeros(1), np.zeros(1))
     costs = []
     for _ in range(15):  # the same moment again and again: only the plan improves
-        plan, info = planner.cycle(start, 0.0, 0.0, _still(1))
+        plan, info = planner.plan_from(start, 0.0, 0.0, _still(1))
         costs.append(info.costs.mean())
     assert plan.values[1:4].mean() > 3.0  # the goal is at x = 0.5: by more than one sd
     assert np.mean(costs[-5:]) < np.mean(costs[:5])
@@ -93,12 +93,12 @@ def test_a_plan_pushes_towards_the_goal_and_improves(make_task, task_data):
 def test_a_forgotten_plan_is_as_none(make_task):
     task = make_task('block')
     planner = _planner(task)
-    planner.cycle(task.start(), 0.0, PERIOD, _still(1))
-    planner.forget()
-    _, info = planner.cycle(task.start(), PERIOD, 2 * PERIOD, _still(1))
+    planner.plan_from(task.start(), 0.0, PERIOD, _still(1))
+    planner.reset_plan()
+    _, info = planner.plan_from(task.start(), PERIOD, 2 * PERIOD, _still(1))
     fresh = _planner(task)
     fresh._rng.standard_normal((3, 4, 6, 1))  # as many draws as the first plan took
-    _, other = fresh.cycle(task.start(), PERIOD, 2 * PERIOD, _still(1))
+    _, other = fresh.plan_from(task.start(), PERIOD, 2 * PERIOD, _still(1))
     assert np.array_equal(info.controls, other.controls)
 
 
@@ -115,8 +115,8 @@ def test_a_one_hot_belief_plans_as_if_other_models_were_not_there(make_task):
     plans = []
     for others in (theta, np.array([[9.0], [1.0], [0.1]])):
         planner = Planner(task, np.random.default_rng(0))
-        planner.believe(Belief(others, log_weights))
-        plans.append(planner.cycle(task.start(), 0.0, PERIOD, _still(1))[0].values)
+        planner.set_belief(Belief(others, log_weights))
+        plans.append(planner.plan_from(task.start(), 0.0, PERIOD, _still(1))[0].values)
     assert np.array_equal(*plans)
 
 
@@ -127,7 +127,7 @@ def test_with_a_risk_measure_all_models_roll_out_the_same_plans(make_task, task_
     task = make_task('slider', data)
     values = []
     for theta in (((0.5,), (1.0,), (2.0,)), ((2.0,), (0.5,), (1.0,))):  # in any order
-        plan, info = _planner(task, theta=theta).cycle(task.start(), 0.0, PERIOD, _still(1))
+        plan, info = _planner(task, theta=theta).plan_from(task.start(), 0.0, PERIOD, _still(1))
         values.append(plan.values)
         assert info.controls.shape == (3, 4, 6, 1) and info.weights.shape == (3, 4, 6)
         assert np.all(info.controls == info.controls[0])
@@ -147,11 +147,11 @@ def test_a_model_that_cannot_be_predicted_leaves_no_plan_to_a_risk_measure(
     blown = State(np.array([[0.0], [np.nan], [0.0]]), np.zeros((3, 1)))
     monkeypatch.setattr(planner.ensemble, 'predict', lambda *_: blown)
     if risk == 'none':  # the paper goes on with the others
-        _, info = planner.cycle(task.start(), 0.0, PERIOD, _still(1))
+        _, info = planner.plan_from(task.start(), 0.0, PERIOD, _still(1))
         assert info.diverged == 4
         return
     with pytest.raises(AllDivergedError, match='each of 4 plans diverged in a model'):
-        planner.cycle(task.start(), 0.0, PERIOD, _still(1))
+        planner.plan_from(task.start(), 0.0, PERIOD, _still(1))
 
 
 def test_a_state_that_diverges_everywhere_is_an_error(make_task, capfd):
@@ -159,7 +159,7 @@ def test_a_state_that_diverges_everywhere_is_an_error(make_task, capfd):
     start = task.start()
     start.qvel[0] = np.nan
     with pytest.raises(AllDivergedError, match='all 12 rollouts diverged'):
-        _planner(task).cycle(start, 0.0, PERIOD, _still(1))
+        _planner(task).plan_from(start, 0.0, PERIOD, _still(1))
     assert capfd.readouterr() == ('', '')
 
 
@@ -191,7 +191,7 @@ def test_joints_and_actuators_may_be_in_any_order(make_task, task_data):
 
         planner._rng = Given()
         home = np.array(task.robot.home)
-        _, info = planner.cycle(
+        _, info = planner.plan_from(
             task.start(), 0.0, 0.0, lambda t, home=home: np.tile(home, (len(t), 1))
         )
         costs.append(info.costs)
@@ -216,5 +216,5 @@ def test_a_permuted_joint_state_gives_the_identical_plan(make_task):
         estimator = Estimator(task)
         estimator.add_joints(0.0, found['position'], found['velocity'])
         state = estimator.state(0.0)
-        plans.append(_planner(task).cycle(state, 0.0, PERIOD, _still(2))[0].values.tobytes())
+        plans.append(_planner(task).plan_from(state, 0.0, PERIOD, _still(2))[0].values.tobytes())
     assert plans[0] == plans[1] == plans[2]
