@@ -55,7 +55,7 @@ def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeyp
     node, planner = bring_up(harness)
     harness.spin_until(lambda: planning(planner), 60.0)
     harness.spin_until(lambda: len(planner.figures.starts) > 20, 60.0)
-    assert not said and planner._planner.candidates is None
+    assert not said and planner.session.candidates is None
     heard = {
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
     }
@@ -90,11 +90,11 @@ def test_who_looks_away_is_no_longer_worked_for(harness):
     looking = harness.tester.create_subscription(
         MarkerArray, ROLLOUTS, lambda _: None, QoSPresetProfiles.SYSTEM_DEFAULT.value
     )
-    harness.spin_until(lambda: planner._planner.candidates is not None, 60.0)
+    harness.spin_until(lambda: planner.session.candidates is not None, 60.0)
     harness.spin_until(lambda: harness.says('markers')[:2] == (OK, 'drawing'))
     harness.tester.destroy_subscription(looking)
     harness.spin_until(lambda: harness.says('markers')[1] == 'nobody looks', 60.0)
-    harness.spin_until(lambda: planner._planner.candidates is None, 60.0)
+    harness.spin_until(lambda: planner.session.candidates is None, 60.0)
     drawn = harness.says('markers')[2]['pictures']
     harness.spin_for(0.5)
     assert harness.says('markers')[2]['pictures'] == drawn
@@ -105,7 +105,7 @@ def test_objects_are_looked_at_without_the_planners_help(harness):
     harness.spin_until(lambda: planning(planner), 60.0)
     heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
     harness.spin_until(lambda: len(heard) > 3, 60.0)
-    assert planner._planner.candidates is None
+    assert planner.session.candidates is None
     place = planner.task.start().qpos[planner.task.objects['block'].qpos :][:3]
     (box,) = [m for m in heard[-1].markers if m.ns == 'objects']
     middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)

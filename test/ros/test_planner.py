@@ -197,7 +197,7 @@ def test_all_diverged_is_said_and_the_next_cycle_tries_again(harness, monkeypatc
         raise AllDivergedError('all 64 rollouts diverged: no plan can be trusted')
 
     with monkeypatch.context() as patch:
-        patch.setattr(node._planner, 'cycle', diverge)
+        patch.setattr(node.session, 'plan_from', diverge)
         harness.spin_until(lambda: 'diverged' in harness.says('planner')[1])
         count = len(heard)
         harness.spin_for(0.3)

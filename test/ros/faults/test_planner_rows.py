@@ -45,7 +45,7 @@ def test_p3_an_exception_in_the_cost_is_no_plan_and_the_node_lives(harness, monk
     for error in (RuntimeError, ValueError, FloatingPointError, MemoryError):
         broken = Mock(side_effect=error(f'cost: {error.__name__}'))
         with monkeypatch.context() as patch:
-            patch.setattr(planner._planner, 'cycle', broken)
+            patch.setattr(planner.session, 'plan_from', broken)
             harness.spin_until(lambda: harness.says('planner')[0] == ERROR)
             harness.spin_until(lambda: error.__name__ in harness.says('planner')[1])  # noqa: B023
             assert not planner.failed and planner.state == 'active'
