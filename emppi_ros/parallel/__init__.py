@@ -1,1 +1,1 @@
-"""Work in parallel: processes of this machine, or a Dask cluster."""
+"""Parallel computation: processes of this machine, or a Dask cluster."""

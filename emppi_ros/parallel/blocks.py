@@ -1,8 +1,8 @@
 """
-Rows that do not hang on one another, in blocks on the workers of a cluster.
+Evaluate blocks of independent rows on the workers of a Dask cluster, step by step.
 
-What is done step after step cannot be handed out whole, as cells are. So what computes a row, such
-as models in their physics batch, is made once by each thread of a worker, and used at each step.
+Iterative computations cannot be handed out as a whole. So each worker thread creates what
+computes a row once, such as models in a physics batch, and reuses it in every step.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ _thread = threading.local()
 
 
 class Recipe(Protocol):
-    """What travels to workers."""
+    """Description sent to workers, which build their computation from it."""
 
     def make(self, rows: int, threads: int) -> Any:
-        """Return what has methods that compute so many rows."""
+        """Return an object whose methods compute this number of rows."""
 
 
 @contextmanager
 def shared(scheduler: str, recipe: Recipe) -> Iterator[Share]:
-    """Yield what has rows computed by a cluster; ClusterError if it goes away."""
+    """Yield a function that computes rows on the cluster; ClusterError if it goes away."""
     with cluster.connected(scheduler) as client, cluster.blamed(client, scheduler):
         kept = client.scatter(recipe, broadcast=True, hash=False)
 
@@ -43,9 +43,9 @@ def shared(scheduler: str, recipe: Recipe) -> Iterator[Share]:
 
 
 def compute(recipe: Recipe, method: str, rows: Array) -> Any:
-    """Return what a block comes to, by one thread of a worker."""
+    """Return the result of a block, computed by a worker thread."""
     if getattr(_thread, 'recipe', None) is not recipe:
         _thread.recipe, _thread.made = recipe, {}
-    if len(rows) not in _thread.made:  # blocks differ by one row at most
+    if len(rows) not in _thread.made:  # block sizes differ by at most one row
         _thread.made[len(rows)] = recipe.make(len(rows), 1)
     return getattr(_thread.made[len(rows)], method)(rows)

@@ -1,8 +1,8 @@
 """
-Cells, or what else, on a Dask cluster that exists already, through joblib's Dask backend.
+Run work on an existing Dask cluster, through joblib's Dask backend.
 
-That backend waits for ever where the cluster has gone away, or has given up a task. So it
-waits in a thread of its own, and we look after the cluster while nothing arrives.
+That backend waits forever if the cluster has gone away or has given up a task. So it waits in a
+thread of its own, while this module monitors the cluster.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,14 +22,14 @@ from emppi_ros.parallel import pool
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
-CONNECT_S = 10.0  # to find the scheduler
-LOOK_S = 0.5  # between looks at the cluster
-PATIENCE_S = 10.0  # with a cluster that does not work: a nanny starts a worker again in less
-FEWEST_THREADS = 2  # with one in all, joblib computes here and says nothing
+CONNECT_S = 10.0  # to connect to the scheduler
+LOOK_S = 0.5  # between checks of the cluster
+PATIENCE_S = 10.0  # before an error: nannies restart workers faster
+FEWEST_THREADS = 2  # with fewer, joblib silently computes on this machine
 
 
 class _End(NamedTuple):
-    """The last thing in a queue of results, with what went wrong, if anything did."""
+    """Last element of a queue of results, with the error that ended it, if any."""
 
     error: BaseException | None
 
@@ -44,7 +44,7 @@ def compute_all(
 
 @contextmanager
 def blamed(client: Client, scheduler: str) -> Iterator[None]:
-    """Turn what goes wrong with a cluster into a ClusterError; what it computes has its own."""
+    """Turn errors of the cluster into a ClusterError; errors of the work stay as they are."""
     try:
         yield
     except ClusterError as error:
@@ -55,14 +55,14 @@ def blamed(client: Client, scheduler: str) -> Iterator[None]:
             raise
         reason = trouble(client)
         if reason is None and not own:
-            raise  # a cell's own
+            raise  # an error of the work itself
         said = (str(error) or type(error).__name__).splitlines()[0]
         raise ClusterError(f'the cluster at {scheduler} went away: {reason or said}') from None
 
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Client]:
-    """Yield a client of a cluster that answers, has threads enough, and has our package."""
+    """Yield a client of a cluster that responds, has enough threads, and has this package."""
     _hush()
     where = f'--scheduler {scheduler}'
     try:
@@ -78,17 +78,17 @@ def connected(scheduler: str) -> Iterator[Client]:
 
 
 def _hush() -> None:
-    """Keep Dask from logging tracebacks: what matters of them becomes an error of ours."""
+    """Silence tracebacks logged by Dask: relevant ones become errors of this module."""
     for name in list(logging.root.manager.loggerDict):  # each has a level of its own
         if name.split('.')[0] in ('distributed', 'tornado'):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _check(client: Client, where: str) -> None:
-    """Raise if no worker has our package, or if there are too few threads for joblib."""
+    """Raise ClusterError if no worker has this package, or joblib has too few threads."""
     try:
-        # a cluster that grows when it is needed starts its first worker for this. Nothing of
-        # ours is sent yet: a worker that cannot read it would end
+        # an adaptive cluster starts its first worker for this; the task is a built-in, as workers
+        # without this package could not unpickle ours
         client.submit(find_spec, 'math', pure=False).result(timeout=CONNECT_S)
         found = client.run(find_spec, 'emppi_ros.parallel')
     except TimeoutError:
@@ -109,14 +109,14 @@ def watched(
     produce: Callable[[], Iterator[Result]], look: Callable[[], str | None]
 ) -> Iterator[Result]:
     """
-    Yield what `produce` does, until there is no hope that more comes: then ClusterError.
+    Yield the results of `produce`; ClusterError if the cluster stays unavailable.
 
     Parameters
     ----------
     produce : callable
-        Returns an iterator, which is used in a thread of its own and may hang there.
+        Returns an iterator, which is consumed in a thread of its own and may hang there.
     look : callable
-        Returns what is wrong just now, or None; asked while nothing comes.
+        Returns the current problem of the cluster, or None; called while no result arrives.
 
     """
     found: queue.Queue[Result | _End] = queue.Queue()
@@ -125,7 +125,7 @@ def watched(
         try:
             for result in produce():
                 found.put(result)
-        except BaseException as error:  # raised again where results are awaited
+        except BaseException as error:  # raised again by the consumer
             found.put(_End(error))
         else:
             found.put(_End(None))
@@ -151,7 +151,7 @@ def watched(
 
 
 def trouble(client: Client) -> str | None:
-    """Return why a cluster does not work on our cells just now, or None if it does."""
+    """Return the current problem of the cluster, or None if it works."""
     if client.status != 'running':
         return 'its scheduler no longer answers'
     try:
@@ -159,7 +159,7 @@ def trouble(client: Client) -> str | None:
             return 'it has no worker any more'
     except (OSError, TimeoutError):
         return 'its scheduler no longer answers'
-    # an error in a cell travels as a result: what is failed has killed its workers, or was lost
+    # errors of the work travel as results: failed tasks have killed their workers or were lost
     if not any(state.status == 'pending' for state in list(client.futures.values())):
         return 'it has given up a run, as when one kills its workers'
     return None

@@ -1,8 +1,8 @@
 """
-The one place that imports joblib: work over processes, here or on the workers of a cluster.
+The only module that imports joblib: run work in processes, here or on the workers of a cluster.
 
-What is forbidden elsewhere is `joblib.load`, which runs what it reads; `Parallel` exchanges
-pickles only with processes that it started itself, or with a cluster that its user named.
+`joblib.load` is forbidden elsewhere because it executes what it reads. `Parallel` only exchanges
+pickles with processes that it started itself, or with a cluster that the user named.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ def compute_on(
 def _parallel(
     work: Callable[..., Result], items: Sequence[Item], **settings: Any
 ) -> Iterator[Result]:
-    # one item a batch: each result is to be kept as soon as it is there; one thread an item:
-    # with an item on each core there is none left over
+    # one item per batch, to keep each result as soon as it is available; one thread per item, as
+    # each core already has an item
     run = Parallel(return_as='generator_unordered', batch_size=1, **settings)
     yield from run(delayed(work)(item, 1) for item in items)

@@ -1,4 +1,4 @@
-"""Who computes: this process, all cores of this machine, or a cluster that exists already."""
+"""Run work in this process, in processes of this machine, or on an existing Dask cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +14,7 @@ from emppi_ros.core.errors import ConfigError
 Item = TypeVar('Item')
 Result = TypeVar('Result')
 Array = npt.NDArray[np.float64]
-Share = Callable[[str, Array], list[Any]]  # a method's name, and rows -> what blocks come to
+Share = Callable[[str, Array], list[Any]]  # method name, rows -> one result per block
 
 
 def spread(
@@ -24,18 +24,18 @@ def spread(
     scheduler: str | None = None,
 ) -> Iterator[Result]:
     """
-    Yield what each item comes to as soon as it is finished, in any order.
+    Yield the result of each item as soon as it is available, in any order.
 
     Parameters
     ----------
     work : callable
-        A module's function of an item, and of the threads that its planner may have if not
-        the task's own.
+        Module-level function of an item, and optionally of the number of planner threads that
+        replaces the setting of the task.
     items : sequence
-        What to compute.
+        The items to process.
     jobs : int, optional
-        Processes on this machine, all cores by default. With one the planner has all cores,
-        with more each planner has a single thread.
+        Number of processes on this machine, by default one per core. With one, the planner uses
+        all cores; with more, each planner uses one thread.
     scheduler : str, optional
         Address of a Dask scheduler, whose workers compute instead.
 
@@ -54,7 +54,7 @@ def spread(
 
 
 def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Share | None]:
-    """Return the context of `blocks.shared`, or of None without a cluster: compute here."""
+    """Return the context of `blocks.shared`; it yields None without a cluster (compute here)."""
     if scheduler is None:
         return nullcontext()
     blocks = _needs('cluster', 'emppi_ros.parallel.blocks')
@@ -63,7 +63,7 @@ def shared(recipe: Any, scheduler: str | None) -> AbstractContextManager[Share |
 
 
 def check(jobs: int | None, scheduler: str | None) -> None:
-    """Raise before anything runs, if what is needed is not installed."""
+    """Raise ConfigError before any work if a required package is not installed."""
     if scheduler is not None:
         _needs('cluster', 'emppi_ros.parallel.cluster')
     elif jobs != 1:
@@ -71,7 +71,7 @@ def check(jobs: int | None, scheduler: str | None) -> None:
 
 
 def _needs(extra: str, module: str) -> Any:
-    """Return a module that needs an extra: nobody else waits for its packages to load."""
+    """Import a module that needs an extra; others do not wait for its packages to load."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

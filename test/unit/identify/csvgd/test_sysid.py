@@ -1,4 +1,4 @@
-"""What the reference's search meets on its way."""
+"""The sysid method rejects divergent steps, and reports divergent starts."""
 
 import numpy as np
 import pytest
