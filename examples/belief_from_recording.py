@@ -1,0 +1,35 @@
+"""Estimate parameters from recorded data, offline: joint states, object poses and commands."""
+
+import os
+
+import numpy as np
+
+import emppi_ros as emppi
+
+task = emppi.load_task('panda_push')
+# The recording: replace it by your own data. Stamps are in seconds, quaternions are wxyz.
+trace = emppi.ClosedLoop(task, seed=0).run(float(os.environ.get('DURATION_S', '6')))
+joints = [(r.stamp, r.position, r.velocity) for r in trace.readings]  # (n,), (n,)
+poses = [(r.stamp, r.name, r.pose) for r in trace.poses]  # position (3,), quaternion (4,)
+stamps = np.array([stamp for stamp, _ in trace.commands])
+values = np.array([value for _, value in trace.commands])  # (commands, joints)
+
+
+def commands(times):
+    """Return the commands in force at times (n,), shape (n, joints)."""
+    return values[np.maximum(np.searchsorted(stamps, times, side='right') - 1, 0)]
+
+
+estimator = emppi.Estimator(task)
+belief = emppi.ParticleFilter(task, np.random.default_rng(0))
+row = 0
+for stamp, name, measured in poses:
+    while row < len(joints) and joints[row][0] <= stamp + 0.01:
+        estimator.add_joints(*joints[row])
+        row += 1
+    pose = estimator.add_pose(name, stamp, measured)
+    belief.observe(stamp, estimator.observation(stamp, name, pose), commands)
+
+weights, theta = np.exp(belief.belief.log_weights), belief.belief.theta
+for parameter, truth, mean in zip(task.parameters, trace.truth, weights @ theta, strict=True):
+    print(f'{parameter.name}: {mean:.3f} {parameter.unit}, truth {truth:.3f}')

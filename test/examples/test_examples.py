@@ -1,0 +1,40 @@
+"""The examples run as they are, are short, and print what they promise."""
+
+import os
+from pathlib import Path
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / 'examples'
+MOST_LINES = 40
+RUNS = {
+    'cartpole.py': ({'DURATION_S': '1'}, 'mass 0.'),
+    'belief_from_recording.py': ({'DURATION_S': '2'}, 'block_friction: 0.'),
+    'compare_controllers.py': ({'DURATION_S': '0.5', 'TASK': 'cartpole_swingup'}, 'mppi-true'),
+    'batch_over_seeds.py': (
+        {'DURATION_S': '0.5', 'TASK': 'cartpole_swingup', 'SEEDS': '2'},
+        '0 of 2 runs succeed',
+    ),
+}
+
+
+@pytest.mark.parametrize('path', sorted(FOLDER.glob('*.py')), ids=lambda path: path.name)
+def test_an_example_is_short(path):
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize('name', RUNS)
+def test_an_example_runs(name):
+    options, expected = RUNS[name]
+    run = subprocess.run(
+        [sys.executable, FOLDER / name],
+        env={**os.environ, **options},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert expected in run.stdout
