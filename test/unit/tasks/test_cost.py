@@ -132,7 +132,11 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
     [
         ({'residual': 'control', 'weight': 1, 'norm': 'l3'}, ConfigError, 'norm: .*l1, l2, squ'),
         ({'residual': 'control'}, ConfigError, 'both 0: the term has no effect'),
-        ({'residual': 'control', 'weight': -1}, ConfigError, 'weight: found -1, expected a numb'),
+        (
+            {'residual': 'control', 'weight': -1},
+            ConfigError,
+            'weight: found -1, expected a non-negative number',
+        ),
         ({'residual': 'control', 'weigth': 1}, ConfigError, 'both 0|weigth'),
         ({'residual': 'control', 'weight': 1, 'gain': 1}, ConfigError, "unknown key 'gain'"),
         ({'weight': 1}, ConfigError, "missing key 'residual'"),

@@ -85,8 +85,10 @@ def test_a_cost_in_python_equals_the_same_cost_in_yaml():
         planner = emppi.Planner(task, np.random.default_rng(0), models=1)
         if task.parameters:
             theta = np.array([[0.2, 0.0167]])
-            planner.believe(emppi.Belief(theta, np.zeros(1)))
-        plan, _ = planner.cycle(task.start(), 0.0, 0.03, lambda times: np.zeros((len(times), 1)))
+            planner.set_belief(emppi.Belief(theta, np.zeros(1)))
+        plan, _ = planner.plan_from(
+            task.start(), 0.0, 0.03, lambda times: np.zeros((len(times), 1))
+        )
         plans.append(plan.values)
     np.testing.assert_allclose(*plans, rtol=1e-6, atol=1e-9)
 
