@@ -12,10 +12,26 @@ author = 'the emppi_ros maintainers'
 project_copyright = 'the emppi_ros maintainers, Apache-2.0'
 version = release = __version__
 
-extensions = ['myst_parser', 'emppi_docs.mathml', 'emppi_docs.generated']
+extensions = [
+    'myst_parser',
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'emppi_docs.mathml',
+    'emppi_docs.generated',
+]
 source_suffix = {'.md': 'markdown'}
 exclude_patterns = ['results/*', 'emppi_docs/*']
 nitpicky = True
+nitpick_ignore_regex = [('py:(class|exc)', '.*')]  # docstrings describe types: (M, P) array
+default_role = 'code'  # single backticks in docstrings
+
+autodoc_typehints = 'none'  # shapes and units are in the docstrings
+autodoc_member_order = 'bysource'
+autodoc_preserve_defaults = True
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = False
+napoleon_use_rtype = False
 
 myst_enable_extensions = ['dollarmath', 'fieldlist', 'deflist']
 myst_heading_anchors = 4

@@ -73,7 +73,13 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 @dataclass(frozen=True)
 class Prior:
-    """Distribution of one parameter, truncated to the parameter's bounds."""
+    """
+    Distribution of one parameter, truncated to the parameter's bounds.
+
+    `Prior('normal', mean=1.0, sd=0.1)`; lognormal takes `mean` (the median) and `sd` (of the
+    logarithm), uniform takes `lower` and `upper`, fixed takes `value`. Values are in the unit of
+    the parameter. ConfigError if a key is missing, superfluous or out of range.
+    """
 
     distribution: str = registered(DISTRIBUTIONS, doc='kind of distribution')
     mean: float | None = key(None, doc='normal: mean; lognormal: median')

@@ -22,10 +22,20 @@ Array = npt.NDArray[np.float64]
 
 
 class Belief(NamedTuple):
-    """Weighted particles over the parameters of a task."""
+    """
+    Weighted particles over the parameters of a task.
 
-    theta: Array  # (M, P)
-    log_weights: Array  # (M,), exponentials sum to 1
+    Attributes
+    ----------
+    theta : (M, P) array
+        Parameters of each particle, in the units of the task.
+    log_weights : (M,) array
+        Log weight of each particle; the weights sum to 1.
+
+    """
+
+    theta: Array
+    log_weights: Array
 
 
 def uniform(theta: Array) -> Belief:

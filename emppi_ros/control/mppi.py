@@ -34,19 +34,43 @@ MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or mor
 
 
 class Costs(NamedTuple):
-    """Costs of a set of rollouts; +inf for those that diverged."""
+    """
+    Costs of a set of rollouts; +inf for those that diverged.
 
-    running: Array  # (M, K, H) l(x_t)
-    terminal: Array  # (M, K) m(x_H)
+    Attributes
+    ----------
+    running : (M, K, H) array
+        Cost of each step, l(x_t).
+    terminal : (M, K) array
+        Cost of the final state, m(x_H).
+
+    """
+
+    running: Array
+    terminal: Array
 
 
 class PlanInfo(NamedTuple):
-    """Candidates, costs and weights of an update, for diagnostics and display."""
+    """
+    Candidates, costs and weights of an update, for diagnostics and display.
 
-    controls: Array  # (M, K, H, nu) candidates; with a risk measure the same for all models
-    costs: Array  # (M, K) total cost of each rollout, +inf if it diverged
-    weights: Array  # (M, K, H), sums to 1 at each step; with a risk measure spread by belief
-    diverged: int  # number of diverged rollouts
+    Attributes
+    ----------
+    controls : (M, K, H, nu) array
+        Candidates; with a risk measure they are the same for all models.
+    costs : (M, K) array
+        Total cost of each rollout, +inf if it diverged.
+    weights : (M, K, H) array
+        Sum to 1 at each step; with a risk measure they are spread over models by the belief.
+    diverged : int
+        Number of diverged rollouts.
+
+    """
+
+    controls: Array
+    costs: Array
+    weights: Array
+    diverged: int
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,17 @@ Array = npt.NDArray[np.float64]
 
 
 class State(NamedTuple):
-    """State of a model: positions (..., nq) and velocities (..., nv)."""
+    """
+    State of a model, in the units of MuJoCo.
+
+    Attributes
+    ----------
+    qpos : (..., nq) array
+        Positions: m or rad; quaternions are wxyz.
+    qvel : (..., nv) array
+        Velocities: m/s or rad/s.
+
+    """
 
     qpos: Array
     qvel: Array

@@ -21,15 +21,31 @@ _JUMP = 0.05  # m or rad beyond the motion explained by velocities
 
 
 class Observation(NamedTuple):
-    """Input of a belief update: the measured and the estimated state at one time."""
+    """
+    Input of a belief update: the measured and the estimated state at one time.
+
+    Attributes
+    ----------
+    measured : State
+        Measured positions and velocities.
+    estimated : State
+        Filtered positions and velocities.
+    tracks : dict
+        Tracks of jointed objects by name, at their measured poses.
+
+    """
 
     measured: State
     estimated: State
-    tracks: dict[str, Track]  # of jointed objects, at their measured poses
+    tracks: dict[str, Track]
 
 
 class Estimator:
-    """Estimates the state at any recent time, from joint states and tracked poses."""
+    """
+    Estimates the state at any recent time, from joint states and tracked poses.
+
+    Stamps are in seconds, on one clock. Object names are those of `task.tracked`.
+    """
 
     MEMORY = ('_joints', '_tracks')
 
@@ -54,7 +70,11 @@ class Estimator:
         return self._joints.last_stamp
 
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
-        """Add a joint state, in the order of the robot's joints; return False if it is too old."""
+        """
+        Add a joint state: position and velocity (n,), in the order of the robot's joints.
+
+        Return False if it is not newer than the last one.
+        """
         gain, last = self._task.file.joint_position_gain, self._joints.last_stamp
         if gain < 1.0 and 0.0 < stamp - last < _GAP_S:
             before, speed = np.split(self._joints.last, 2)
@@ -63,7 +83,12 @@ class Estimator:
         return self._joints.append(stamp, np.concatenate([position, velocity]))
 
     def add_pose(self, name: str, stamp: float, pose: Pose) -> Pose | None:
-        """Add a tracked pose; return it, projected if planar, or None if it is too old."""
+        """
+        Add a tracked pose; return it, projected if the object's motion is planar.
+
+        Return None if it is not newer than the last one; PoseError if the object is unknown or
+        the pose is not finite.
+        """
         if name not in self._task.tracked:
             raise PoseError(unknown('object', name, self._task.tracked))
         settings = self._task.tracked[name]
@@ -86,7 +111,7 @@ class Estimator:
         self._tracks.clear()
 
     def state(self, stamp: float) -> State:
-        """Return the estimated state at a time; StaleInputError if measurements are too old."""
+        """Return the estimated state at a time; StaleInputError without recent measurements."""
         task = self._task
         self._check_tracked()
         start = task.start()

@@ -23,10 +23,20 @@ _GAP_S = 1.0  # longer gaps between poses restart the track
 
 
 class Pose(NamedTuple):
-    """Position [m] and unit quaternion wxyz, in the world frame."""
+    """
+    Pose in the world frame.
 
-    position: Array  # (3,)
-    quaternion: Array  # (4,)
+    Attributes
+    ----------
+    position : (3,) array
+        Position [m].
+    quaternion : (4,) array
+        Unit quaternion wxyz.
+
+    """
+
+    position: Array
+    quaternion: Array
 
 
 class Track(NamedTuple):

@@ -6,6 +6,8 @@ from emppi_docs import graph
 from pages import ROOT
 import pytest
 
+import emppi_ros
+
 sphinx = pytest.importorskip('sphinx.cmd.build', reason='Sphinx is not installed (extra docs)')
 EQUATIONS = [  # of the paper, (1) to (10)
     'dynamics', 'cost', 'problem', 'energy', 'densities', 'divergence', 'optimal', 'mean',
@@ -53,6 +55,11 @@ def test_nothing_is_loaded_from_elsewhere(site):
             r'<(?:script|img|link)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text()
         )
         assert not loaded, f'{page.name}: {loaded}'
+
+
+def test_the_reference_describes_each_name_of_the_python_api(site):
+    text = read(site, 'reference/api.html')
+    assert not [name for name in emppi_ros.__all__ if f'id="emppi_ros.{name}"' not in text]
 
 
 def test_the_reference_holds_keys_topics_parameters_and_commands(site):
