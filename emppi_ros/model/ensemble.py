@@ -118,23 +118,11 @@ class Ensemble:
 
     def rollout(self, start: State, controls: Array, record: Sequence[str]) -> Records:
         """
-        Simulate all rollouts and record fields at each physics step.
+        Simulate controls (M, K, substeps, nu) and record MjData fields at each physics step.
 
-        Parameters
-        ----------
-        start : State
-            Initial state: (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout.
-        controls : (M, K, substeps, nu) array
-            Controls at each physics step.
-        record : sequence of str
-            MjData fields. As in `mj_step`, derived fields (xpos, sensordata, ...) are those
-            before a physics step; qpos and qvel are those after it.
-
-        Returns
-        -------
-        Records
-            The next call of the same size overwrites its arrays.
-
+        The start is (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout. As in `mj_step`,
+        derived fields (xpos, sensordata, ...) are those before a physics step; qpos and qvel are
+        those after it. The next call of the same size overwrites the arrays.
         """
         flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
         if self._size != (size := (flat.shape[1], tuple(record))):

@@ -21,16 +21,9 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
     """
     Return the scene as MJCF with parameters theta (P,) and a time step.
 
-    Included files are inlined; meshes and textures are referred to by absolute paths. The result
-    is loaded again and its parameters are compared.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter has another value after loading.
-    SceneError
-        If the scene cannot be loaded or written.
-
+    Included files are inlined; meshes and textures are referred to by absolute paths.
+    ParameterError if a parameter has another value after loading; SceneError if the scene cannot
+    be loaded or written.
     """
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))

@@ -111,13 +111,8 @@ def watched(
     """
     Yield the results of `produce`; ClusterError if the cluster stays unavailable.
 
-    Parameters
-    ----------
-    produce : callable
-        Returns an iterator, which is consumed in a thread of its own and may hang there.
-    look : callable
-        Returns the current problem of the cluster, or None; called while no result arrives.
-
+    The iterator that `produce` returns runs in a thread of its own and may hang there. `look`
+    returns the current problem of the cluster or None; it is called while no result arrives.
     """
     found: queue.Queue[Result | _End] = queue.Queue()
 

@@ -26,19 +26,9 @@ def spread(
     """
     Yield the result of each item as soon as it is available, in any order.
 
-    Parameters
-    ----------
-    work : callable
-        Module-level function of an item, and optionally of the number of planner threads that
-        replaces the setting of the task.
-    items : sequence
-        The items to process.
-    jobs : int, optional
-        Number of processes on this machine, by default one per core. With one, the planner uses
-        all cores; with more, each planner uses one thread.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers compute instead.
-
+    `work` is a module-level function of an item, and optionally of the number of planner threads.
+    `jobs` processes run here, by default one per core; with more than one, each planner has one
+    thread. With the address of a Dask scheduler in `scheduler`, its workers compute instead.
     """
     if scheduler is not None:
         cluster = _needs('cluster', 'emppi_ros.parallel.cluster')

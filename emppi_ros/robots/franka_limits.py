@@ -103,17 +103,10 @@ def rows_of(model: str, joints: Sequence[str]) -> list[int]:
 
 def excesses(model: str, joints: Sequence[str], limits: Mapping[str, Row]) -> Iterator[str]:
     """
-    Yield a sentence for each limit that is looser than published for a model.
+    Yield a sentence for each limit that is looser than published for a model in `TABLES`.
 
-    Parameters
-    ----------
-    model : str
-        A name in `TABLES`.
-    joints : sequence of str
-        Names that end in joint1 to joint7.
-    limits : mapping
-        Maps a quantity, by its name in `Table`, to one value per joint.
-
+    Names of joints end in joint1 to joint7; `limits` maps quantities of `Table` to a row of
+    values.
     """
     rows = rows_of(model, joints)
     for quantity, values in limits.items():

@@ -228,27 +228,11 @@ def select_joints(
     required: Sequence[str], names: Sequence[str], values: Mapping[str, Sequence[float]]
 ) -> dict[str, Array]:
     """
-    Return the values of chosen joints from a joint state in any order.
+    Return values (required,) by quantity from a joint state in any order.
 
-    Parameters
-    ----------
-    required : sequence of str
-        Names of the required joints.
-    names : sequence of str
-        Names of the joints in the message; others are ignored.
-    values : mapping
-        Maps a quantity (such as `position`) to one value per name.
-
-    Returns
-    -------
-    dict
-        Maps a quantity to its values (required,).
-
-    Raises
-    ------
-    JointStateError
-        If a joint is missing or repeated, a quantity is missing, or a value is not finite.
-
+    `values` maps a quantity to one value per name in `names`; joints that are not required are
+    ignored. JointStateError if a joint is missing or repeated, a quantity is missing, or a value
+    is not finite.
     """
     where = {name: i for i, name in enumerate(names)}
     missing = [name for name in required if name not in where]

@@ -66,17 +66,7 @@ def em_step(
     """
     Return the posterior after one EM iteration, which never decreases the evidence bound.
 
-    Parameters
-    ----------
-    config : FactorConfig
-        For the prior of alpha.
-    scaled : StandardizedData
-        Inputs (k, d) and output (k,): the data, or any rows with the same inner products.
-    rows : int
-        Number of rows of the data.
-    now : FactorPosterior
-        The current posterior.
-
+    `scaled` has the data, or any rows with the same inner products as its `rows` rows.
     """
     x, y = scaled.x, scaled.y
     wz, wx = now.wz, now.wx
@@ -125,16 +115,6 @@ def fit(config: FactorConfig, scaled: StandardizedData) -> FactorPosterior:
         if change < config.tolerance:
             break
     return now
-
-
-def predict_from_noisy(found: FactorPosterior) -> Array:
-    """
-    Return the coefficients (d,) that predict best from noisy inputs, eq. 3.
-
-    With B^-1 by the Sherman-Morrison formula, the leading fraction is the diagonal of M.
-    """
-    k = 1.0 + (found.wx**2 + found.vx) / found.x_noise + found.vz / found.z_noise
-    return found.wz * found.wx / (found.x_noise * k)
 
 
 def predict_from_noiseless(found: FactorPosterior) -> Array:

@@ -143,25 +143,9 @@ def fit_standardized(scaled: StandardizedData) -> tuple[Array, float, bool]:
 
 def regress(x: Array, y: Array) -> ErrorsInVariablesFit:
     """
-    Return coefficients for noiseless inputs, estimated from noisy ones.
+    Return coefficients for noiseless inputs, in the units of noisy data x (n, d) and y (n,).
 
-    Parameters
-    ----------
-    x : (n, d) array
-        Noisy inputs; some may be redundant or irrelevant.
-    y : (n,) array
-        Noisy output.
-
-    Returns
-    -------
-    ErrorsInVariablesFit
-        In the units of x and y.
-
-    Raises
-    ------
-    IdentificationError
-        If x or y is not valid data.
-
+    Inputs may be redundant or irrelevant. IdentificationError if the data are invalid.
     """
     check_data(x, y)
     columns = independent_columns(x)

@@ -23,12 +23,7 @@ def knn_kl(p: Array, q: Array, neighbours: int = NEIGHBOURS) -> float:
     Estimate KL(p || q) from samples p (N, D) and q (M, D) by nearest neighbors.
 
     The estimator of Wang, Kulkarni and Verdu (2009); Heiden et al. (2022), supplement, eq. 3.
-
-    Returns
-    -------
-    float
-        Infinite if neighbors in p coincide (a collapsed posterior has no density).
-
+    Infinite if neighbors in p coincide (a collapsed posterior has no density).
     """
     if min(len(p) - 1, len(q)) < neighbours:
         raise IdentificationError(

@@ -94,24 +94,11 @@ def _covariance(kind: str, rng: np.random.Generator) -> Array:
 
 def regress_noisy_inputs(x: Array, y: Array) -> Array:
     """
-    Return coefficients (d,) that predict from noiseless inputs.
+    Return coefficients (d,) for noiseless inputs from noisy data x (n, d) and y (n,).
 
     Errors-in-variables regression is by far more accurate if inputs are correlated and have equal
-    shares of noise, and inaccurate otherwise. It reports whether the noise is identified; if not,
-    joint factor analysis is used.
-
-    Parameters
-    ----------
-    x : (n, d) array
-        Noisy inputs; some may be redundant or irrelevant. Constant inputs get coefficient 0.
-    y : (n,) array
-        Noisy output.
-
-    Raises
-    ------
-    IdentificationError
-        If x or y is not valid data.
-
+    shares of noise, and inaccurate otherwise. If it reports that the noise is not identified,
+    joint factor analysis is used. IdentificationError if the data are invalid.
     """
     check_data(x, y)
     changing = np.ptp(x, axis=0) > 0.0

@@ -60,23 +60,8 @@ def resample(
 
     Positions are interpolated, rotations along the shortest arc; a command holds until the next.
     Poses may be sampled less often than the model steps: they count as observed at the steps next
-    to their samples.
-
-    Parameters
-    ----------
-    recording : Recording
-        The signals.
-    model : MjModel
-        The model, with its time step.
-    bodies : mapping, optional
-        Body of each tracked object whose name is not that of its body.
-
-    Raises
-    ------
-    IdentificationError
-        If names or units are not those of the model, clocks do not overlap, or joints were
-        sampled less often than the model steps.
-
+    to their samples. `bodies` maps tracked objects to bodies of another name. IdentificationError
+    if names, units, clocks or the sampling rate of joints do not fit the model.
     """
     bodies = bodies or {}
     matching.check_names(recording, model, bodies)

@@ -20,25 +20,11 @@ class ShootingProblem:
     """
     Trajectories of one system: several from the same start, or several recordings in sequence.
 
-    Attributes
-    ----------
-    model : mujoco.MjModel
-        Has only slide and hinge joints, so that a state is a plain vector.
-    parameters : tuple of Parameter
-        The P unknown parameters, each with finite limits.
-    start : (nq + nv,) array
-        Known initial position and velocity of all trajectories; with `first_steps`, the measured
-        initial states (G, nq + nv) of G recordings.
-    controls : (T, nu) array
-        One control per physics step.
-    references : (R, T, nq + nv) array
-        Measured state after each step.
-    noise : (nq + nv,) array
-        Standard deviation of each measured quantity in its own unit; infinite if not measured.
-    first_steps : tuple of G int
-        First step of each of G consecutive recordings, whose initial states are estimated
-        because they are measured with noise. Empty if `start` is known.
-
+    The model has only slide and hinge joints, so that a state is a plain vector. All trajectories
+    have the known `start` (nq + nv,). With `first_steps`, the first step of each of G consecutive
+    recordings, `start` (G, nq + nv) is measured instead, and the initial states are estimated.
+    `controls` (T, nu) are those of each physics step, `references` (R, T, nq + nv) the states
+    measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not measured.
     """
 
     model: mujoco.MjModel

@@ -48,15 +48,9 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
 
 def svgd_direction(x: Array, score: Array, bandwidth: float | None = None) -> Array:
     """
-    Return the SVGD direction (N, D) of all particles (Liu and Wang 2016, eq. 8).
+    Return the SVGD direction (N, D) of particles x (N, D) (Liu and Wang 2016, eq. 8).
 
-    Parameters
-    ----------
-    x, score : (N, D) arrays
-        Particles, and the derivatives of the log density there.
-    bandwidth : float
-        Of the kernel exp(-|x - y|^2 / h); from the median heuristic if None.
-
+    The kernel is exp(-|x - y|^2 / bandwidth), by default with the median heuristic.
     """
     kernel, apart = rbf_kernel(x, median_bandwidth(x) if bandwidth is None else bandwidth)
     return (kernel @ score + apart) / len(x)

@@ -77,22 +77,8 @@ def fit_bodies(
     """
     Return the bodies b (11 B,) that minimize b' information b / 2 - score' b plus the prior.
 
-    Parameters
-    ----------
-    information : (11 B, 11 B) array
-        X'X of a regressor in units of the noise of its rows; may be singular.
-    score : (11 B,) array
-        X'y, likewise.
-    prior : InertialPrior
-        The prior.
-    constraints : BodyConstraints
-        Centers of the prior other than the typical body, and known parameters.
-
-    Raises
-    ------
-    IdentificationError
-        If sizes do not match, or values are not finite.
-
+    `information` X'X may be singular, and `score` is X'y, for a regressor X in units of noise.
+    IdentificationError if sizes do not match, or values are not finite.
     """
     prior = prior or InertialPrior()
     size = len(score)

@@ -66,18 +66,10 @@ def evaluate_motion(motion: FourierMotion, time: Array) -> Array:
 
 def scale_to_limits(free: Array, limits: MotionLimits, period: float) -> FourierMotion:
     """
-    Return the largest motion of a given shape within limits.
+    Return the largest motion of a given shape within limits at every instant.
 
-    Parameters
-    ----------
-    free : (2 HARMONICS + 1, nv) array
-        Unconstrained: weights of sines and cosines, and the position of the motion in the range
-        if it does not fill it, as the logit of the share below.
-    limits : MotionLimits
-        Satisfied at every instant, not only at samples.
-    period : float
-        In s.
-
+    `free` (2 HARMONICS + 1, nv) is unconstrained: weights of sines and cosines, and the position
+    of the motion in the range if it does not fill it, as the logit of the share below.
     """
     shape = FourierMotion(np.zeros(free.shape[1]), free[:HARMONICS], free[HARMONICS:-1], period)
     wave, speed, rise = evaluate_motion(shape, period * np.arange(_GRID) / _GRID)
@@ -114,17 +106,8 @@ def information(
     """
     Return the information of a motion about parameters: the decrease of entropy, in nats.
 
-    Parameters
-    ----------
-    model : MjModel
-        A fixed-base arm, as for `regressor`.
-    motion : FourierMotion
-        One period of it counts.
-    torque_sd : (nv,) array
-        Noise of torques, in N m.
-    prior_sd : (p,) array
-        Prior standard deviations of parameters.
-
+    One period counts. `torque_sd` (nv,) is the noise of torques in N m, `prior_sd` (p,) that of
+    the parameters.
     """
     states = evaluate_motion(motion, motion.period * np.arange(_SAMPLES) / _SAMPLES)
     rows = regressor(model, *states) * prior_sd / np.tile(torque_sd, _SAMPLES)[:, None]

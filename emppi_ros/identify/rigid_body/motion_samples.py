@@ -90,23 +90,10 @@ def differentiate(
     """
     Return states and torques along a motion, without the ends that no window covers.
 
-    Parameters
-    ----------
-    position, torque : (n, nv) arrays
-        Evenly sampled.
-    step : float
-        Sampling period in s.
-    half : int
-        Half the window, in samples; by default from `choose_window`.
-    white : two (nv,) arrays
-        Standard deviations of positions and torques; by default estimated, which assumes that
-        nothing was interpolated.
-
-    Raises
-    ------
-    IdentificationError
-        If there are too few samples.
-
+    Samples of `position` and `torque` (n, nv) are `step` seconds apart; `half` is half the window
+    in samples. By default the window is chosen, and the standard deviations `white` of positions
+    and torques are estimated, which assumes that nothing was interpolated. IdentificationError if
+    there are too few samples.
     """
     sd, own = white or (difference_noise(position), difference_noise(torque))
     half = half or choose_window(position, sd, step)

@@ -26,21 +26,6 @@ _MAX_STEPS = 200
 _DEFAULT_BODY = np.array([1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1])  # 1 kg, 10 cm
 
 
-def from_virtual(virtual: Array) -> Array:
-    """
-    Return the parameters (11,) of a body from virtual ones (11,), eq. 5.
-
-    Virtual parameters are sqrt(m), c, the six entries of a lower-triangular L, column by column,
-    with L L' the inertia about the center of mass, and the square root of friction.
-    """
-    mass, centre = virtual[0] ** 2, virtual[1:4]
-    lower = np.zeros((3, 3))
-    lower[_COLUMNS, _ROWS] = virtual[4:10]
-    parallel = mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
-    inertia = (lower @ lower.T + parallel)[_ROWS, _COLUMNS]
-    return np.concatenate([[mass], mass * centre, inertia, [virtual[10] ** 2]])
-
-
 def pseudo_inertia(actual: Array) -> Array:
     """Return the pseudo-inertia (4, 4) of parameters (11,) or (10,) of a body."""
     inertia = np.empty((3, 3))
@@ -69,19 +54,9 @@ def project(found: Array, metric: Array) -> Array:
     """
     Return the physically consistent parameters (11 n,) closest to an estimate, eq. 8.
 
-    Parameters
-    ----------
-    found : (11 n,) array
-        Parameters of n bodies, as estimated by a regression.
-    metric : (11 n, 11 n) array
-        X'X of the regressor X, so that unexcited parameters have no weight; if the regressor is
-        noisy, plus the variance of its noise times the number of rows.
-
-    Raises
-    ------
-    IdentificationError
-        If sizes do not match, or values are not finite.
-
+    `metric` (11 n, 11 n) is X'X of the regressor X, so that unexcited parameters have no weight;
+    if the regressor is noisy, plus the variance of its noise times the number of rows.
+    IdentificationError if sizes do not match, or values are not finite.
     """
     size = len(found)
     if size % BODY_PARAMETERS or metric.shape != (size, size):

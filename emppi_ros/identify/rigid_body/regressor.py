@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS, pseudo_inertia
-from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
 _CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -27,27 +26,12 @@ _INERTIA_BASIS = np.stack(  # of the entries xx, xy, xz, yy, yz, zz
 
 def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Array:
     """
-    Return the regressor (n nv, 11 B) of n states; each row belongs to the torque of a joint.
+    Return the regressor (n nv, 11 B) of states (n, nv); each row is for the torque of a joint.
 
-    Parameters
-    ----------
-    model : MjModel
-        A fixed-base arm of hinges and slides with B bodies besides the world.
-    qpos, qvel, qacc : (n, nv) arrays
-        Positions, velocities and accelerations.
-
-    Returns
-    -------
-    array
-        Columns are, for each body, mass, mass times center of mass, inertia about the origin of
-        its frame, and viscous friction, in the order of `physical_consistency`. The friction of a
-        body is that of its joint; the column of a body without a joint is zero.
-
-    Raises
-    ------
-    IdentificationError
-        If shapes do not match, or the arm has a free or ball joint, or several joints on a body.
-
+    The model is a fixed-base arm of hinges and slides with B bodies. The columns of each body are
+    in the order of `physical_consistency`; the friction of a body is that of its joint, zero
+    without one. IdentificationError if shapes do not match, or the arm has other joints, or
+    several on a body.
     """
     if model.nq != model.nv or np.any(model.body_jntnum > 1):
         raise IdentificationError('expected a fixed base, and at most one hinge or slide per body')
@@ -87,13 +71,6 @@ def model_parameters(model: mujoco.MjModel) -> Array:
             friction = np.ravel(model.dof_damping[model.body_dofadr[body]])[0]
         found[body - 1] = [mass, *(mass * centre), *inertia[np.triu_indices(3)], friction]
     return found.ravel()
-
-
-def parameter_names(model: mujoco.MjModel) -> list[str]:
-    """Return the names of the parameters, such as `link3 mass`."""
-    quantities = ('mass', 'hx', 'hy', 'hz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'friction')
-    bodies = scene.names(model, 'body')[1:]
-    return [f'{body} {quantity}' for body in bodies for quantity in quantities]
 
 
 def _body_regressor(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:

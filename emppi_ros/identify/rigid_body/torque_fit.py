@@ -120,26 +120,10 @@ def fit_torques(
     """
     Return the bodies that explain samples of one recording, or of several concatenated.
 
-    Parameters
-    ----------
-    model : MjModel
-        A fixed-base arm, as for `regressor`; its masses have no effect.
-    samples : MotionSamples
-        Noisy samples.
-    noise : MotionNoise
-        Their noise; by default estimated from the samples.
-    prior : InertialPrior
-        The prior of bodies.
-    constraints : BodyConstraints
-        Known parameters, and other prior centers.
-    extra : (n, nv, e) array
-        Shapes of non-inertial torques, such as 1 for an offset, with unknown coefficients.
-
-    Raises
-    ------
-    IdentificationError
-        If shapes do not match, or a torque has no noise or never changes.
-
+    The model is as for `regressor`; its masses have no effect. The noise is estimated by default.
+    `extra` (n, nv, e) are shapes of non-inertial torques, such as 1 for an offset, with unknown
+    coefficients. IdentificationError if shapes do not match, or a torque has no noise or never
+    changes.
     """
     noise = noise or estimate_noise(samples)
     if samples.torque.shape != samples.states.shape[1:]:

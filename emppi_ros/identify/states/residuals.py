@@ -43,21 +43,9 @@ class Jacobian(NamedTuple):
 
 def evaluate(plant: Plant, motion: Motion, weight: float, theta: Array, qpos: Array) -> Residuals:
     """
-    Return the residuals of a trajectory and of parameters.
+    Return the residuals of a trajectory (N, nq) and parameters (P,) for an observed motion.
 
-    Parameters
-    ----------
-    plant : Plant
-        The plant.
-    motion : Motion
-        The observed motion, N configurations.
-    weight : float
-        State error weight, of squared impulses.
-    theta : (P,) array
-        The parameters.
-    qpos : (N, nq) array
-        The trajectory.
-
+    `weight` is the state error weight, of squared impulses.
     """
     model = _without_stops(plant, theta)
     apart = difference(model, motion.qpos, qpos)

@@ -56,32 +56,14 @@ def solve(
     progress: ProgressCallback = lambda _: None,
 ) -> Iterate:
     """
-    Return the states and parameters of least squares.
+    Return the states and parameters of least squares for an observed motion.
 
     Damping is proportional to the mean square residual, so that it vanishes with the residuals
     (Fan and Yuan 2005). It is at least a thousandth of that: along directions that the data do
     not determine to about thirty scales, parameters stay where the search started.
 
-    Parameters
-    ----------
-    plant : Plant
-        The plant, with P unknowns.
-    motion : Motion
-        The observed motion, N steps.
-    config : SolverConfig
-        When to stop, and the state error weight.
-    qpos : (N, nq) array, optional
-        Initial states; default: the observations.
-    theta : (P,) array, optional
-        Initial parameters; default: those of the plant.
-    progress : callable
-        Called with each iterate.
-
-    Raises
-    ------
-    IdentificationError
-        If a residual is not finite, or the observations leave states undetermined.
-
+    The search starts from the observations and the parameters of the plant, or from `qpos` (N, nq)
+    and `theta` (P,). IdentificationError if a residual is not finite, or states are undetermined.
     """
     start = motion.qpos if qpos is None else qpos
     guess = plant.initial if theta is None else theta

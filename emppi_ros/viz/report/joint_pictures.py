@@ -64,19 +64,9 @@ def arrows(
     length: float,
 ) -> list[Arrow]:
     """
-    Return an arrow for each particle, in the colour of its joint kind.
+    Return an arrow of `length` for each particle `theta` (M, P), in the colour of its joint kind.
 
-    Parameters
-    ----------
-    task, joint, item
-        An uncertain joint and its object, from `uncertain_objects`.
-    theta, shares : (M, P) and (M,) arrays
-        Particles and their weights.
-    position : (3,) array
-        Current position of the object, where arrows of slides start [m].
-    length : float
-        Length of an arrow [m].
-
+    `shares` (M,) are weights; arrows of slides start at the `position` (3,) of the object. In m.
     """
     motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)

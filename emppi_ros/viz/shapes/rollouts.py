@@ -24,15 +24,8 @@ def candidates(extent: SceneExtent, traces: Array, costs: Array) -> list[Shape]:
     """
     Return a path for each candidate, from green (low cost) to red, and diverged ones apart.
 
-    Parameters
-    ----------
-    extent : SceneExtent
-        The size of the scene.
-    traces : (..., H + 1, 3) array
-        Positions along each candidate [m].
-    costs : (...) array
-        Cost of each candidate; +inf if it diverged: its path ends at the first NaN.
-
+    `traces` (..., H + 1, 3) are positions [m]. Candidates of `costs` (...) +inf diverged; their
+    paths end at the first NaN.
     """
     paths, flat = traces.reshape(-1, *traces.shape[-2:]), costs.ravel()
     far = np.linalg.norm(paths - paths[:, :1], axis=2) > _FAR * extent.size
@@ -50,17 +43,8 @@ def plan(extent: SceneExtent, trace: Array, objects: Array, shares: Array) -> li
     """
     Return the mean path of the plan, and the paths and ends of objects in each model.
 
-    Parameters
-    ----------
-    extent : SceneExtent
-        The size of the scene.
-    trace : (M, H + 1, 3) array
-        Positions under the plan in each of M models, of the point that candidates show [m].
-    objects : (M, n, H + 1, 3) array
-        Positions of n objects, likewise.
-    shares : (M,) array
-        Weights of the models; opacity is relative to the largest.
-
+    `trace` (M, H + 1, 3) are positions [m] of the point that candidates show, `objects`
+    (M, n, H + 1, 3) those of n objects, and `shares` (M,) the weights of the models.
     """
     alpha = shares / shares.max()
     sound = np.isfinite(trace).all(axis=(1, 2)) * shares  # diverged models do not count

@@ -8,7 +8,6 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import physical_consistency
 from emppi_ros.identify.rigid_body.physical_consistency import (
     BODY_PARAMETERS,
-    from_virtual,
     project,
 )
 
@@ -35,32 +34,6 @@ def _moments(actual):
     centre = actual[1:4] / actual[0]
     shift = actual[0] * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - shift)
-
-
-def test_virtual_parameters_give_eq_5_of_the_paper(rng):
-    v = np.array([np.nan, *rng.standard_normal(11)])  # from 1, as there
-    expected = [
-        v[1] ** 2,
-        v[2] * v[1] ** 2,
-        v[3] * v[1] ** 2,
-        v[4] * v[1] ** 2,
-        v[5] ** 2 + (v[4] ** 2 + v[3] ** 2) * v[1] ** 2,
-        v[5] * v[6] - v[2] * v[3] * v[1] ** 2,
-        v[5] * v[7] - v[2] * v[4] * v[1] ** 2,
-        v[6] ** 2 + v[8] ** 2 + (v[2] ** 2 + v[4] ** 2) * v[1] ** 2,
-        v[6] * v[7] + v[8] * v[9] - v[3] * v[4] * v[1] ** 2,
-        v[7] ** 2 + v[9] ** 2 + v[10] ** 2 + (v[2] ** 2 + v[3] ** 2) * v[1] ** 2,
-        v[11] ** 2,
-    ]
-    np.testing.assert_allclose(from_virtual(v[1:]), expected, rtol=1e-12)  # rounding
-
-
-def test_virtual_parameters_may_give_what_no_body_has():
-    # a rod's moments (1, 1, 0) and more of the first: positive definite, and impossible
-    actual = from_virtual(np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.1, 0.5]))
-    low, middle, high = _moments(actual)
-    assert low > 0.0 and high > low + middle
-    assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(actual))[0] < 0.0
 
 
 def test_a_pseudo_inertia_comes_back(rng):

@@ -100,17 +100,6 @@ def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
     assert after < 0.7 * before
 
 
-def test_names_go_with_columns(panda):
-    found = dict(
-        zip(regressor.parameter_names(panda), regressor.model_parameters(panda), strict=True)
-    )
-    hand = panda.body('panda_hand').id
-    assert found['panda_hand mass'] == panda.body_mass[hand]
-    assert found['panda_hand friction'] == 0.0  # it has no joint
-    joint = panda.body_dofadr[panda.body('panda_link3').id]
-    assert found['panda_link3 friction'] == np.ravel(panda.dof_damping[joint])[0]
-
-
 def test_what_does_not_fit_is_an_error(block, slider):
     with pytest.raises(IdentificationError, match='fixed base'):
         regressor.regressor(block, *np.zeros((3, 1, block.nv)))
