@@ -29,14 +29,6 @@ class Distribution(NamedTuple):
     positive: tuple[str, ...] = ()  # keys that must be above 0
 
 
-def _sample_normal(rng: np.random.Generator, count: int, mean: float, sd: float) -> Array:
-    return mean + sd * rng.standard_normal(count)
-
-
-def _normal(x: Array, mean: float, sd: float) -> Array:
-    return -0.5 * ((x - mean) / sd) ** 2
-
-
 def _sample_lognormal(rng: np.random.Generator, count: int, median: float, sd: float) -> Array:
     with np.errstate(over='ignore'):  # infinite draws are out of bounds, and redrawn
         return median * np.exp(sd * rng.standard_normal(count))
@@ -47,27 +39,24 @@ def _lognormal(x: Array, median: float, sd: float) -> Array:
     return np.where(x > 0.0, -0.5 * ((logs - np.log(median)) / sd) ** 2 - logs, -np.inf)
 
 
-def _sample_uniform(rng: np.random.Generator, count: int, lower: float, upper: float) -> Array:
-    return rng.uniform(lower, upper, count)
-
-
-def _uniform(x: Array, lower: float, upper: float) -> Array:
-    return np.where((x >= lower) & (x <= upper), 0.0, -np.inf)
-
-
-def _sample_fixed(rng: np.random.Generator, count: int, value: float) -> Array:
-    return np.full(count, value)
-
-
-def _fixed(x: Array, value: float) -> Array:
-    return np.where(x == value, 0.0, -np.inf)
-
-
 DISTRIBUTIONS: dict[str, Distribution] = {
-    'normal': Distribution(('mean', 'sd'), _sample_normal, _normal, ('sd',)),
+    'normal': Distribution(
+        ('mean', 'sd'),
+        lambda rng, count, mean, sd: mean + sd * rng.standard_normal(count),
+        lambda x, mean, sd: -0.5 * ((x - mean) / sd) ** 2,
+        ('sd',),
+    ),
     'lognormal': Distribution(('mean', 'sd'), _sample_lognormal, _lognormal, ('mean', 'sd')),
-    'uniform': Distribution(('lower', 'upper'), _sample_uniform, _uniform),
-    'fixed': Distribution(('value',), _sample_fixed, _fixed),
+    'uniform': Distribution(
+        ('lower', 'upper'),
+        lambda rng, count, lower, upper: rng.uniform(lower, upper, count),
+        lambda x, lower, upper: np.where((x >= lower) & (x <= upper), 0.0, -np.inf),
+    ),
+    'fixed': Distribution(
+        ('value',),
+        lambda _, count, value: np.full(count, value),
+        lambda x, value: np.where(x == value, 0.0, -np.inf),
+    ),
 }
 
 

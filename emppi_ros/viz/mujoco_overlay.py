@@ -112,13 +112,10 @@ def _geoms(shape: Shape) -> Iterator[tuple[mujoco.mjtGeom, Array, Array, npt.Arr
             yield GEOM.mjGEOM_CAPSULE, ends, np.full((3, 3), shape.width), color
     elif isinstance(shape, Triangles):
         for (a, b, c), color in zip(shape.corners, shape.colors, strict=True):
-            yield GEOM.mjGEOM_TRIANGLE, a, _triangle_frame(b - a, c - a), color
+            # stretches MuJoCo's unit triangle to these edges
+            frame = np.column_stack([b - a, c - a, np.cross(b - a, c - a)])
+            yield GEOM.mjGEOM_TRIANGLE, a, frame, color
     elif isinstance(shape, Spheres):
         size = np.full((3, 3), 0.5 * shape.diameter)
         for centre, color in zip(shape.centres, shape.colors, strict=True):
             yield GEOM.mjGEOM_SPHERE, centre, size, color
-
-
-def _triangle_frame(first: Array, second: Array) -> Array:
-    """Return the frame (3, 3) that stretches MuJoCo's unit triangle to these edges (3,)."""
-    return np.column_stack([first, second, np.cross(first, second)])

@@ -4,33 +4,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-# Links hang along x, which points down; each has a point mass at its end.
-TWO_LINKS = """
-<mujoco model="two_links">
-  <option timestep="0.01" integrator="Euler">
-    <flag autoreset="disable"/>
-  </option>
-  <worldbody>
-    <body euler="0 90 0">
-      <joint name="shoulder" type="hinge" axis="0 -1 0"/>
-      <body name="elbow" pos="1 0 0">
-        <inertial pos="0 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/>
-        <body>
-          <joint name="elbow" type="hinge" axis="0 -1 0"/>
-          <body name="tip" pos="1 0 0">
-            <inertial pos="0 0 0" mass="1" diaginertia="1e-6 1e-6 1e-6"/>
-          </body>
-        </body>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>
-"""
 LENGTHS_TRUTH = np.array([[1.5, 2.0], [3.0, 1.0]])  # m, of the two systems
 
 
@@ -59,7 +38,7 @@ def _noisy_problem(
 
 def lengths() -> tuple[ShootingProblem, Array]:
     """Return the problem of the paper's supplement, Fig. 1, and its two truths (2, 2)."""
-    model = mujoco.MjModel.from_xml_string(TWO_LINKS)
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'two_links.xml'))
     parameters = (
         Parameter('length 1', 'body_pos', 'elbow', 0, 0.5, 5.0, 'm'),
         Parameter('length 2', 'body_pos', 'tip', 0, 0.5, 5.0, 'm'),
@@ -69,26 +48,6 @@ def lengths() -> tuple[ShootingProblem, Array]:
     seen = rollout(model, parameters, LENGTHS_TRUTH, start, controls)
     noise = 0.1 * seen.reshape(-1, 4).std(axis=0)
     return ShootingProblem(model, parameters, start, controls, seen, noise), LENGTHS_TRUTH
-
-
-# Gravity acts along x, in which both links hang; angles are measured about z.
-PENDULUM = """
-<mujoco model="double_pendulum">
-  <option timestep="0.01" integrator="Euler" gravity="9.81 0 0">
-    <flag autoreset="disable"/>
-  </option>
-  <worldbody>
-    <body name="link1">
-      <joint name="shoulder" type="hinge" axis="0 0 1"/>
-      <inertial pos="0.1 0 0" mass="0.3" diaginertia="0.006 0.006 0.01"/>
-      <body name="link2" pos="0.15 0 0">
-        <joint name="elbow" type="hinge" axis="0 0 1"/>
-        <inertial pos="0.1 0 0" mass="0.2" diaginertia="0.006 0.006 0.01"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>
-"""
 
 
 PENDULUM_TRUTH = np.array(
@@ -108,7 +67,7 @@ def _link_parameters(link: str, joint: str) -> list[Parameter]:
 
 def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return the noisy double pendulum of the supplement, Table 1, and its truth (11,)."""
-    model = mujoco.MjModel.from_xml_string(PENDULUM)
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'double_pendulum.xml'))
     length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
     parameters = (
         *_link_parameters('link1', 'shoulder'),
@@ -122,47 +81,12 @@ def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
     ), PENDULUM_TRUTH
 
 
-# A wrist of two driven hinges shakes a box that hangs on a universal joint below it.
-BOX = """
-<mujoco model="two_weights">
-  <option timestep="0.01" integrator="implicitfast">
-    <flag autoreset="disable"/>
-  </option>
-  <worldbody>
-    <body name="wrist" pos="0 0 1">
-      <joint name="joint6" type="hinge" axis="0 1 0" damping="5"/>
-      <inertial pos="0 0 -0.05" mass="1" diaginertia="0.002 0.002 0.002"/>
-      <body name="flange">
-        <joint name="joint7" type="hinge" axis="1 0 0" damping="5"/>
-        <inertial pos="0 0 -0.1" mass="1" diaginertia="0.002 0.002 0.002"/>
-        <body name="box" pos="0 0 -0.2">
-          <joint name="swing x" type="hinge" axis="1 0 0" damping="0.05"/>
-          <joint name="swing y" type="hinge" axis="0 1 0" damping="0.05"/>
-          <inertial pos="0 0 -0.15" mass="0.92" diaginertia="0.012 0.014 0.008"/>
-          <body name="weight 1" pos="0 0 -0.28">
-            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
-          </body>
-          <body name="weight 2" pos="0 0 -0.28">
-            <inertial pos="0 0 0" mass="0.5" diaginertia="1e-4 1e-4 1e-4"/>
-          </body>
-        </body>
-      </body>
-    </body>
-  </worldbody>
-  <actuator>
-    <position joint="joint6" kp="300" kv="20"/>
-    <position joint="joint7" kp="300" kv="20"/>
-  </actuator>
-</mujoco>
-"""
-
-
 WEIGHTS_TRUTH = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
 
 
 def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return two weights in a box (supplement, Table 3 b), and its equivalent truths (2, 4)."""
-    model = mujoco.MjModel.from_xml_string(BOX)
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / 'two_weights.xml'))
     parameters = tuple(
         Parameter(f'{axis} of {weight}', 'body_pos', weight, element, -size, size, 'm')
         for weight in ('weight 1', 'weight 2')

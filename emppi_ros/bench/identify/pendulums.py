@@ -91,15 +91,10 @@ def read_encoders(qpos: Array, pulses: int = 4096) -> Array:
     return np.round(qpos * pulses / (2.0 * np.pi)) * (2.0 * np.pi) / pulses
 
 
-def load_pendulum() -> mujoco.MjModel:
-    """Return the model; its mass and lengths are known."""
-    return mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml'))
-
-
 def pendulum_plant(kind: str) -> Plant:
     """Return the plant with the unknowns of a friction model: viscous, dry or stribeck."""
     return Plant(
-        load_pendulum(),
+        mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml')),
         FRICTION_MODELS[kind],
         write_pendulum,
         stribeck_friction if kind == 'stribeck' else None,
@@ -120,14 +115,10 @@ def stribeck_friction(theta: Array, v: Array) -> tuple[Array, Array]:
     return dry + above, -above * np.sign(v) / rate
 
 
-def load_furuta() -> mujoco.MjModel:
-    """Return the model; its masses and lengths are known."""
-    return mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'furuta.xml'))
-
-
 def furuta_plant() -> Plant:
     """Return the plant with all 13 unknowns."""
-    return Plant(load_furuta(), FURUTA_UNKNOWNS, write_furuta)
+    model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'furuta.xml'))
+    return Plant(model, FURUTA_UNKNOWNS, write_furuta)
 
 
 def write_furuta(model: mujoco.MjModel, theta: Array) -> None:

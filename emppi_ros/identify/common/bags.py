@@ -60,7 +60,8 @@ def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
         _signal(key, where, rows, origin)
         for one in collected
         for (*key, where), rows in one.items()
-        if not (key[0] in ('velocity', 'effort') and _is_absent(rows))
+        # drivers publish NaN for what they cannot measure
+        if not (key[0] in ('velocity', 'effort') and np.isnan([row.value for row in rows]).all())
     ]
     return signals, files, notes
 
@@ -110,11 +111,6 @@ def _values(
             )
         for name, value in zip(message.name, row, strict=True):
             yield kind, name, (value,)
-
-
-def _is_absent(rows: list[_Sample]) -> bool:
-    """Return whether all values are NaN, as drivers publish for what they cannot measure."""
-    return bool(np.isnan([row.value for row in rows]).all())
 
 
 def _signal(key: list[str], where: str, rows: list[_Sample], origin: int) -> Signal:
