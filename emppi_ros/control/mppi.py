@@ -75,7 +75,11 @@ class PlanInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannerConfig:
-    """Settings of the planner, with the paper's symbols in brackets (Table I)."""
+    """
+    Settings of the planner, with the paper's symbols in brackets (Table I).
+
+    A plan covers `horizon` x `step_s` seconds. ConfigError if it takes too many physics steps.
+    """
 
     models: int = between(1, 10_000, doc='models in the ensemble, M [N]')
     rollouts: int = between(1, 10_000, doc='rollouts per model, K [K]')

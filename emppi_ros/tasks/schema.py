@@ -18,7 +18,11 @@ from emppi_ros.model.parameters import Parameter
 
 @dataclass(frozen=True)
 class ParameterConfig:
-    """One entry of `parameters`: a model field, its bounds and its prior."""
+    """
+    One entry of `parameters`: a model field, its bounds and its prior.
+
+    Bounds and prior are in the unit of the field, such as kg for `body_mass`.
+    """
 
     field: str = key(doc='the field of the MuJoCo model: one of those below')
     of: str = key(doc='name of the body, geom, joint or actuator')
@@ -118,7 +122,11 @@ class ViewConfig:
 
 @dataclass(frozen=True)
 class BeliefConfig:
-    """Settings of the particle filter."""
+    """
+    Settings of the particle filter.
+
+    The number of particles may differ from the number of models in the planner's ensemble.
+    """
 
     particles: int = between(1, 100_000, doc='number of particles')
     likelihood: LikelihoodConfig = key(doc='expected prediction errors')
@@ -148,7 +156,11 @@ def _noise(default: float, doc: str) -> Any:
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """Settings of the simulator: hidden true parameters and sensors."""
+    """
+    Settings of the simulator: hidden true parameters and sensors.
+
+    Only the simulator reads them: planner and belief do not know the true values.
+    """
 
     truth: Mapping[str, Any] = key(doc='parameter -> distribution of its hidden true value')
     wrong: Mapping[str, float] = key(

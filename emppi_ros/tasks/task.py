@@ -37,7 +37,30 @@ Array = npt.NDArray[np.float64]
 
 
 class Task:
-    """A task bound to its scene and robot."""
+    """
+    A task bound to its scene and robot. Make one with `load_task` or `from_model`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the task.
+    model : mujoco.MjModel
+        The scene, with nominal parameters.
+    robot : Robot
+        Joints, limits and control mode of the robot.
+    parameters : tuple of Parameter
+        The P uncertain parameters: `name`, `unit`, `lower`, `upper`.
+    prior : JointPrior
+        Distribution of the parameters; `prior.sample(count, rng)` returns (count, P).
+    objects, jointed : dict
+        Tracked objects by name, with a free joint or with one hinge or slide; `qpos` and `qvel`
+        are their addresses in the state.
+    planner, belief, simulation : PlannerConfig, BeliefConfig, SimulationConfig
+        Settings of its parts.
+    file : TaskFile
+        All keys of the YAML file.
+
+    """
 
     def __init__(
         self,
@@ -114,7 +137,11 @@ class Task:
         return int(self.model.body_mocapid[body])
 
     def with_prior(self, name: str) -> 'Task':
-        """Return this task with the prior from a file: a name in config/priors, or a path."""
+        """
+        Return this task with the prior from a file: a name in config/priors, or a path.
+
+        ConfigError if the file is invalid or does not fit the task.
+        """
         changed = copy.copy(self)
         changed.prior = prior_file.read(name, self.parameters, self.priors, self.name)
         return changed
@@ -271,7 +298,12 @@ class Task:
 
 
 def load_task(name: str) -> Task:
-    """Return a task: `name` is one in config/tasks, or the path of a YAML file."""
+    """
+    Return a task: `name` is one in config/tasks, or the path of a YAML file.
+
+    ConfigError if the file is missing or has an invalid key; SceneError if its scene is invalid
+    or lacks a body, joint or actuator that the task names.
+    """
     path = paths.find_config('tasks', name)
     return _make(config.load(path), str(path), path.parent)
 
