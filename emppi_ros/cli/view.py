@@ -70,7 +70,7 @@ def view(options: argparse.Namespace) -> None:
 def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     """Return a function that creates the page's source; check the options first."""
     if options.ros:
-        extras.load_node_module('common.priority').give_way()  # the robot comes first
+        extras.load_node_module('common.process').set_idle_priority()  # the robot comes first
         return functools.partial(
             extras.load_node_module('tools.web_source').RosSource, options.namespace
         )

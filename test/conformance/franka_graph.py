@@ -114,7 +114,7 @@ class Graph:
             for s in specs
         }
         domain = unused_domain()
-        middleware.set_up()
+        middleware.configure()
         self.children = ProcessGroup(self.specs.values(), isolated_environment(domain), folder)
         prefer(self.pid('planner'))
         self._context = rclpy.Context()

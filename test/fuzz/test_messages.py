@@ -190,7 +190,7 @@ def test_a_field_outside_of_its_point_is_not_read(offset):
     """NumPy takes such an offset for a negative one: the process read elsewhere, or died."""
     message = cases.good_belief(TASK)
     message.fields[2].offset = offset
-    with pytest.raises(EmppiError, match='is outside of a point of 24 bytes'):
+    with pytest.raises(EmppiError, match='lies outside a point of 24 bytes'):
         belief_cloud.read_belief(TASK, message)
 
 

@@ -14,7 +14,7 @@ except ImportError:  # no ROS 2: its tests are skipped
 else:
     for name in middleware.CHOICES:
         os.environ.pop(name, None)
-    middleware.set_up()
+    middleware.configure()
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -50,8 +50,8 @@ class Harness:
         node = cls(context=self.context, parameter_overrides=overrides)
         self.nodes.append(node)
         self.executor.add_node(node)
-        if hasattr(node, 'begin'):
-            node.begin()
+        if hasattr(node, 'startup'):
+            node.startup()
         return node
 
     def spawn(self, *specs):
@@ -126,8 +126,8 @@ class Harness:
         if self.children is not None:
             self.children.stop()
         for node in self.nodes:
-            if hasattr(node, 'end'):
-                node.end()
+            if hasattr(node, 'shutdown'):
+                node.shutdown()
             self.executor.remove_node(node)
             node.destroy_node()
         self.executor.shutdown()

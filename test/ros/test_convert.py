@@ -290,9 +290,9 @@ def spoiled_belief(task, **columns):
 @pytest.mark.parametrize(
     ('columns', 'words'),
     [
-        ({'weight': math.nan}, 'weights are not all finite'),
-        ({'weight': -1.0}, 'weights are not all finite'),
-        ({'weight': 0.0}, 'sum above 0'),
+        ({'weight': math.nan}, 'weights are not finite'),
+        ({'weight': -1.0}, 'weights are not finite'),
+        ({'weight': 0.0}, 'positive sum'),
         ({'block_mass': math.nan}, 'parameters that are not finite'),
         ({'block_mass': -1.0}, 'block_mass from -1 to -1; the task allows'),
     ],
@@ -316,7 +316,7 @@ def test_belief_with_a_broken_layout_is_an_error(task):
         belief_cloud.read_belief(task, message)
     message = belief_cloud.write_belief(task, 1.0, belief(task))
     message.fields[2].offset = 1000
-    with pytest.raises(BeliefError, match='is outside of a point'):
+    with pytest.raises(BeliefError, match='lies outside a point'):
         belief_cloud.read_belief(task, message)
 
 

@@ -44,7 +44,7 @@ def bring_up(harness):
 
 
 def planning(planner):
-    return planner.figures.starts and not planner._error
+    return planner.stats.starts and not planner._error
 
 
 def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeypatch):
@@ -54,7 +54,7 @@ def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeyp
         monkeypatch.setattr(module, name, lambda *_: said.append(1))
     node, planner = bring_up(harness)
     harness.spin_until(lambda: planning(planner), 60.0)
-    harness.spin_until(lambda: len(planner.figures.starts) > 20, 60.0)
+    harness.spin_until(lambda: len(planner.stats.starts) > 20, 60.0)
     assert not said and planner.session.candidates is None
     heard = {
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')

@@ -112,7 +112,7 @@ def test_a_permuted_joint_state_gives_the_identical_plan(harness):
 
         harness.spin_until(told)
         messages.append(node.plan(stamp + 0.01))
-        node.end()
+        node.shutdown()
         harness.executor.remove_node(node)
         harness.nodes.remove(node)
         node.destroy_node()

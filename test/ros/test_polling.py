@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
-from emppi_ros.nodes.common.polling import Loop, PolledSubscription, Regular
+from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
 
 DEPTH = 5
 
@@ -76,7 +76,7 @@ def test_a_moment_that_has_passed_is_worked_for_late_or_not_at_all(late, expecte
 @pytest.mark.parametrize('phase', [0.0001, 0.001, 0.002, 0.003, 0.0039])
 def test_cycles_come_into_step_with_what_comes_once_a_period(phase):
     """Whenever it comes within a cycle: in the end it is used at most a millisecond later."""
-    period, regular = 0.004, Regular()
+    period, regular = 0.004, PeriodEstimator()
     moment, taken, ages = 0.0, -1.0, []
     for _ in range(1500):
         moment += period
@@ -96,7 +96,7 @@ def test_cycles_come_into_step_with_what_comes_once_a_period(phase):
 
 @pytest.mark.parametrize('rate', [30.0, 200.0, 1000.0])
 def test_cycles_keep_their_own_time_beside_what_comes_at_another_rate(rate):
-    regular = Regular()
+    regular = PeriodEstimator()
     for i in range(50):
         regular.note(i / rate)
     assert regular.shift(0.004, 0.0) == regular.shift(0.004, 0.003) == 0.0

@@ -78,7 +78,7 @@ def test_each_task_keeps_its_belief_over_swaps_and_the_end(harness, tmp_path):
     assert [p.stem for p in tmp_path.iterdir()] == [CARTPOLE]  # of the other nothing was learned
     node.session.counts['updates'] = 1
     node.session.filter.belief = learned._replace(theta=learned.theta[::-1])
-    node.end()
+    node.shutdown()
     assert np.array_equal(saved(tmp_path / f'{CARTPOLE}.yaml').theta, learned.theta[::-1])
 
 
@@ -88,7 +88,7 @@ def test_infeasible_requests_are_errors(harness, tmp_path):
     node = harness.make(BeliefNode, save_to=str(path))
     harness.spin_until(lambda: node.state == 'active')
     assert ask_to_save(harness).success
-    node.end()
+    node.shutdown()
     harness.executor.remove_node(node)
     node.destroy_node()
     harness.nodes.remove(node)

@@ -64,7 +64,7 @@ def test_of_two_requests_at_once_one_is_refused(harness):
     harness.spin_until(lambda: arm.answer(first) and arm.answer(second), 40.0)
     answers = [arm.answer(first), arm.answer(second)]
     assert [answer.said for answer in answers] == [switch_protocol.DONE, switch_protocol.REFUSED]
-    assert 'under way: ask again' in answers[1].reason
+    assert 'try again when it is done' in answers[1].reason
     assert 'name: panda_reconfigure' in arm.running()
     # nobody was armed, and nobody is now; a pause stays one
     assert answers[0].figures['bridge'] == 'not armed' and arm.speed() == 0.0

@@ -9,7 +9,7 @@ pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_
 
 from emppi_ros.cli import view
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, ViewError
-from emppi_ros.nodes.common import graph, priority
+from emppi_ros.nodes.common import graph, process
 from emppi_ros.nodes.tools.web_source import RosSource
 
 
@@ -73,7 +73,7 @@ def test_the_source_switches_tasks_and_invalid_ones_change_nothing(harness, monk
 
 def test_the_page_of_a_graph_lowers_its_priority(monkeypatch):
     given = []
-    monkeypatch.setattr(priority, 'give_way', lambda: given.append(1))
+    monkeypatch.setattr(process, 'set_idle_priority', lambda: given.append(1))
     view.prepare(argparse.Namespace(ros=True, namespace=''))
     assert given
 

@@ -14,7 +14,7 @@ from emppi_ros.bridge.trajectory_stream import StreamState, TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import Stamps
+from emppi_ros.nodes.common.clock_sync import ClockSync
 from emppi_ros.nodes.common.parameters import declare_again
 from emppi_ros.robots.robot import Robot
 
@@ -33,7 +33,7 @@ class TrajectoryBackend(Backend):
                 f"backend 'trajectory' is for robots commanded by velocity; robot {robot.name!r} "
                 f'is commanded by {robot.command}'
             )
-        self._node, self._robot, self._stamps = node, robot, Stamps(node)
+        self._node, self._robot, self._stamps = node, robot, ClockSync(node)
         self._config = declare_again(node, TrajectoryConfig)
         self._state: StreamState | None = None
         topic = command_topic(robot, 'trajectory')

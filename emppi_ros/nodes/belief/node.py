@@ -1,9 +1,9 @@
 """
-The node `belief`: a particle filter over what the task does not know.
+The node `belief`: a particle filter over the unknown parameters of the task.
 
-It learns at every tracked pose, or, where nothing is tracked, from joint states every
-`interval_s`; always once the joint states and applied commands up to that time are there. What
-it believes it says again every quarter of a second, even if it learned nothing.
+It updates the belief at every tracked pose or, if nothing is tracked, from joint states every
+`interval_s`, once the joint states and applied commands up to that time have arrived. It
+publishes the belief at every update, and at least every quarter of a second.
 """
 
 from collections import deque
@@ -25,12 +25,12 @@ from emppi_ros.nodes.belief import saver
 from emppi_ros.nodes.belief.saver import BeliefSaver
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
-from emppi_ros.nodes.common.inputs import Inputs
+from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.nodes.topics.journal import JournalTopic
-from emppi_ros.nodes.topics.task import FollowingNode, StageTopic
+from emppi_ros.nodes.topics.journal import JournalPublisher
+from emppi_ros.nodes.topics.task import StageSubscriber, TaskFollowerNode
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, Journal
 from emppi_ros.session.metadata import describe
@@ -38,24 +38,24 @@ from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 _POLL_S = 0.01
-_REPEAT_S = 0.25  # who says nothing for longer than the planner waits is dead to it
-_MOST_EVENTS = 100  # in a message of the journal
+_REPEAT_S = 0.25  # well below the planner's belief_timeout_s
+_MAX_EVENTS = 100  # in a journal message
 
 
-class BeliefNode(FollowingNode):
-    """Measurements and applied commands in, belief out."""
+class BeliefNode(TaskFollowerNode):
+    """Estimate parameters from measurements and applied commands."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Wait for the task."""
+        """Declare parameters and services; wait for the task."""
         super().__init__('belief', **kwargs)
-        self._lock = threading.Lock()  # between learning and a reset
+        self._lock = threading.Lock()  # of the session
         self._settings = declare_all(self, BeliefParameters)
-        self._journaling = JournalTopic(self, BELIEF)
+        self._journal_publisher = JournalPublisher(self, BELIEF)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
-        self._saving = BeliefSaver(self, self._settings.save_to, self._asked_to_save)
+        self._saver = BeliefSaver(self, self._settings.save_to, self._save)
 
     def setup(self) -> None:
-        """Take the task; draw particles from its prior."""
+        """Load the task and draw particles from its prior."""
         self.task = self.follow.take()
         self.task, prior = saver.with_prior(self.task, self._settings.prior)
         if prior:
@@ -63,47 +63,47 @@ class BeliefNode(FollowingNode):
         seed = self._settings.seed
         self.session = BeliefSession(self.task, seed)
         journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
-        self._todo: deque[Callable[[], None]] = deque()  # for the thread of the loop
+        self._todo: deque[Callable[[], None]] = deque()  # to call in the loop's thread
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
-        self._journaling.follow(journal)
-        self._inputs = Inputs(self, self.task, self.session)
-        self._stage = StageTopic(self, self.task, self._enter)
+        self._journal_publisher.set_journal(journal)
+        self._inputs = MeasurementInputs(self, self.task, self.session)
+        self._stage = StageSubscriber(self, self.task, self._enter)
 
     def start(self) -> None:
-        """Learn from now on."""
+        """Start to update the belief."""
         self._inputs.clear()
-        self._learning = True
-        self._journaling.begin(time.monotonic())
-        self._say()
+        self._active = True
+        self._journal_publisher.begin_cycle(time.monotonic())
+        self._publish_current()
         self.loop = Loop('learning', _POLL_S, self._work)
 
     def stop(self) -> None:
-        """Learn no more, not even from what has arrived."""
-        self._learning = False
+        """Stop updating, without the messages that wait."""
+        self._active = False
         super().stop()
 
     def teardown(self) -> None:
-        """Forget the task, once what was learned of it is saved."""
+        """Save the belief if it was updated, and release the task."""
         if self.session.counts['updates']:
-            self._saving.keep(self.task, self.session, self._settings.seed)
+            self._saver.save_at_end(self.task, self.session, self._settings.seed)
         self._inputs.close()
         self._stage.close()
         self.destroy_publisher(self._publisher)
         super().teardown()
 
     def try_task(self, text: str) -> Task:
-        """Return the task in a YAML text, which the prior that this node was given must fit."""
+        """Return the task in a YAML text; the node's prior must fit it."""
         task = super().try_task(text)
         saver.with_prior(task, self._settings.prior)
         return task
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
-        """Learn by other variances from the next measurement on; what was learned is kept."""
+        """Use other noise variances from the next measurement on; keep the belief."""
         self.task = self.task.tuned(data)
         self._todo.append(functools.partial(self.session.tune, json.dumps(data)))
 
     def report(self) -> Report:
-        """Return what is believed, and how surely."""
+        """Return the mean and spread of the belief, and statistics of the filter."""
         session, counts, monitor = self.session, self.session.counts, self.session.filter.monitor
         belief = session.filter.belief
         theta, log_weights = belief
@@ -142,39 +142,40 @@ class BeliefNode(FollowingNode):
         self._todo.append(functools.partial(self.session.set_stage, stage.name))
 
     def _work(self, moment: float) -> None:
-        """Take what has arrived, and learn from every moment up to which all is known."""
+        """Take new messages and update the belief as far as they are complete."""
         with self._lock:
-            self._journaling.begin(moment)
+            self._journal_publisher.begin_cycle(moment)
             self._inputs.poll()
-            learned = self._catch_up()
-            if self.session.error and self.session.counts['updates']:  # at first poses are old
+            updated = self._update()
+            # before the first update, poses are old
+            if self.session.error and self.session.counts['updates']:
                 self.get_logger().warning(
-                    f'not learned: {self.session.error}', throttle_duration_sec=2.0
+                    f'no update: {self.session.error}', throttle_duration_sec=2.0
                 )
             if repeat := time.monotonic() > self._published_at + _REPEAT_S:
-                self._say()
-            if learned or repeat or self._journaling.waiting >= _MOST_EVENTS:
-                self._journaling.send()
+                self._publish_current()
+            if updated or repeat or self._journal_publisher.pending >= _MAX_EVENTS:
+                self._journal_publisher.publish()
 
-    def _catch_up(self) -> int:
-        """Learn from one moment after the other, unless we are stopped; return how often."""
+    def _update(self) -> int:
+        """Do all updates that are due unless the node is stopped; return how many."""
         count = 0
-        while self._learning:
+        while self._active:
             while self._todo:
                 self._todo.popleft()()
-            for said in self.session.update():
-                self._publish(said)
+            for belief in self.session.update():
+                self._publish(belief)
                 count += 1
             if not self.session.ready:
                 break
         return count
 
-    def _say(self) -> None:
+    def _publish_current(self) -> None:
         self._publish(self.session.stamped(self.now()))
 
-    def _publish(self, said: StampedBelief) -> None:
+    def _publish(self, belief: StampedBelief) -> None:
         self._published_at = time.monotonic()
-        self._publisher.publish(belief_cloud.write_belief(self.task, said.stamp, said.belief))
+        self._publisher.publish(belief_cloud.write_belief(self.task, belief.stamp, belief.belief))
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.state in ('inactive', 'active')
@@ -183,20 +184,20 @@ class BeliefNode(FollowingNode):
             return response
         with self._lock:
             self.session.reset()
-            self._say()
-        response.message = 'the belief is the prior again'
+            self._publish_current()
+        response.message = 'the belief was reset to the prior'
         return response
 
-    def _asked_to_save(self) -> str:
-        """Save what is believed now; return that in words, or raise an EmppiError."""
+    def _save(self) -> str:
+        """Save the belief; return a message, or raise an EmppiError."""
         if self.state not in ('inactive', 'active'):
             raise StaleInputError('no task yet')
         with self._lock:
-            return self._saving.save(self.task, self.session, self._settings.seed)
+            return self._saver.save(self.task, self.session, self._settings.seed)
 
 
 def main() -> None:
-    """Run the node, nicer than the planner, which has deadlines."""
+    """Run the node, at a lower priority than the planner, which has deadlines."""
     sys.exit(process.run(BeliefNode, nice=10))
 
 

@@ -1,8 +1,8 @@
 """
-The service `emppi/belief/save`, and what is saved without it: at a swap of tasks, at the end.
+Save the belief: on the service `emppi/belief/save`, at a task switch, and at shutdown.
 
-In names of files `{task}` stands for the name of the task, so that each has a file of its own;
-the same name as parameter `prior` then is where each task goes on.
+In file names `{task}` stands for the name of the task. The same name in the parameter `prior`
+continues each task from its saved belief.
 """
 
 from collections.abc import Callable
@@ -24,46 +24,47 @@ _TASK = '{task}'
 
 def with_prior(task: Task, name: str) -> tuple[Task, str]:
     """
-    Return a task with the prior of a file, and that file's text; '' stands for the task's own.
+    Return the task with the prior of a file, and the text of the file.
 
-    A file per task (`{task}` in its name) may be missing: nothing was learned of this one yet.
+    An empty name keeps the task's own prior, and so does a missing file whose name contains
+    `{task}`: nothing was saved for this task yet.
     """
-    given = os.path.expanduser(name).replace(_TASK, task.name)
-    if not given or (_TASK in name and not Path(given).exists()):
+    path = os.path.expanduser(name).replace(_TASK, task.name)
+    if not path or (_TASK in name and not Path(path).exists()):
         return task, ''
-    return task.with_prior(given), paths.find_config('priors', given).read_text(encoding='utf-8')
+    return task.with_prior(path), paths.find_config('priors', path).read_text(encoding='utf-8')
 
 
 class BeliefSaver:
-    """Saves the belief of a session; the newest of a task takes its file's name."""
+    """Save the belief of a session to a file, keeping earlier files of others."""
 
     def __init__(self, node: Node, name: str, save: Callable[[], str]) -> None:
-        """Serve; `save` returns in words what it did, or raises an EmppiError."""
+        """Offer the service; `save` returns its message, or raises an EmppiError."""
         if name:
             prior_file.check_path(Path(name))
         self._node, self._name, self._save = node, name, save
-        self._ours: set[Path] = set()  # written by this node, and replaced without a trace
+        self._written: set[Path] = set()  # by this node, which may overwrite them
         node.create_service(Trigger, SAVE, self._answer)
 
     def save(self, task: Task, session: BeliefSession, seed: int) -> str:
-        """Save what is believed; return in words where, or raise ConfigError."""
+        """Save the belief; return a message with the path. Raises ConfigError."""
         if not self._name:
             raise ConfigError(
-                'nowhere to save to: set the parameter save_to of the belief node, or give '
+                'no file to save to: set the parameter save_to of the belief node, or pass '
                 'save_belief:=FILE.yaml to the launch file'
             )
         path = Path(os.path.expanduser(self._name).replace(_TASK, task.name)).absolute()
         figures = {'updates': session.counts['updates'], 'ess': session.ess}
         settings = {'seed': seed, 'prior': task.prior.describe()}
-        known = prior_file.from_belief(
+        prior = prior_file.from_belief(
             task.name, task.parameters, session.filter.belief, settings, figures
         )
-        kept = prior_file.save(path, known, path in self._ours)
-        self._ours.add(path)
-        return f'{path}' + (f'; what was there before: {kept.name}' if kept else '')
+        backup = prior_file.save(path, prior, path in self._written)
+        self._written.add(path)
+        return f'{path}' + (f'; previous file: {backup.name}' if backup else '')
 
-    def keep(self, task: Task, session: BeliefSession, seed: int) -> None:
-        """Save what is believed if that was asked for; a failure is logged, and nothing else."""
+    def save_at_end(self, task: Task, session: BeliefSession, seed: int) -> None:
+        """Save the belief if a file name was given; only log a failure."""
         if not (self._name and task.parameters):
             return
         try:

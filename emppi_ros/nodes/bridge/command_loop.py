@@ -16,10 +16,10 @@ from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import Stamps
+from emppi_ros.nodes.common.clock_sync import ClockSync
 from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
-from emppi_ros.nodes.common.polling import Loop, PolledSubscription, Regular
+from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
@@ -50,10 +50,10 @@ class CommandLoop:
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
         self.rejected_plans, self.rejection, self.input_error = 0, '', ''
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
-        self._regular = Regular()  # joint states
+        self._regular = PeriodEstimator()  # joint states
         self._period = 1.0 / config.rate_hz
         self._loop: Loop | None = None
-        self._stamps = Stamps(node)
+        self._stamps = ClockSync(node)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
         self._plans = PolledSubscription(

@@ -26,7 +26,7 @@ from emppi_ros.nodes.common import process
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
-from emppi_ros.nodes.topics.task import TOPIC, FollowingNode
+from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks import switch_protocol
 
@@ -44,7 +44,7 @@ class BackendConfig:
     forward_on_hardware: bool = key(False, doc='let backend forward drive hardware all the same')
 
 
-class BridgeNode(FollowingNode):
+class BridgeNode(TaskFollowerNode):
     """Turns plans into commands at a fixed rate; serves the operator."""
 
     def __init__(self, **kwargs: object) -> None:

@@ -1,12 +1,12 @@
-"""The node of a program by which somebody looks, and asks."""
+"""Create the node of a command-line program."""
 
 import rclpy
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 
-def node(name: str, namespace: str, context: rclpy.Context) -> Node:
-    """Return a node that serves nothing: one enclave, the operator's, fits all such programs."""
+def create(name: str, namespace: str, context: rclpy.Context) -> Node:
+    """Return a node without services, so that all programs can share one SROS 2 enclave."""
     return Node(
         name,
         namespace=namespace,

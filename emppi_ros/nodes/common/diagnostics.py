@@ -1,4 +1,4 @@
-"""How a node is doing, once a second on /diagnostics."""
+"""Publish the status of a node on /diagnostics."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 
 
 class Report(NamedTuple):
-    """A node's state in words, and its figures."""
+    """Level, message and values of a diagnostic status."""
 
     level: bytes
     message: str
@@ -24,20 +24,20 @@ class Report(NamedTuple):
 
 
 class Diagnostics:
-    """Publishes what `report` says: at 1 Hz, and whenever `publish` is called."""
+    """Publish what `report` returns: at 1 Hz, and on every call of `publish`."""
 
     def __init__(self, node: Node, report: Callable[[], Report]) -> None:
-        """Start at once."""
+        """Start the timer."""
         self._node, self._report = node, report
         self._name = f'emppi: {node.get_name()}'
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
-        # not by simulated time: when that stops, somebody will want to know how we are
+        # the steady clock, so that diagnostics continue when simulated time stops
         self._timer = node.create_timer(
             1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
 
     def publish(self) -> None:
-        """Publish the report of this moment."""
+        """Publish the current report."""
         report = self._report()
         status = DiagnosticStatus(level=report.level, name=self._name, message=report.message)
         status.values = [KeyValue(key=k, value=show(v)) for k, v in report.values.items()]
@@ -47,31 +47,30 @@ class Diagnostics:
 
 
 class Durations:
-    """The last few thousand durations [s] of something that repeats."""
+    """A window of recent durations [s]."""
 
     def __init__(self, count: int = 3000) -> None:
-        """Keep at most `count`."""
+        """Keep at most `count` durations."""
         self._values: deque[float] = deque(maxlen=count)
         self._recent: deque[float] = deque(maxlen=count)
 
     def add(self, value_s: float) -> None:
-        """Add one."""
+        """Add a duration."""
         self._values.append(value_s)
         self._recent.append(value_s)
 
     def quantile_ms(self, probability: float) -> float:
-        """Return a quantile in milliseconds, NaN if there is nothing yet."""
+        """Return a quantile in milliseconds, NaN without data."""
         values = list(self._values)
         return 1e3 * float(np.quantile(values, probability)) if values else math.nan
 
     def take_recent_ms(self) -> list[float]:
-        """Return those since the last call."""
-        taken = [round(1e3 * self._recent.popleft(), 3) for _ in range(len(self._recent))]
-        return taken
+        """Return the durations added since the last call [ms]."""
+        return [round(1e3 * self._recent.popleft(), 3) for _ in range(len(self._recent))]
 
 
 def show(value: object) -> str:
-    """Return a figure as text that people and programs can read."""
+    """Format a value for a diagnostic message."""
     if isinstance(value, float):
         return f'{value:.6g}'
     if isinstance(value, list):

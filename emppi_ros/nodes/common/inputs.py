@@ -21,7 +21,7 @@ APPLIED = 'emppi/applied'
 PLAN = 'emppi/plan'
 
 
-class Inputs:
+class MeasurementInputs:
     """
     Joint states, tracked poses and applied commands: `poll` takes what has arrived.
 

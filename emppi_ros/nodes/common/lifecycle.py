@@ -51,7 +51,7 @@ class ManagedNode(LifecycleNode):
         """Return the node's clock [s]."""
         return self.get_clock().now().nanoseconds * 1e-9
 
-    def begin(self) -> None:
+    def startup(self) -> None:
         """Configure and activate, if the node is to start by itself."""
         if not self.autostart or self.state != 'unconfigured':
             return
@@ -59,7 +59,7 @@ class ManagedNode(LifecycleNode):
         if self.state == 'inactive':
             self.trigger_activate()
 
-    def end(self) -> None:
+    def shutdown(self) -> None:
         """Stop working and shut down, from any state."""
         if self.state in ('unconfigured', 'inactive', 'active'):
             self.trigger_shutdown()

@@ -1,4 +1,4 @@
-"""Settings of the middleware that keep processes apart, and to their own host."""
+"""Middleware settings that isolate processes and limit discovery to the local host."""
 
 from collections.abc import Mapping
 import os
@@ -14,12 +14,12 @@ CHOICES = (RANGE, 'ROS_STATIC_PEERS', PROFILES, 'FASTRTPS_DEFAULT_PROFILES_FILE'
 
 def settings(given: Mapping[str, str]) -> dict[str, str]:
     """
-    Return environment variables to add to the ones given.
+    Return environment variables to add to the given ones.
 
-    ROS 2 by itself looks for others on the whole subnet, and Fast DDS shares memory between
-    processes, with locks in it: a planner that hangs while it holds one lets the bridge hang, in
-    the middle of a command. So Fast DDS gets config/fastdds.xml, where the user chose nothing
-    else: sockets on the loopback interface. Discovery on LOCALHOST alone would share memory.
+    By default ROS 2 discovers nodes on the whole subnet, and Fast DDS uses shared memory with
+    locks in it: a planner that hangs while it holds one would block the bridge. Therefore Fast
+    DDS gets config/fastdds.xml, which uses sockets on the loopback interface only, unless the
+    environment configures discovery. Discovery on LOCALHOST alone would use shared memory.
     """
     chosen = {RANGE: 'LOCALHOST', TRANSPORTS: 'UDPv4'}
     fast = get_rmw_implementation_identifier().startswith('rmw_fastrtps')
@@ -29,6 +29,6 @@ def settings(given: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in chosen.items() if name not in given}
 
 
-def set_up() -> None:
-    """Set them for this process and those that it starts."""
+def configure() -> None:
+    """Set these variables for this process and its children."""
     os.environ.update(settings(os.environ))

@@ -92,7 +92,7 @@ class PolledSubscription:
         self._node.destroy_subscription(self._subscription)
 
 
-class Regular:
+class PeriodEstimator:
     """When something that comes at its own steady rate is to come again."""
 
     def __init__(self) -> None:

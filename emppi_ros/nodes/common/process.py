@@ -1,8 +1,10 @@
-"""A node as a process: starts, spins, and ends in order on SIGINT and SIGTERM."""
+"""Run a node as a process: scheduling priority, spinning, and shutdown on SIGINT and SIGTERM."""
 
 from collections.abc import Callable, Sequence
+import contextlib
 import gc
 import os
+from pathlib import Path
 import signal
 import sys
 
@@ -12,7 +14,9 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import middleware, priority
+from emppi_ros.nodes.common import middleware
+
+_THREADS = Path('/proc/self/task')
 
 
 def run(
@@ -25,25 +29,23 @@ def run(
     """
     Run one node until a signal; return the exit code.
 
-    `nice` nodes leave the processor to others, `idle` ones run where nobody else wants to (Linux:
-    whoever wakes up has the processor at once); those that must be in time get a `real_time`
-    priority (0: none) where the system permits it, except while they say that they are not
-    `urgent`.
+    `nice` is the nice level of the process, `idle` selects SCHED_IDLE, and `real_time` is a
+    SCHED_RR priority (0: none). The priority applies where the system permits it, and only
+    while the node's attribute `urgent`, if it has one, is true.
 
-    rclpy's own signal handlers would close the context at once, and with it the way by which
-    the bridge brakes the robot; here a signal only ends the loop.
+    The default signal handlers of rclpy shut down the context at once, and the bridge could no
+    longer brake the robot. Here a signal only ends the loop.
     """
     stopping: list[int] = []
-    middleware.set_up()
+    middleware.configure()
     os.nice(nice)
     if idle:
-        priority.give_way()
+        set_idle_priority()
     if real_time:
-        # Python lets each thread go on for 5 ms before another, which is more than a cycle:
-        # whoever has to be in time waits for a tenth of that
+        # A Python thread may hold the interpreter for 5 ms, longer than a control cycle.
         sys.setswitchinterval(5e-4)
-        priority.be_prompt(real_time)  # first, so that the middleware's threads inherit it
-    held = real_time
+        set_real_time_priority(real_time)  # first, so that the middleware's threads inherit it
+    current = real_time
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: stopping.append(received))
@@ -55,24 +57,44 @@ def run(
         return 2
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    begin, end = getattr(node, 'begin', None), getattr(node, 'end', None)
+    startup, shutdown = getattr(node, 'startup', None), getattr(node, 'shutdown', None)
     try:
-        if begin is not None:
-            begin()
+        if startup is not None:
+            startup()
         gc.collect()
-        gc.freeze()  # what start-up made lives on: collections need not look at it again
+        gc.freeze()  # objects made at startup live on: exclude them from garbage collection
         while not stopping and not getattr(node, 'failed', False):
-            executor.spin_once(timeout_sec=0.1)  # signals are noticed between two of these
+            executor.spin_once(timeout_sec=0.1)  # signals are checked after each call
             level = real_time if getattr(node, 'urgent', True) else 0
-            if level != held:
-                held = level
-                priority.be_prompt(level)
+            if level != current:
+                current = level
+                set_real_time_priority(level)
     except ExternalShutdownException:
         pass
     finally:
-        if end is not None and rclpy.ok():
-            end()
+        if shutdown is not None and rclpy.ok():
+            shutdown()
         executor.remove_node(node)
         node.destroy_node()
         rclpy.try_shutdown()
     return 2 if getattr(node, 'failed', False) else 0
+
+
+def set_real_time_priority(level: int) -> None:
+    """
+    Give all threads of this process a SCHED_RR priority; 0 restores normal scheduling.
+
+    Does nothing without the permission, or on systems other than Linux. New threads inherit the
+    priority of the thread that starts them.
+    """
+    with contextlib.suppress(AttributeError, FileNotFoundError):  # not Linux
+        policy = os.SCHED_RR if level else os.SCHED_OTHER
+        for thread in _THREADS.iterdir():
+            with contextlib.suppress(OSError):  # not permitted, or the thread has ended
+                os.sched_setscheduler(int(thread.name), policy, os.sched_param(level))
+
+
+def set_idle_priority() -> None:
+    """Run this process only while the processor is idle (SCHED_IDLE); Linux only."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

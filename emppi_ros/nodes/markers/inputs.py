@@ -13,10 +13,10 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.inputs import PLAN, Inputs
+from emppi_ros.nodes.common.inputs import PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud, candidates
-from emppi_ros.nodes.topics.belief import BELIEF
+from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
 from emppi_ros.session.candidates import Candidates
 from emppi_ros.tasks.task import Task
@@ -49,7 +49,7 @@ class MarkerInputs:
         """
         self.selection, self._task, self._hold, self._stage = selection, task, hold, ''
         self._errors: dict[str, str] = {}
-        self.inputs = Inputs(node, task)
+        self.inputs = MeasurementInputs(node, task)
         self._belief: Belief | None = None
         self._plan: Plan | None = None
         self._candidates: Candidates | None = None

@@ -25,7 +25,7 @@ from emppi_ros.nodes.markers import conversion
 from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.cost import COST, write_cost
-from emppi_ros.nodes.topics.task import FollowingNode
+from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
@@ -40,7 +40,7 @@ class MarkersParameters:
     rate_hz: float = config.between(0.1, 30.0, 5.0, doc='updates per second')
 
 
-class MarkersNode(FollowingNode):
+class MarkersNode(TaskFollowerNode):
     """Converts state, belief and plan to markers."""
 
     def __init__(self, **kwargs: object) -> None:

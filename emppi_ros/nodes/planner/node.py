@@ -1,8 +1,8 @@
 """
-The node `planner`: plans at a fixed rate, in a thread of its own.
+The node `planner`: plans at a fixed rate in its own thread.
 
-At time t_k it takes the newest estimate, plans from where that will have led by t_k + period,
-and publishes the plan that starts then. It also publishes the task that all nodes follow.
+At time t_k it predicts the state at t_k + period from the latest estimate, and publishes a plan
+that starts then. It also publishes the task that all other nodes follow.
 """
 
 from collections import deque
@@ -20,15 +20,15 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import EmppiError, SwapError
 from emppi_ros.nodes.common import convert, parameters, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
-from emppi_ros.nodes.common.inputs import Inputs
+from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
 from emppi_ros.nodes.planner.planning_stats import PlanningStats
 from emppi_ros.nodes.switching.task_switch import TaskSwitch
-from emppi_ros.nodes.topics.belief import BeliefTopic
-from emppi_ros.nodes.topics.candidates import CandidatesTopic
-from emppi_ros.nodes.topics.journal import JournalTopic
+from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
+from emppi_ros.nodes.topics.candidates import CandidatesPublisher
+from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.session import journal, metadata
 from emppi_ros.session.journal import Journal
@@ -36,170 +36,170 @@ from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
-_PATIENCE = 100  # cycles before the first plan that are nobody's fault
+_GRACE_CYCLES = 100  # at startup, without a warning that there is no plan
 
 
 class PlannerNode(ManagedNode):
-    """Measurements and belief in, plans out."""
+    """Compute plans from measurements and the belief."""
 
     def __init__(self, **kwargs: object) -> None:
         """Declare parameters."""
         super().__init__('planner', **kwargs)
         self._settings = parameters.declare_all(self, parameters.PlannerParameters)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
-        self._swapping = TaskSwitch(self, self, self._settings.robot)
-        self._tuning = ParameterTuning(self, self._set)
-        self._journaling = JournalTopic(self, journal.PLANNER)
+        self._switch = TaskSwitch(self, self, self._settings.robot)
+        self._tuning = ParameterTuning(self, self._apply_parameters)
+        self._journal_publisher = JournalPublisher(self, journal.PLANNER)
 
     @property
     def failed(self) -> bool:
-        """Whether the node was to start by itself and cannot: its task is at fault."""
+        """Whether the loop has failed, or autostart failed because of the task."""
         return super().failed or (self.autostart and bool(self.problem))
 
     @property
     def urgent(self) -> bool:
-        """Whether it works in a cycle's time; otherwise it would lock its user out."""
-        return self.state == 'active' and not (self._swapping.busy or self.figures.overloaded)
+        """Whether to run at real-time priority: not if overloaded, that would block the host."""
+        return self.state == 'active' and not (self._switch.busy or self.stats.overloaded)
 
     def setup(self) -> None:
-        """Load the task and tell everyone."""
+        """Load the task and publish it."""
         text = task_text(self._settings.task, self._settings.robot)
-        fresh = self.make(parse_task(text, self._settings.task), text)
+        planner = self.create_planner(parse_task(text, self._settings.task), text)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
-        self._adopt(fresh)
-        self.tell(text)
+        self._install(planner)
+        self.publish_task(text)
 
     def start(self) -> None:
-        """Plan from now on, and go over to other tasks on request."""
-        self.go_on()
-        self._swapping.open = True
+        """Start planning and accept task switches."""
+        self.resume()
+        self._switch.open = True
 
     def stop(self) -> None:
-        """Let the cycle under way end, and start no other."""
-        self._swapping.cancel()
+        """Stop after the current cycle."""
+        self._switch.cancel()
         super().stop()
         self.session.reset_plan()
 
     def teardown(self) -> None:
-        """Forget the task."""
-        self._drop()
+        """Release the task."""
+        self._close_topics()
         self.destroy_publisher(self._publisher)
         self.destroy_publisher(self._stage_publisher)
-        self._tuning.forget()
+        self._tuning.clear()
 
-    def make(self, task: Task, text: str) -> Planner:
-        """Return a planner for a task, with a journal."""
+    def create_planner(self, task: Task, text: str) -> Planner:
+        """Return a planner with a journal, given a task and its YAML text."""
         seed = self._settings.seed
         planner = Planner(task, seed)
         Journal(planner, metadata.describe(task, text, seed))
         return planner
 
-    def go_over(self, fresh: Planner) -> None:
-        """Plan no more; be ready for another task."""
+    def replace_planner(self, planner: Planner) -> None:
+        """Stop planning and install a planner for another task."""
         super().stop()
-        self._drop()
-        self._adopt(fresh)
-        self._belief.close()  # what comes now is of the task before
+        self._close_topics()
+        self._install(planner)
+        self._belief.close()  # the belief node still publishes for the previous task
 
-    def tell(self, text: str) -> None:
-        """Publish the task's YAML."""
+    def publish_task(self, text: str) -> None:
+        """Publish the YAML of the task."""
         self._text_publisher.publish(String(data=text))
 
-    def go_on(self) -> None:
-        """Plan from now on, from what comes now."""
+    def resume(self) -> None:
+        """Start planning, from messages that arrive from now on."""
         self.inputs.clear()
         self._belief.close()
-        self._belief = BeliefTopic(self, self.task)
-        # a cycle that begins late ends in time all the same, if planning takes half a period:
-        # to skip it leaves the bridge without a plan when one cycle took a little too long
+        self._belief = BeliefSubscriber(self, self.task)
+        # A late cycle can still meet its deadline if planning takes half a period; skipping it
+        # would leave the bridge without a plan whenever one cycle takes slightly too long.
         self.loop = Loop('planning', self._period, self._cycle, self.now, late=True)
 
     def tune(self, data: Mapping[str, Any]) -> None:
-        """Go on with the task's YAML with other numbers, from the next cycle on."""
-        self._go_on_with(data)
+        """Apply task YAML with other tunable values, from the next cycle on."""
+        self._apply(data)
         self._tuning.show(data)
 
-    def _set(self, data: Mapping[str, Any]) -> None:
-        if self._swapping.busy:
-            raise SwapError('another task was asked for, and is under way: set it afterwards')
-        self._go_on_with(data)
+    def _apply_parameters(self, data: Mapping[str, Any]) -> None:
+        if self._switch.busy:
+            raise SwapError('a task switch is in progress; set the parameter when it is done')
+        self._apply(data)
 
-    def _go_on_with(self, data: Mapping[str, Any]) -> None:
+    def _apply(self, data: Mapping[str, Any]) -> None:
         self.task = self.task.tuned(data)
-        self._numbers.append(json.dumps(data))
-        self.tell(tuning.to_text(data))
+        self._tuned.append(json.dumps(data))
+        self.publish_task(tuning.to_text(data))
 
-    def _adopt(self, fresh: Planner) -> None:
-        self.session, task = fresh, fresh.task
-        fresh.warm_up()
+    def _install(self, planner: Planner) -> None:
+        self.session, task = planner, planner.task
+        planner.warm_up()
         self.task, self._period = task, 1.0 / task.planner.rate_hz
-        self._numbers: deque[str] = deque(maxlen=1)  # for the next cycle; the last ones count
-        self._believed: Belief | None = None  # what the session was told last
-        self._error, self.figures = '', PlanningStats(self._period)
-        self._journaling.follow(fresh.journal)
-        self.inputs = Inputs(self, task, fresh)
-        self._belief = BeliefTopic(self, task)
-        self._candidates = CandidatesTopic(self, task, fresh)
+        self._tuned: deque[str] = deque(maxlen=1)  # JSON, for the next cycle
+        self._last_belief: Belief | None = None  # that the session uses
+        self._error, self.stats = '', PlanningStats(self._period)
+        self._journal_publisher.set_journal(planner.journal)
+        self.inputs = MeasurementInputs(self, task, planner)
+        self._belief = BeliefSubscriber(self, task)
+        self._candidates = CandidatesPublisher(self, task, planner)
         self._tuning.show(task.data)
-        self._tell_stage()
+        self._publish_stage()
 
-    def _drop(self) -> None:
+    def _close_topics(self) -> None:
         for topic in (self.inputs, self._belief, self._candidates):
             topic.close()
 
     def report(self) -> Report:
-        """Return how planning goes."""
+        """Return the state and statistics of planning."""
         values = {
-            **self.figures.values(),
+            **self.stats.values(),
             'diverged_rollouts': self.session.diverged,
             'stage': self.session.stage.name,
             'age_s emppi/belief': self._belief.age,
             **{f'age_s {k}': v for k, v in self.inputs.ages(self.now()).items()},
         }
         problems = filter(None, [self._error, *self.inputs.errors.values(), self._belief.error])
-        if words := '; '.join(problems):
-            return Report(ERROR if self._error else WARN, words, values)
+        if text := '; '.join(problems):
+            return Report(ERROR if self._error else WARN, text, values)
         return Report(OK, 'planning' if self.state == 'active' else 'not active', values)
 
     def plan(self, moment: float) -> JointTrajectory:
-        """Return the plan of the cycle that begins at `moment`, or raise an EmppiError."""
+        """Return the plan for the cycle at time `moment`; EmppiError if there is none."""
         belief = self._belief.current(self._settings.belief_timeout_s)
         self.inputs.poll()
         self.inputs.check_ages(moment, self._settings.input_timeout_s)
-        if belief is not self._believed:
+        if belief is not self._last_belief:
             self.session.set_belief(belief)
-            self._believed = belief
-        while self._numbers:
-            self.session.tune(self._numbers.popleft())
+            self._last_belief = belief
+        while self._tuned:
+            self.session.tune(self._tuned.popleft())
         before = self.session.stage
-        self._candidates.watch(moment)
+        self._candidates.request(moment)
         plan = self.session.plan(moment)
         if self.session.stage is not before:
-            self._tell_stage()
+            self._publish_stage()
         return convert.write_plan(self.task.robot, plan)
 
-    def _tell_stage(self) -> None:
+    def _publish_stage(self) -> None:
         self._stage_publisher.publish(String(data=self.session.stage.name))
 
     def _cycle(self, moment: float) -> None:
-        self._journaling.begin(moment)
+        self._journal_publisher.begin_cycle(moment)
         self._work(moment)
-        self._journaling.send()  # after the plan, which nobody is to wait for
+        self._journal_publisher.publish()  # after the plan, which must not wait
 
     def _work(self, moment: float) -> None:
         start = moment + self._period
-        self.figures.cycles += 1
-        began = time.perf_counter()
+        self.stats.cycles += 1
+        started = time.perf_counter()
         try:
             message = self.plan(moment)
-        except EmppiError as error:  # no plan: the bridge brakes; the next cycle tries again
+        except EmppiError as error:  # the bridge brakes; the next cycle tries again
             self._error = str(error)
             self.session.reset_plan()
-            if self.figures.starts or self.figures.cycles > _PATIENCE:  # at first all wait
+            if self.stats.starts or self.stats.cycles > _GRACE_CYCLES:
                 self.get_logger().warning(f'no plan: {error}', throttle_duration_sec=2.0)
             return
-        except Exception as error:  # of a cost, a residual, the physics: all the same to the robot
+        except Exception as error:  # e.g. in a cost function of the user
             self._error = f'{type(error).__name__}: {error}'
             self.session.reset_plan()
             self.get_logger().error(
@@ -207,13 +207,13 @@ class PlannerNode(ManagedNode):
             )
             return
         self._error = ''
-        self.figures.add(start, time.perf_counter() - began, late=self.now() > start)
-        self._publisher.publish(message)  # late or not, it is better than the one before
-        self._candidates.show(start)
+        self.stats.add(start, time.perf_counter() - started, late=self.now() > start)
+        self._publisher.publish(message)  # even if late, it is newer than the previous one
+        self._candidates.publish(start)
 
 
 def main() -> None:
-    """Run the node: before all others, but not before those that move the robot."""
+    """Run the node, at a priority below that of the bridge."""
     sys.exit(process.run(PlannerNode, nice=5, real_time=1))
 
 

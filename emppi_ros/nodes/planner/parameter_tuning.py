@@ -1,4 +1,4 @@
-"""The numbers of the running task as parameters of the planner: seen, and set between cycles."""
+"""Tunable values of the running task as ROS parameters of the planner."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,42 +14,43 @@ from emppi_ros.tasks.tuning import TunableParameter
 
 class ParameterTuning:
     """
-    Has a parameter per number; `apply` gets the YAML with those that somebody set.
+    Declare a parameter per tunable value; call `apply` with the task's YAML when one is set.
 
-    All that are set together are taken together, or none is. `apply` may raise an EmppiError.
+    Parameters set together are applied together or not at all. `apply` may raise an EmppiError,
+    which rejects the change.
     """
 
     def __init__(self, node: Node, apply: Callable[[dict[str, Any]], None]) -> None:
-        """Wait for a task."""
+        """Register the callback; `show` declares the parameters."""
         self._node, self._apply = node, apply
         self._data: Mapping[str, Any] | None = None
-        self._knobs: Mapping[str, TunableParameter] = {}
-        self._ours = False  # whether it is we who set
+        self._tunables: Mapping[str, TunableParameter] = {}
+        self._ours = False  # whether this class itself sets parameters
         node.add_on_set_parameters_callback(self._set)
 
     def show(self, data: Mapping[str, Any]) -> None:
-        """Have a parameter for whatever may be tuned in a task's YAML, with its value there."""
-        knobs, before, self._data = tuning.tunable_parameters(data), self._knobs, data
+        """Declare the parameters of a task's YAML, with their values."""
+        tunables, before, self._data = tuning.tunable_parameters(data), self._tunables, data
         self._ours = True
-        for name in before.keys() - knobs.keys():
+        for name in before.keys() - tunables.keys():
             self._node.undeclare_parameter(name)
-        for name, knob in knobs.items():
-            if name in before and _describe(knob) != _describe(before[name]):
+        for name, tunable in tunables.items():
+            if name in before and _describe(tunable) != _describe(before[name]):
                 self._node.undeclare_parameter(name)
             if not self._node.has_parameter(name):
-                self._node.declare_parameter(name, _value(knob), _describe(knob), True)
-            elif knob != before[name]:
-                self._node.set_parameters([Parameter(name, value=_value(knob))])
-        self._knobs, self._ours = knobs, False
+                self._node.declare_parameter(name, _value(tunable), _describe(tunable), True)
+            elif tunable != before[name]:
+                self._node.set_parameters([Parameter(name, value=_value(tunable))])
+        self._tunables, self._ours = tunables, False
 
-    def forget(self) -> None:
-        """Have no task."""
-        for name in self._knobs:
+    def clear(self) -> None:
+        """Remove all parameters."""
+        for name in self._tunables:
             self._node.undeclare_parameter(name)
-        self._knobs, self._data = {}, None
+        self._tunables, self._data = {}, None
 
     def _set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        values = {p.name: p.value for p in parameters if p.name in self._knobs}
+        values = {p.name: p.value for p in parameters if p.name in self._tunables}
         if self._ours or not values:
             return SetParametersResult(successful=True)
         try:
@@ -57,17 +58,17 @@ class ParameterTuning:
             self._apply(changed)
         except EmppiError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        self._data, self._knobs = changed, tuning.tunable_parameters(changed)
+        self._data, self._tunables = changed, tuning.tunable_parameters(changed)
         return SetParametersResult(successful=True)
 
 
-def _value(knob: TunableParameter) -> Any:
-    return list(knob.value) if isinstance(knob.value, Sequence) else float(knob.value)
+def _value(tunable: TunableParameter) -> Any:
+    return list(tunable.value) if isinstance(tunable.value, Sequence) else float(tunable.value)
 
 
-def _describe(knob: TunableParameter) -> ParameterDescriptor:
-    words = f'{knob.doc}; from {knob.low:g} to {knob.high:g}'
-    if isinstance(knob.value, Sequence):  # ROS 2 knows no ranges of lists
-        return ParameterDescriptor(description=words)
-    span = FloatingPointRange(from_value=knob.low, to_value=knob.high)
-    return ParameterDescriptor(description=words, floating_point_range=[span])
+def _describe(tunable: TunableParameter) -> ParameterDescriptor:
+    text = f'{tunable.doc}; from {tunable.low:g} to {tunable.high:g}'
+    if isinstance(tunable.value, Sequence):  # ROS 2 has no ranges for arrays
+        return ParameterDescriptor(description=text)
+    range_ = FloatingPointRange(from_value=tunable.low, to_value=tunable.high)
+    return ParameterDescriptor(description=text, floating_point_range=[range_])

@@ -1,39 +1,39 @@
-"""How planning goes, in figures."""
+"""Statistics of the planning cycles."""
 
 from collections import deque
 import math
 
 from emppi_ros.nodes.common.diagnostics import Durations
 
-_MOST, _IN_A_ROW = 0.8, 20  # of a period; plans
+_OVERLOAD_SHARE, _OVERLOAD_PLANS = 0.8, 20
 
 
 class PlanningStats:
     """
-    Counts cycles, and knows when the last hundred plans started.
+    Counters of the planning cycles, and start times of the last hundred plans.
 
-    `overloaded`: 20 plans in a row took over 80 % of a period; there is hardly time for anybody
-    else. That stays so, for priority that is given back and taken again would do it no good.
+    `overloaded` becomes true after 20 consecutive plans that took over 80 % of the period, and
+    stays true, so that the node does not alternate between real-time and normal priority.
     """
 
     def __init__(self, period_s: float) -> None:
-        """Begin at nothing."""
-        self._enough, self._long = _MOST * period_s, 0
+        """Start with all counters at zero."""
+        self._limit, self._consecutive = _OVERLOAD_SHARE * period_s, 0
         self.overloaded = False
         self.cycles = self.misses = 0
         self.times = Durations()
         self.starts: deque[float] = deque(maxlen=100)
 
     def add(self, start: float, duration: float, late: bool) -> None:
-        """Count a plan that starts then, and took so long [s]."""
+        """Record a plan that starts at `start` and took `duration` to compute [s]."""
         self.starts.append(start)
         self.times.add(duration)
         self.misses += late
-        self._long = self._long + 1 if duration > self._enough else 0
-        self.overloaded |= self._long >= _IN_A_ROW
+        self._consecutive = self._consecutive + 1 if duration > self._limit else 0
+        self.overloaded |= self._consecutive >= _OVERLOAD_PLANS
 
     def values(self) -> dict[str, object]:
-        """Return all of it by name, for diagnostics."""
+        """Return all statistics by name, for diagnostics."""
         starts = list(self.starts)
         span = starts[-1] - starts[0] if len(starts) > 1 else math.nan
         return {

@@ -25,7 +25,7 @@ from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Rep
 from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.simulator.sensors import Sensors
-from emppi_ros.nodes.topics.task import TOPIC, StageTopic, TaskFollower, TaskTopic
+from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
 from emppi_ros.sim.trajectory_controller import Follower
@@ -49,7 +49,7 @@ class SimulatorNode(Node, TaskFollower):
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
         self._problem, self._rejected, self._lost_s = '', 0, 0.0
-        self._follow = TaskTopic(self, self)
+        self._follow = TaskSubscriber(self, self)
         self.diagnostics = Diagnostics(self, self.report)
         self.create_service(Trigger, 'simulator/reset', self._reset)
 
@@ -73,12 +73,12 @@ class SimulatorNode(Node, TaskFollower):
         """Whether the node must exit."""
         return self.loop is not None and bool(self.loop.failure)
 
-    def end(self) -> None:
+    def shutdown(self) -> None:
         """Stop the physics."""
         if self.loop is not None:
             self.loop.stop()
 
-    def begin(self) -> None:
+    def startup(self) -> None:
         """Start with the first task."""
         if not self._follow.ready:
             return
@@ -129,7 +129,7 @@ class SimulatorNode(Node, TaskFollower):
         self._task, self._robot, self._problem = task, robot, ''
         names = [parameter.name for parameter in task.parameters]
         self._true = dict(zip(names, robot.truth.tolist(), strict=True))
-        self._stage = StageTopic(self, task, self._hold)
+        self._stage = StageSubscriber(self, task, self._hold)
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
 

@@ -1,4 +1,4 @@
-"""Asks a running graph for another task, and waits for what comes of it."""
+"""Request a task switch from a running planner and wait for the result."""
 
 from collections.abc import Callable
 import time
@@ -14,35 +14,31 @@ from emppi_ros.nodes.topics.task import ANSWERS
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
-_DISCOVERY_S = 5.0  # to find the planner
+_DISCOVERY_S = 5.0
 _POLL_S = 0.02
-_SETTLE = 10  # polls more, so that all know of one another
+_SETTLE_POLLS = 10  # after discovery, so that both sides are matched
 
 
 def ask(text: str, namespace: str, patience_s: float) -> SwitchReply:
     """
-    Return the planner's answer to a request for the task in a YAML text.
+    Request the task in a YAML text; return the planner's reply.
 
-    SwapError if there is no planner, or none that answers in time.
+    Raises SwapError if there is no planner, or no reply within `patience_s`.
     """
-    middleware.set_up()
+    middleware.configure()
     context = rclpy.Context()
     context.init()
-    node = client_node.node('task', namespace, context)
+    node = client_node.create('task', namespace, context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     request = switch_protocol.tagged(text)
-    about, found = switch_protocol.digest(request), []
+    about, replies = switch_protocol.digest(request), []
+    results = (switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED)
 
-    def hear(message: String) -> None:
-        answer = switch_protocol.read_reply(message.data)
-        ours = answer is not None and answer.about == about
-        if ours and answer.said in (
-            switch_protocol.DONE,
-            switch_protocol.FAILED,
-            switch_protocol.REFUSED,
-        ):
-            found.append(answer)
+    def receive(message: String) -> None:
+        reply = switch_protocol.read_reply(message.data)
+        if reply is not None and reply.about == about and reply.said in results:
+            replies.append(reply)
 
     def wait(condition: Callable[[], object], limit_s: float, problem: str) -> None:
         deadline = time.monotonic() + limit_s
@@ -53,19 +49,19 @@ def ask(text: str, namespace: str, patience_s: float) -> SwitchReply:
 
     try:
         topic = node.resolve_topic_name(REQUEST)
-        node.create_subscription(String, ANSWERS, hear, qos.DEFAULT)
+        node.create_subscription(String, ANSWERS, receive, qos.DEFAULT)
         publisher = node.create_publisher(String, REQUEST, qos.DEFAULT)
         wait(
-            # both ways, else the answer may be missed
+            # both directions, or the reply may be lost
             lambda: publisher.get_subscription_count() > 0 < node.count_publishers(ANSWERS),
             _DISCOVERY_S,
-            f'nobody listens to {topic}: is the planner running, in this ROS domain?',
+            f'no node subscribes to {topic}: is the planner running, in this ROS domain?',
         )
-        for _ in range(_SETTLE):
+        for _ in range(_SETTLE_POLLS):
             executor.spin_once(timeout_sec=_POLL_S)
         publisher.publish(String(data=request))
-        wait(lambda: found, patience_s, f'{topic}: no answer within {patience_s:g} s')
-        return found[0]
+        wait(lambda: replies, patience_s, f'{topic}: no answer within {patience_s:g} s')
+        return replies[0]
     finally:
         executor.shutdown()
         node.destroy_node()

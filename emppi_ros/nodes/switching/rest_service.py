@@ -1,9 +1,9 @@
 """
-The service `emppi/swap`: the planner asks the bridge to rest while the task is swapped.
+The service `emppi/swap`: the planner asks the bridge to hold the arm at rest during a switch.
 
-It is not the operator's pause: that stays as it is. The planner asks again and again, and the
-answer is true once the arm is at rest, as commanded and as measured. A planner that never says
-that the swap is over leaves the arm held (`swap-lost`).
+It is independent of the operator's pause. The planner repeats the request; the response is true
+once the arm is at rest, both as commanded and as measured. If the planner never ends the switch,
+the bridge keeps holding the arm (`swap-lost`).
 """
 
 from collections.abc import Callable
@@ -17,49 +17,47 @@ from emppi_ros.core.errors import SwapError
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 
 SWAP = 'emppi/swap'
+UNABLE, BRAKING = 'not active, or no joint state received yet', 'braking'
 
 
-def serve(node: Node, commanding: Callable[[], CommandLoop | None]) -> None:
-    """Serve it in the bridge, whose work is `commanding` while it is configured."""
+def serve(node: Node, command_loop: Callable[[], CommandLoop | None]) -> None:
+    """Offer the service in the bridge; `command_loop` returns None until it is configured."""
 
     def answer(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        work = commanding()
-        if work is None or work.commander is None or not work.commander.ready:
+        loop = command_loop()
+        if loop is None or loop.commander is None or not loop.commander.ready:
             response.success, response.message = False, UNABLE
             return response
-        with work.lock:
-            work.commander.swap(time.monotonic(), request.data)
-            response.success = work.commander.still or not request.data
-            response.message = work.commander.reason if response.success else BRAKING
+        with loop.lock:
+            loop.commander.swap(time.monotonic(), request.data)
+            response.success = loop.commander.still or not request.data
+            response.message = loop.commander.reason if response.success else BRAKING
         return response
 
     node.create_service(SetBool, SWAP, answer)
 
 
-UNABLE, BRAKING = 'not active, or no joint state received yet', 'braking'
-
-
-class Rest:
-    """The planner's side: what it last asked for, and what the bridge answered."""
+class RestClient:
+    """Client of the service, for the planner."""
 
     def __init__(self, node: Node) -> None:
-        """Make the client."""
+        """Create the client."""
         self._client = node.create_client(SetBool, SWAP)
         self._future: Future | None = None
 
-    def ask_again(self, rest: bool) -> None:
-        """Ask anew, whatever was asked before."""
+    def restart(self, rest: bool) -> None:
+        """Send a new request and ignore the response to any earlier one."""
         self._future = None
         if self._client.service_is_ready():
             self._future = self._client.call_async(SetBool.Request(data=rest))
 
-    def ask(self, rest: bool) -> SetBool.Response | None:
-        """Ask for rest, or for its end; return the bridge's answer to the call before."""
+    def request(self, rest: bool) -> SetBool.Response | None:
+        """Request rest, or its end; return the response to the previous request, if any."""
         if not self._client.service_is_ready():
             raise SwapError(f'no bridge serves {SWAP}: is it running?')
-        answer = None
+        response = None
         if self._future is not None and self._future.done():
-            answer, self._future = self._future.result(), None
+            response, self._future = self._future.result(), None
         if self._future is None:
             self._future = self._client.call_async(SetBool.Request(data=rest))
-        return answer
+        return response

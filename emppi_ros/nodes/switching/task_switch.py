@@ -1,18 +1,19 @@
 """
-Another task while the robot runs: a request in, every node over to it or none, an answer out.
+Switch the task at runtime: all nodes change to the new task, or none does.
 
-Whoever asks publishes on `emppi/task/request`. First all that can fail is tried: the planner
-makes everything new, the others say whether they can follow. Then the bridge brings the arm to
-rest; only then the task is published and all go over; and only when there is a plan of the new
-task may the bridge go on. Until the task is published a failure changes nothing; after that the
-arm stays at rest. Runs in the executor, a step at a time, while planning goes on.
+Requests arrive on `emppi/task/request`. A switch has four steps: check the task in the planner
+and in all other nodes; bring the arm to rest through the bridge; publish the task, which all
+nodes then follow; release the arm once there is a plan for the new task. A failure before the
+task is published changes nothing; after a later failure the arm stays at rest. The switch runs
+in the executor, in small steps, while planning continues.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import functools
 import math
 import time
 import traceback
+from typing import Any, Protocol
 
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -20,45 +21,69 @@ from std_msgs.msg import String
 
 from emppi_ros.core.errors import EmppiError, SwapError
 from emppi_ros.nodes.common import qos
-from emppi_ros.nodes.switching.participant import Swapper
-from emppi_ros.nodes.switching.rest_service import UNABLE, Rest
+from emppi_ros.nodes.planner.planning_stats import PlanningStats
+from emppi_ros.nodes.switching.rest_service import UNABLE, RestClient
 from emppi_ros.nodes.topics.task import ANSWERS, NEXT
+from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.switch_protocol import SwitchReply
+from emppi_ros.tasks.task import Task
 
 REQUEST = 'emppi/task/request'
-_STEP_S, _AGAIN_S = 0.005, 0.3
-_TRY_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # and then something is wrong
-_SPANS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # what the time of a swap went into
+_STEP_S, _REPEAT_S = 0.005, 0.3
+_CHECK_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # timeouts of the steps
+_DURATIONS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # of the steps, in the reply
 Steps = Iterator[None]
 
 
-class TaskSwitch:
-    """Takes requests, one at a time."""
+class SwitchParticipant(Protocol):
+    """What the planner node provides for a switch."""
 
-    def __init__(self, node: Node, planner: Swapper, robot: str) -> None:
-        """Listen; `robot` takes the place of that of a task that is asked for by name."""
+    task: Task
+    stats: PlanningStats  # of the current task
+
+    def create_planner(self, task: Task, text: str) -> Planner:
+        """Return a planner for a task, given its YAML text."""
+
+    def replace_planner(self, planner: Planner) -> None:
+        """Stop planning and install a planner for another task."""
+
+    def publish_task(self, text: str) -> None:
+        """Publish the YAML of the task."""
+
+    def resume(self) -> None:
+        """Start planning for the current task."""
+
+    def tune(self, data: Mapping[str, Any]) -> None:
+        """Apply YAML that differs only in tunable values."""
+
+
+class TaskSwitch:
+    """Handle task requests, one at a time."""
+
+    def __init__(self, node: Node, planner: SwitchParticipant, robot: str) -> None:
+        """Subscribe; `robot` replaces the robot of a task requested by name."""
         self._node, self._planner, self._robot = node, planner, robot
         self._next = node.create_publisher(String, NEXT, qos.DEFAULT)
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
         node.create_subscription(String, REQUEST, self._take_request, qos.DEFAULT)
         node.create_subscription(String, ANSWERS, self._take_answer, qos.DEFAULT)
-        self._rest = Rest(node)
-        self._heard: dict[str, SwitchReply] = {}  # about the text under way, by node
-        self._about, self._began, self._published = '', 0.0, False
+        self._rest_client = RestClient(node)
+        self._replies: dict[str, SwitchReply] = {}  # to the current request
+        self._about, self._started, self._published = '', 0.0, False
         self._steps: Steps | None = None
         clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(_STEP_S, self._step, clock=clock)
-        self._timer.cancel()  # until there is something to do
+        self._timer.cancel()  # until a request arrives
         self.open = False  # whether the planner is active
 
     @property
     def busy(self) -> bool:
-        """Whether a swap is under way."""
+        """Whether a switch is in progress."""
         return self._steps is not None
 
     def cancel(self) -> None:
-        """End a swap under way, because the planner stops."""
+        """Abort a switch in progress because the planner stops."""
         self.open = False
         if self._steps is not None:
             self._end(SwapError('the planner was stopped'))
@@ -66,20 +91,20 @@ class TaskSwitch:
     def _take_request(self, message: String) -> None:
         about = switch_protocol.digest(message.data)
         if self._steps is not None:
-            waited = time.monotonic() - self._began
-            reason = f'another task was asked for {waited:.1f} s ago and is under way: ask again'
+            elapsed = time.monotonic() - self._started
+            reason = f'another task switch started {elapsed:.1f} s ago; try again when it is done'
             self._answer(about, switch_protocol.REFUSED, reason)
         elif not self.open:
             self._answer(about, switch_protocol.REFUSED, 'the planner is not active')
         else:
-            self._about, self._began, self._published = about, time.monotonic(), False
-            self._steps = self._swap(message.data)
+            self._about, self._started, self._published = about, time.monotonic(), False
+            self._steps = self._switch(message.data)
             self._timer.reset()
 
     def _take_answer(self, message: String) -> None:
-        answer = switch_protocol.read_reply(message.data)
-        if answer is not None and self._steps is not None:
-            self._heard[f'{answer.node} {answer.about} {answer.said}'] = answer
+        reply = switch_protocol.read_reply(message.data)
+        if reply is not None and self._steps is not None:
+            self._replies[f'{reply.node} {reply.about} {reply.said}'] = reply
 
     def _step(self) -> None:
         try:
@@ -88,21 +113,21 @@ class TaskSwitch:
             self._end(None)
         except EmppiError as error:
             self._end(error)
-        except Exception as error:  # of whatever a task's file led to: planning goes on
+        except Exception as error:  # a task file must not stop the planner
             self._node.get_logger().error(traceback.format_exc())
             self._end(SwapError(f'{type(error).__name__}: {error}'))
 
     def _end(self, error: EmppiError | None) -> None:
-        """Answer; after a failure before anything changed, all goes on as before."""
+        """Finish the switch; on failure, reply with the error."""
         self._timer.cancel()
         steps, self._steps = self._steps, None
         steps.close()
-        self._heard.clear()
+        self._replies.clear()
         if error is None:
             return
         reason = switch_protocol.explain(error)
         if self._published:
-            reason += f'. {self._planner.task.name} is the task now; the arm stays at rest'
+            reason += f'. {self._planner.task.name} is now the task; the arm stays at rest'
         self._node.get_logger().warning(f'{REQUEST}: {reason}')
         self._answer(
             self._about,
@@ -110,14 +135,14 @@ class TaskSwitch:
             reason,
         )
 
-    def _answer(self, about: str, said: str, reason: str = '', **figures: object) -> None:
+    def _answer(self, about: str, status: str, reason: str = '', **figures: object) -> None:
         name = self._node.get_fully_qualified_name()
         self._answers.publish(
-            String(data=SwitchReply(name, about, said, reason, figures).to_text())
+            String(data=SwitchReply(name, about, status, reason, figures).to_text())
         )
 
-    def _swap(self, request: str) -> Steps:
-        """Go through a swap; EmppiError says what went wrong."""
+    def _switch(self, request: str) -> Steps:
+        """Run all steps of a switch; raise EmppiError on failure."""
         planner = self._planner
         text = switch_protocol.requested(request, self._robot)
         task = switch_protocol.checked(text, REQUEST, planner.task.robot)
@@ -125,96 +150,96 @@ class TaskSwitch:
             planner.tune(task.data)
             self._answer(self._about, switch_protocol.DONE, task=task.name, tuned=True)
             return
-        fresh = planner.make(task, text)
+        new_planner = planner.create_planner(task, text)
         yield
         nodes = self._followers()
-        show = functools.partial(self._next.publish, String(data=text))
-        yield from self._tell(show, nodes, text, switch_protocol.READY, _TRY_S)
-        marks = [self._began, time.monotonic()]
+        announce = functools.partial(self._next.publish, String(data=text))
+        yield from self._distribute(announce, nodes, text, switch_protocol.READY, _CHECK_S)
+        times = [self._started, time.monotonic()]
         try:
-            yield from self._asked(True, 'the arm did not come to rest')
-            marks.append(time.monotonic())
-            planner.go_over(fresh)
-            self._published, tell = True, functools.partial(planner.tell, text)
-            yield from self._tell(tell, nodes, text, switch_protocol.FOLLOWING, _FOLLOW_S)
-            marks.append(time.monotonic())
+            yield from self._request_rest(True, 'the arm did not come to rest')
+            times.append(time.monotonic())
+            planner.replace_planner(new_planner)
+            self._published, publish = True, functools.partial(planner.publish_task, text)
+            yield from self._distribute(publish, nodes, text, switch_protocol.FOLLOWING, _FOLLOW_S)
+            times.append(time.monotonic())
         except BaseException:
             if not self._published:
-                self._rest.ask_again(False)
+                self._rest_client.restart(False)
             else:
-                planner.go_on()
+                planner.resume()
             raise
-        planner.go_on()
+        planner.resume()
         yield from _until(
-            lambda: bool(planner.figures.starts), _PLAN_S, lambda: 'no plan of the new task'
+            lambda: bool(planner.stats.starts), _PLAN_S, lambda: 'no plan for the new task'
         )
-        marks.append(time.monotonic())
-        said = yield from self._asked(False, 'the bridge did not go on')
-        figures = {name: b - a for name, a, b in zip(_SPANS, marks, marks[1:], strict=False)}
-        figures |= {'to_first_plan_s': marks[-1] - marks[0], 'bridge': said}
+        times.append(time.monotonic())
+        state = yield from self._request_rest(False, 'the bridge did not release the arm')
+        figures = {name: b - a for name, a, b in zip(_DURATIONS, times, times[1:], strict=False)}
+        figures |= {'to_first_plan_s': times[-1] - times[0], 'bridge': state}
         self._answer(self._about, switch_protocol.DONE, task=task.name, tuned=False, **figures)
 
     def _followers(self) -> set[str]:
-        """Return the full names of all nodes that are to follow."""
+        """Return the full names of all nodes that must follow the switch."""
         space = self._node.get_namespace().rstrip('/')
-        found = {
+        subscribers = {
             f'{info.node_namespace.rstrip("/")}/{info.node_name}'
             for info in self._node.get_subscriptions_info_by_topic(NEXT)
         }
-        if (needed := {f'{space}/belief', f'{space}/bridge'}) - found:
-            raise SwapError(f'not to be found, is it running? {", ".join(needed - found)}')
-        return needed | (found & {f'{space}/simulator'})
+        required = {f'{space}/belief', f'{space}/bridge'}
+        if missing := required - subscribers:
+            raise SwapError(f'no such node, is it running? {", ".join(missing)}')
+        return required | (subscribers & {f'{space}/simulator'})
 
-    def _tell(
-        self, tell: Callable[[], None], nodes: set[str], text: str, said: str, limit: float
+    def _distribute(
+        self, publish: Callable[[], None], nodes: set[str], text: str, status: str, limit: float
     ) -> Steps:
         """
-        Tell a text until all nodes have said that they are ready for it, or follow it.
+        Publish a text until all nodes have replied with `status`, READY or FOLLOWING.
 
-        Again and again: the middleware repeats a message that was lost after seconds only.
+        Repeats it because the middleware resends a lost message only after seconds.
         """
-        about, told = switch_protocol.digest(text), -math.inf
+        about, published_at = switch_protocol.digest(text), -math.inf
 
         def missing() -> set[str]:
-            for answer in self._heard.values():
-                if (
-                    answer.about == about
-                    and answer.said == switch_protocol.REFUSED
-                    and answer.node in nodes
-                ):
-                    raise SwapError(f'{answer.node}: {answer.reason}')
-            return {name for name in nodes if f'{name} {about} {said}' not in self._heard}
+            for reply in self._replies.values():
+                refused = reply.about == about and reply.said == switch_protocol.REFUSED
+                if refused and reply.node in nodes:
+                    raise SwapError(f'{reply.node}: {reply.reason}')
+            return {name for name in nodes if f'{name} {about} {status}' not in self._replies}
 
-        def all_have() -> bool:
-            nonlocal told
-            if time.monotonic() > told + _AGAIN_S:
-                tell()
-                told = time.monotonic()
+        def complete() -> bool:
+            nonlocal published_at
+            if time.monotonic() > published_at + _REPEAT_S:
+                publish()
+                published_at = time.monotonic()
             return not missing()
 
-        yield from _until(all_have, limit, lambda: f'{", ".join(missing())} never said {said!r}')
+        yield from _until(
+            complete, limit, lambda: f'no reply {status!r} from {", ".join(missing())}'
+        )
 
-    def _asked(self, rest: bool, problem: str) -> Steps:
-        """Ask the bridge for rest, or for its end, until it is so; return its last words."""
-        self._rest.ask_again(rest)
+    def _request_rest(self, rest: bool, problem: str) -> Steps:
+        """Wait until the bridge holds the arm at rest, or releases it; return its message."""
+        self._rest_client.restart(rest)
         last = 'no answer'
 
-        def answered() -> bool:
+        def done() -> bool:
             nonlocal last
-            answer = self._rest.ask(rest)
-            last = last if answer is None else answer.message
-            if answer is not None and answer.message == UNABLE:
+            response = self._rest_client.request(rest)
+            last = last if response is None else response.message
+            if response is not None and response.message == UNABLE:
                 raise SwapError(f'the bridge: {UNABLE}')
-            return answer is not None and answer.success
+            return response is not None and response.success
 
-        yield from _until(answered, _REST_S, lambda: f'{problem}; it says: {last}')
+        yield from _until(done, _REST_S, lambda: f'{problem}; last response: {last}')
         return last
 
 
 def _until(condition: Callable[[], bool], limit: float, problem: Callable[[], str]) -> Steps:
-    """Wait for a condition; SwapError if it takes longer than a limit [s]."""
-    began = time.monotonic()
+    """Wait for a condition; SwapError after a timeout [s]."""
+    started = time.monotonic()
     while not condition():
-        if time.monotonic() - began > limit:
+        if time.monotonic() - started > limit:
             raise SwapError(f'{problem()} within {limit:g} s')
         yield

@@ -28,7 +28,7 @@ from emppi_ros.nodes.common import middleware, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
-from emppi_ros.nodes.topics.belief import BELIEF
+from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
 from emppi_ros.robots.robot import Robot
@@ -143,7 +143,7 @@ def record(
     `wait` waits for a time [s] and returns whether to stop; `report` is called repeatedly with
     the seconds since the start and the recorder.
     """
-    middleware.set_up()
+    middleware.configure()
     os.nice(10)  # the priority of the belief: the robot comes first
     context = rclpy.Context()
     context.init()

@@ -74,7 +74,7 @@ def run_demo(
     """
     loaded = load_task(task)
     _exit_on_sigterm()
-    middleware.set_up()
+    middleware.configure()
     environment = isolated_environment()
     context = rclpy.Context()
     context.init(domain_id=int(environment['ROS_DOMAIN_ID']))

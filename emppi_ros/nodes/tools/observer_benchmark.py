@@ -43,7 +43,7 @@ class ObserverBenchmark:
 
     def __init__(self, task: str, seed: int) -> None:
         """Start the graph in its own processes."""
-        middleware.set_up()
+        middleware.configure()
         self._environment = isolated_environment()
         self._context = rclpy.Context()
         self._context.init(domain_id=int(self._environment['ROS_DOMAIN_ID']))

@@ -11,10 +11,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.inputs import APPLIED, PLAN, Inputs
+from emppi_ros.nodes.common.inputs import APPLIED, PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.nodes.topics.belief import BELIEF
+from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunObserver, RunRecord
 
@@ -25,7 +25,7 @@ class RunMonitor:
     def __init__(self, node: Node, task: Task) -> None:
         """Subscribe."""
         self._task, self._observer = task, RunObserver(task)
-        self._inputs = Inputs(node, task)
+        self._inputs = MeasurementInputs(node, task)
         self._subscriptions = [
             PolledSubscription(node, PointCloud2, BELIEF, self._take_belief, qos.EVERY),
             PolledSubscription(node, JointTrajectory, PLAN, self._take_plan, qos.DEFAULT),

@@ -155,13 +155,13 @@ class RosSource:
         self, namespace: str = '', patience_s: float = 20.0, context: rclpy.Context | None = None
     ) -> None:
         """Wait for the task; ViewError if no planner publishes it in time."""
-        middleware.set_up()
+        middleware.configure()
         self._own = context is None
         self._context = rclpy.Context() if context is None else context
         if self._own:
             self._context.init()
         self._namespace = namespace
-        self._node = client_node.node('view', namespace, self._context)
+        self._node = client_node.create('view', namespace, self._context)
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)

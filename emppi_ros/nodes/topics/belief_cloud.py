@@ -1,32 +1,36 @@
 """
-The belief as a PointCloud2: one point per particle, fields `weight` and one per parameter.
+The topic `emppi/belief`: a PointCloud2 with one point per particle.
 
-Fields are float64, so that a parameter arrives with the very bits that were sent.
+Its fields are `weight` and one per parameter, in float64 so that the values stay exact.
 """
 
 from array import array
 from collections.abc import Sequence
+import math
 import sys
+import time
 
 import numpy as np
+from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2, PointField
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
-from emppi_ros.core.errors import BeliefError
+from emppi_ros.core.errors import BeliefError, EmppiError, StaleInputError
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.nodes.common import convert
+from emppi_ros.nodes.common import convert, qos
 from emppi_ros.session.message_tables import FLOATS, belief_table, point_type
 from emppi_ros.tasks.task import Task
 
+BELIEF = 'emppi/belief'
 MAX_PARTICLES = 100_000
 
 
 def pack(task: Task, stamp: float, names: Sequence[str], points: np.ndarray) -> PointCloud2:
     """
-    Return the cloud of points (height, width, names), of float32 or float64 as they are.
+    Return a cloud of points (height, width, names) in the robot's frame.
 
-    It is in the robot's frame. rviz wants x, y and z in float32.
+    Fields are float32 or float64, like the points; rviz needs x, y and z in float32.
     """
     height, width, _ = points.shape
     size = points.dtype.itemsize
@@ -49,17 +53,17 @@ def write_belief(task: Task, stamp: float, belief: Belief) -> PointCloud2:
 
 
 def write_points(task: Task, stamp: float, belief: Belief, places: np.ndarray) -> PointCloud2:
-    """Return a belief whose particles are at `places` (M, 3) m, to be looked at."""
+    """Return a float32 cloud for display, with the particles at `places` (M, 3) [m]."""
     points = np.column_stack([places, np.exp(belief.log_weights), belief.theta])
     names = ['x', 'y', 'z', *_names(task.parameters)]
     return pack(task, stamp, names, points[None].astype(np.float32))
 
 
 def read_belief(task: Task, message: PointCloud2) -> Belief:
-    """Return the belief in a message; BeliefError if it is not one about the task."""
+    """Return the belief in a message; BeliefError if it does not fit the task."""
     points = _points(task.parameters, message)
     columns = [points[name] for name in _names(task.parameters)]
-    with np.errstate(invalid='ignore'):  # of signalling NaN, which are refused below
+    with np.errstate(invalid='ignore'):  # of signalling NaN, rejected below
         weight, *values = (column.astype(np.float64) for column in columns)
     theta = np.column_stack(values) if values else np.empty((len(points), 0))
     if not np.isfinite(theta).all():
@@ -72,7 +76,7 @@ def read_belief(task: Task, message: PointCloud2) -> Belief:
             )
     if not np.isfinite(weight).all() or np.any(weight < 0.0) or weight.sum() <= 0.0:
         raise BeliefError(
-            'belief whose weights are not all finite and at least 0, with a sum above 0'
+            'belief whose weights are not finite and non-negative, with a positive sum'
         )
     with np.errstate(divide='ignore'):  # a weight of 0 is a log weight of -inf
         return Belief(theta, weights.normalize(np.log(weight)))
@@ -84,19 +88,19 @@ def _names(parameters: Sequence[Parameter]) -> list[str]:
 
 def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray:
     """Return the structured array of a cloud with exactly the fields of a belief."""
-    expected, found = _names(parameters), [field.name for field in message.fields]
-    if sorted(found) != sorted(expected):
+    expected, names = _names(parameters), [field.name for field in message.fields]
+    if sorted(names) != sorted(expected):
         raise BeliefError(
-            f'belief with fields {", ".join(found) or "none"}; the task needs exactly '
+            f'belief with fields {", ".join(names) or "none"}; the task needs exactly '
             f'{", ".join(expected)}'
         )
     for field in message.fields:
         if field.datatype not in FLOATS or field.count != 1:
             raise BeliefError(f'belief whose field {field.name!r} is not one float32 or float64')
-        # not left to NumPy, which takes offsets from 2^31 for negative ones, and reads there
+        # NumPy would read offsets from 2^31 as negative ones
         if field.offset + np.dtype(FLOATS[field.datatype]).itemsize > message.point_step:
             raise BeliefError(
-                f'belief whose field {field.name!r} at byte {field.offset} is outside of a point '
+                f'belief whose field {field.name!r} at byte {field.offset} lies outside a point '
                 f'of {message.point_step} bytes'
             )
     count = message.width * message.height
@@ -110,3 +114,47 @@ def _points(parameters: Sequence[Parameter], message: PointCloud2) -> np.ndarray
     except ValueError as error:
         raise BeliefError(f'belief with a broken layout: {error}') from None
     return np.frombuffer(message.data, dtype=dtype)
+
+
+class BeliefSubscriber:
+    """Subscribe to the belief and keep the last valid one."""
+
+    def __init__(self, node: Node, task: Task) -> None:
+        """Subscribe."""
+        self._node, self._task = node, task
+        self.latest: Belief | None = None
+        # arrival by the monotonic clock: the clock of the stamps may be set or paused
+        self._received_at, self.error = -math.inf, ''
+        self._subscription = node.create_subscription(
+            PointCloud2, BELIEF, self._receive, qos.LATCHED
+        )
+
+    @property
+    def age(self) -> float:
+        """Time since the last valid belief arrived [s]; infinite before the first."""
+        return time.monotonic() - self._received_at
+
+    def current(self, limit: float) -> Belief:
+        """Return the last belief; StaleInputError if it is missing or older than `limit` [s]."""
+        if self.latest is None:
+            raise StaleInputError(f'no belief received on {BELIEF} yet')
+        if self.age > limit:
+            raise StaleInputError(
+                f'nothing on {BELIEF} for {self.age:.2f} s (belief_timeout_s: {limit:g}); '
+                'is the belief node running?'
+            )
+        return self.latest
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._node.destroy_subscription(self._subscription)
+
+    def _receive(self, message: PointCloud2) -> None:
+        try:
+            self.latest = read_belief(self._task, message)
+        except EmppiError as error:  # keep the last valid belief
+            self.error = str(error)
+            self._node.get_logger().warning(f'belief: {error}', throttle_duration_sec=2.0)
+            return
+        self.error = ''
+        self._received_at = time.monotonic()

@@ -1,7 +1,7 @@
 """
-The topics `emppi/planner/journal` and `emppi/belief/journal`: what a node used, while recorded.
+The topics `emppi/planner/journal` and `emppi/belief/journal`: the inputs of a node, for replay.
 
-Written only while somebody listens, and after the plan or the belief that it explains.
+Published only while there are subscribers, after the plan or belief computed from these inputs.
 """
 
 from rclpy.node import Node
@@ -11,29 +11,29 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.session.journal import Journal
 
 
-class JournalTopic:
-    """Publishes the journal of a node's session, and after a swap of tasks that of the next."""
+class JournalPublisher:
+    """Publish the journal of a node's session."""
 
     def __init__(self, node: Node, topic: str) -> None:
-        """Make the publisher, once: a recorder that had to find another would miss a beginning."""
+        """Create the publisher, once for all tasks: a recorder could miss events of a new one."""
         self._publisher = node.create_publisher(String, topic, qos.DEFAULT)
         self._journal: Journal | None = None
 
-    def follow(self, journal: Journal) -> None:
-        """Publish this journal from now on."""
+    def set_journal(self, journal: Journal) -> None:
+        """Publish this journal from now on, for example after a task switch."""
         self._journal = journal
 
     @property
-    def waiting(self) -> int:
-        """Number of events to publish."""
+    def pending(self) -> int:
+        """Number of unpublished events."""
         return self._journal.waiting
 
-    def begin(self, now: float) -> None:
-        """Begin a cycle, at a time of any clock [s]."""
+    def begin_cycle(self, now: float) -> None:
+        """Start a cycle, at a time of any clock [s]."""
         self._journal.begin(self._publisher.get_subscription_count(), now)
 
-    def send(self) -> None:
-        """Publish all that happened since the last time."""
+    def publish(self) -> None:
+        """Publish all events since the last call."""
         text = self._journal.take()
         if text:
             self._publisher.publish(String(data=text))

@@ -30,7 +30,7 @@ STAGE = 'emppi/stage'  # its name; latched, by the planner
 class TaskFollower:
     """What a node does when the task changes; each may raise an EmppiError."""
 
-    def begin(self) -> None:
+    def startup(self) -> None:
         """Begin, with the first task, if one has arrived."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class TaskFollower:
         """Go on with YAML that differs in numbers alone; most nodes do not work with them."""
 
 
-class TaskTopic:
+class TaskSubscriber:
     """Follows the task, for a node that takes the first one when it begins."""
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
@@ -87,7 +87,7 @@ class TaskTopic:
     def _receive(self, message: String) -> None:
         before, self._text = self._taken, message.data
         if before is None:
-            self._follower.begin()
+            self._follower.startup()
             return
         try:
             self._go_over(before)
@@ -133,7 +133,7 @@ class TaskTopic:
         self._answers.publish(String(data=answer.to_text()))
 
 
-class StageTopic:
+class StageSubscriber:
     """Follows the stage that the planner is in; `enter` is called with it."""
 
     def __init__(self, node: Node, task: Task, enter: Callable[[Stage], None]) -> None:
@@ -151,19 +151,19 @@ class StageTopic:
             self._enter(self._stages[message.data])
 
 
-class FollowingNode(ManagedNode, TaskFollower):
+class TaskFollowerNode(ManagedNode, TaskFollower):
     """A lifecycle node that follows the task on `emppi/task`, and waits for it."""
 
     def __init__(self, name: str, **kwargs: object) -> None:
         """Wait for the task."""
         super().__init__(name, **kwargs)
-        self.follow = TaskTopic(self, self)
+        self.follow = TaskSubscriber(self, self)
         self._broken = False
 
-    def begin(self) -> None:
+    def startup(self) -> None:
         """Configure and activate once there is a task, if the node is to start by itself."""
         if self.follow.ready:
-            super().begin()
+            super().startup()
 
     def try_task(self, text: str) -> Task | None:
         """Return the task in a YAML text."""

@@ -32,7 +32,7 @@ class Graph:
         from emppi_ros.nodes.tools.process_group import unused_domain
         from emppi_ros.tasks.task import load_task
 
-        middleware.set_up()
+        middleware.configure()
         # a server that has imported everything forks planners in a moment; no ROS runs in it
         self._server = multiprocessing.get_context('forkserver')
         self._server.set_forkserver_preload(['faultlab.preload'])
