@@ -52,11 +52,17 @@ class Task:
         The P uncertain parameters: `name`, `unit`, `lower`, `upper`.
     prior : JointPrior
         Distribution of the parameters; `prior.sample(count, rng)` returns (count, P).
-    objects, jointed : dict
-        Tracked objects by name, with a free joint or with one hinge or slide; `qpos` and `qvel`
-        are their addresses in the state.
-    planner, belief, simulation : PlannerConfig, BeliefConfig, SimulationConfig
-        Settings of its parts.
+    objects : dict
+        Tracked objects with a free joint, by name; `qpos` and `qvel` are their addresses in the
+        state.
+    jointed : dict
+        Tracked objects with one hinge or slide, by name; likewise.
+    planner : PlannerConfig
+        Settings of the planner.
+    belief : BeliefConfig
+        Settings of the particle filter.
+    simulation : SimulationConfig
+        Settings of the simulator.
     file : TaskFile
         All keys of the YAML file.
 
