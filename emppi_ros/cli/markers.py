@@ -8,7 +8,7 @@ import imageio.v3 as imageio
 
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session import candidates
+from emppi_ros.session.plan_preview import trace_point
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.mujoco_overlay import draw_over
@@ -52,7 +52,7 @@ def draw(options: argparse.Namespace) -> None:
     check_renderer()
     task = load_task(options.task)
     loop = ClosedLoop(task, options.seed)
-    loop.planner.watched = candidates.place(task)
+    loop.planner.trace_point = trace_point(task)
     with output.progress(task.name, options.at, 's') as advance:
         loop.run(options.at, progress=advance)
     shapes, display = TaskShapes(task), _display_state(loop)

@@ -19,10 +19,9 @@ from emppi_ros.control import plan as plans
 from emppi_ros.control.mppi import Costs, PlanInfo, smoother
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import Ensemble, State
-from emppi_ros.session import candidates
-from emppi_ros.session.candidates import Candidates, Place
 from emppi_ros.session.journal import journaled
 from emppi_ros.session.measurements import Measurements
+from emppi_ros.session.plan_preview import Candidates, TracePoint, trace_positions
 from emppi_ros.session.stage_tracker import StageTracker
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
@@ -86,8 +85,8 @@ class Planner(Measurements):
         self.diverged = 0  # rollouts, so far
         self._stage_tracker = StageTracker(task)
         self.stage: Stage = self._stage_tracker.stage
-        self.watched: Place | None = None  # what of the next cycle's candidates is kept
-        self.candidates: Candidates | None = None  # of the last cycle, if that was watched
+        self.trace_point: TracePoint | None = None  # to keep candidates of the next cycle
+        self.candidates: Candidates | None = None  # of the last cycle, with a trace point
 
     def set_belief(self, belief: Belief) -> None:
         """Plan with the particles of a belief from now on."""
@@ -180,8 +179,8 @@ class Planner(Measurements):
         begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
-        watched, traces = self.watched, []
-        record = cost.record if watched is None else sorted({*cost.record, watched.field})
+        point, traces = self.trace_point, []
+        record = cost.record if point is None else sorted({*cost.record, point.field})
 
         def evaluate(controls: Array) -> Costs:
             fine = interpolation.upsample(
@@ -191,8 +190,8 @@ class Planner(Measurements):
                 config.interpolation,
             )
             records = self.ensemble.rollout(begin, fine, record)
-            if watched is not None:
-                traces.append(candidates.trace(records, watched, config.substeps))
+            if point is not None:
+                traces.append(trace_positions(records, point, config.substeps))
             return cost.evaluate(records, begin, config.substeps)
 
         controls, info = mppi.plan(

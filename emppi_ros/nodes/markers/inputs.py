@@ -18,7 +18,7 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud, candidates
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
-from emppi_ros.session.candidates import Candidates
+from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 

@@ -12,8 +12,7 @@ from sensor_msgs.msg import PointCloud2
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.session import candidates as rollouts
-from emppi_ros.session.candidates import Candidates
+from emppi_ros.session.plan_preview import Candidates, trace_point
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import Task
 
@@ -52,19 +51,19 @@ class CandidatesPublisher:
     def __init__(self, node: Node, task: Task, planner: Planner) -> None:
         """Create the publisher."""
         self._node, self._task, self._planner = node, task, planner
-        self._place, self._last = rollouts.place(task), -np.inf
+        self._point, self._last = trace_point(task), -np.inf
         self._publisher = node.create_publisher(PointCloud2, CANDIDATES, qos.NEWEST)
 
     def request(self, moment: float) -> None:
         """Keep the candidates of the next cycle if they are due and there is a subscriber."""
         due = not 0.0 <= moment - self._last < _MIN_PERIOD_S - 1e-3  # the clock may be set back
         wanted = due and self._publisher.get_subscription_count() > 0
-        self._planner.watched = self._place if wanted else None
+        self._planner.trace_point = self._point if wanted else None
         self._last = moment if wanted else self._last
 
     def publish(self, start: float) -> None:
         """Publish the kept candidates of the cycle whose plan starts at `start`."""
-        if self._planner.watched is None or self._planner.candidates is None:
+        if self._planner.trace_point is None or self._planner.candidates is None:
             return
         self._publisher.publish(write_candidates(self._task, start, self._planner.candidates))
 

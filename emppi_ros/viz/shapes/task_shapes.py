@@ -6,8 +6,7 @@ from typing import NamedTuple
 from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.candidates import Candidates
-from emppi_ros.session.plan_preview import Course, PlanCost, Preview
+from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
@@ -34,7 +33,7 @@ class TaskShapes:
     def __init__(self, task: Task) -> None:
         """Measure the scene once."""
         self._task, self.extent = task, scene_extent(task)
-        self.preview = Preview(task)
+        self.preview = PlanPreview(task)
 
     def belief(self, display: DisplayState) -> list[Shape]:
         """Return the belief: joint axes and histograms."""
@@ -54,10 +53,10 @@ class TaskShapes:
         data = kinematics(self._task, display.state.qpos)
         return objects.shapes(self._task, self.extent, data)
 
-    def predict(self, display: DisplayState, cost: Cost | None = None) -> Course:
+    def predict(self, display: DisplayState, cost: Cost | None = None) -> PlanRollouts:
         """Return the motion under the plan in each model, and its cost if a cost is given."""
         if display.plan is None:
-            return Course(*rollouts.NO_PLAN)
+            return PlanRollouts(*rollouts.NO_PLAN)
         return self.preview.predict(
             display.belief, display.state, display.stamp, display.plan, display.tracks, cost
         )
@@ -67,7 +66,7 @@ class TaskShapes:
         stages = {stage.name: stage for stage in task.stages}
         return self.predict(display, stages.get(display.stage, task.stages[0]).cost).cost
 
-    def rollouts(self, display: DisplayState, prediction: Course | None = None) -> list[Shape]:
+    def rollouts(self, display: DisplayState, prediction: PlanRollouts | None = None) -> list[Shape]:
         """Return candidates and plan, as far as there are any."""
         candidates = display.candidates or rollouts.NO_CANDIDATES
         prediction = prediction or self.predict(display)

@@ -9,7 +9,7 @@ import numpy as np
 
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.session.plan_preview import Course
+from emppi_ros.session.plan_preview import PlanRollouts
 from emppi_ros.viz.palette import GREEN, GREY, ORANGE, RED
 from emppi_ros.viz.shapes.task_shapes import TaskShapes
 from emppi_ros.viz.web.charts import BeliefImage, Chart
@@ -168,7 +168,7 @@ class Page:
             chart.show(times, {name: history.series(kind, name) for name in chart.names})
 
 
-def _terms(prediction: Course) -> dict[str, float]:
+def _terms(prediction: PlanRollouts) -> dict[str, float]:
     """Return the cost of each term; empty without a plan, or if all models diverged."""
     cost = prediction.cost
     return dict(cost.terms) if cost and cost.diverged < 1.0 else {}

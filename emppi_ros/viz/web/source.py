@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import StaleInputError, ViewError
-from emppi_ros.session import candidates
+from emppi_ros.session.plan_preview import trace_point
 from emppi_ros.session.supervised_loop import SupervisedLoop
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tasks.tuning import Value
@@ -182,7 +182,7 @@ class SimulatedSource:
     def _advance(self) -> None:
         """Simulate one chunk; an error ends this run, not the page."""
         loop, start = self._loop, time.monotonic()
-        loop.planner.watched = candidates.place(loop.task) if self._watched else None
+        loop.planner.trace_point = trace_point(loop.task) if self._watched else None
         try:
             for _ in range(round(CHUNK_S / loop.task.simulation.timestep_s)):
                 loop.step()

@@ -8,7 +8,7 @@ from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session.candidates import Candidates
+from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
 from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent

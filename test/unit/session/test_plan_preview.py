@@ -1,4 +1,4 @@
-"""Candidates are seen where MuJoCo takes them, and being seen changes nothing."""
+"""Previews follow MuJoCo's own steps, and do not change the plan."""
 
 import mujoco
 import numpy as np
@@ -11,8 +11,7 @@ from emppi_ros.control.plan import Plan
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session import candidates
-from emppi_ros.session.plan_preview import Preview
+from emppi_ros.session.plan_preview import PlanPreview, TracePoint, trace_point
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import load_task
 
@@ -25,17 +24,17 @@ def resting(task):
     return lambda times: np.tile(home, (len(times), 1))
 
 
-def planned(task, watched, cycles=3):
+def planned(task, point, cycles=3):
     planner = Planner(task, np.random.default_rng(4))
     planner.set_belief(particles.uniform(THETA))
-    planner.watched = watched
+    planner.trace_point = point
     for i in range(cycles):
         made = planner.plan_from(task.start(), 0.05 * i, 0.05 * (i + 1), resting(task))
     return planner, *made
 
 
-def courses(task, theta, state, controls, field, index):
-    """Return where a place goes (steps + 1, 3) by plain `mj_step`, before each of them."""
+def path(task, theta, state, controls, field, index):
+    """Return the positions of a point before each plain `mj_step`, (steps + 1, 3)."""
     model = with_parameters(task.model, task.parameters, theta)
     data, found = mujoco.MjData(model), []
     data.qpos[:], data.qvel[:] = state
@@ -46,31 +45,31 @@ def courses(task, theta, state, controls, field, index):
     return np.array(found)
 
 
-def test_watching_changes_no_bit_of_a_plan(make_task):
+def test_keeping_candidates_changes_no_bit_of_a_plan(make_task):
     task = make_task('two_link')
-    other = candidates.Place('xipos', 2)  # which the cost does not record
-    plans = [planned(task, place)[1] for place in (None, candidates.place(task), other)]
+    other = TracePoint('xipos', 2)  # which the cost does not record
+    plans = [planned(task, point)[1] for point in (None, trace_point(task), other)]
     for plan in plans[1:]:
         assert plan.values.tobytes() == plans[0].values.tobytes()
 
 
-def test_nothing_is_kept_of_what_nobody_watches(make_task):
+def test_candidates_are_kept_only_with_a_trace_point(make_task):
     task = make_task('two_link')
     assert planned(task, None)[0].candidates is None
-    planner, _, info = planned(task, candidates.place(task))
+    planner, _, info = planned(task, trace_point(task))
     assert planner.candidates.traces.shape == (3, 4, 7, 3)
     np.testing.assert_array_equal(planner.candidates.costs, info.costs)
-    planner.watched = None
+    planner.trace_point = None
     planner.plan_from(task.start(), 0.2, 0.25, resting(task))
     assert planner.candidates is None
 
 
-@pytest.mark.parametrize('place', [None, candidates.Place('xipos', 2)])
-def test_candidates_go_where_mujoco_takes_them(make_task, place):
+@pytest.mark.parametrize('point', [None, TracePoint('xipos', 2)])
+def test_traces_of_candidates_match_mujoco(make_task, point):
     task = make_task('two_link')
-    place = place or candidates.place(task)
-    assert place.field in (TIPS, 'xipos')
-    planner, _, info = planned(task, place, cycles=1)
+    point = point or trace_point(task)
+    assert point.field in (TIPS, 'xipos')
+    planner, _, info = planned(task, point, cycles=1)
     config = task.planner
     for m, k in np.ndindex(3, 4):
         home = np.array(task.robot.home)
@@ -79,8 +78,8 @@ def test_candidates_go_where_mujoco_takes_them(make_task, place):
         )
         # what is in force until the plan starts: one period in physics steps of its own
         before = np.tile(home, (round(0.05 / task.model.opt.timestep), 1))
-        went = courses(task, THETA[m], task.start(), [*before, *fine], *place)
-        expected = went[len(before) :: config.substeps]
+        positions = path(task, THETA[m], task.start(), [*before, *fine], *point)
+        expected = positions[len(before) :: config.substeps]
         # the same physics, in other sums: rounding of positions of 1 m, grown over 35 steps
         np.testing.assert_allclose(planner.candidates.traces[m, k], expected, atol=1e-9)
 
@@ -93,66 +92,66 @@ def test_candidates_go_where_mujoco_takes_them(make_task, place):
         ('cartpole_swingup', 'xipos', 'body', 'pole'),
     ],
 )
-def test_candidates_are_seen_by_the_hand_or_else_the_last_link(name, field, kind, of):
+def test_the_trace_point_is_the_hand_or_else_the_last_link(name, field, kind, of):
     task = load_task(name)
-    place = candidates.place(task)
-    assert place.field == field and scene.names(task.model, kind)[place.row] == of
+    point = trace_point(task)
+    assert point.field == field and scene.names(task.model, kind)[point.row] == of
 
 
-def test_a_plan_is_seen_where_mujoco_takes_it(make_task):
+def test_the_rollouts_of_a_plan_match_mujoco(make_task):
     task = make_task('two_link')
-    preview, config = Preview(task), task.planner
+    preview, config = PlanPreview(task), task.planner
     plan = Plan(0.1, np.array([0.0, 0.2, 0.4]), np.array([[0.3, -0.2], [0.8, 0.1], [0.1, 0.5]]))
     state = State(np.array([0.2, -0.4]), np.array([0.5, 0.1]))
-    course = preview.predict(particles.uniform(THETA), state, 0.07, plan, {})
+    rollouts = preview.predict(particles.uniform(THETA), state, 0.07, plan, {})
     dt = config.step_s / config.substeps
     steps = config.horizon * config.substeps + 1
     fine = [plan.at(0.07 + (i + 0.5) * dt) for i in range(steps)]
     for m in range(3):
-        went = courses(task, THETA[m], state, fine, *candidates.place(task))
+        positions = path(task, THETA[m], state, fine, *trace_point(task))
         np.testing.assert_allclose(
-            course.place[m], went[:: config.substeps], atol=1e-9
+            rollouts.points[m], positions[:: config.substeps], atol=1e-9
         )  # as above
-    assert course.objects.shape == (3, 0, config.horizon + 1, 3)
-    np.testing.assert_allclose(course.shares, 1.0 / 3.0)
+    assert rollouts.objects.shape == (3, 0, config.horizon + 1, 3)
+    np.testing.assert_allclose(rollouts.weights, 1.0 / 3.0)
 
 
-def test_objects_are_seen_where_each_model_takes_them(make_task):
+def test_objects_move_in_each_model_as_in_mujoco(make_task):
     task = make_task('block')
     rest = Plan(0.0, np.array([0.0, 1.0]), np.zeros((2, 1)))
     start = task.start()
     start.qvel[task.objects['block'].qvel] = 0.5  # it slides, and friction stops it
-    course = Preview(task).predict(particles.uniform(THETA), start, 0.0, rest, {})
+    rollouts = PlanPreview(task).predict(particles.uniform(THETA), start, 0.0, rest, {})
     body = scene.find(task.model, 'body', 'block')
     controls = np.zeros((task.planner.horizon * task.planner.substeps + 1, 1))
     for m in range(3):
-        went = courses(task, THETA[m], start, controls, 'xipos', body)
-        expected = went[:: task.planner.substeps]
-        np.testing.assert_allclose(course.objects[m, 0], expected, atol=1e-9)  # as above
-    assert course.objects[0, 0, -1, 0] > 0.01
+        positions = path(task, THETA[m], start, controls, 'xipos', body)
+        expected = positions[:: task.planner.substeps]
+        np.testing.assert_allclose(rollouts.objects[m, 0], expected, atol=1e-9)  # as above
+    assert rollouts.objects[0, 0, -1, 0] > 0.01
 
 
-def test_a_plans_cost_is_that_of_where_mujoco_takes_it(make_task):
+def test_the_cost_of_a_plan_matches_mujoco(make_task):
     task = make_task('two_link')
     cost, config = task.stages[0].cost, task.planner
     plan = Plan(0.1, np.array([0.0, 0.2, 0.4]), np.array([[0.3, -0.2], [0.8, 0.1], [0.1, 0.5]]))
     state = State(np.array([0.2, -0.4]), np.array([0.5, 0.1]))
     belief = Belief(THETA, np.log([0.5, 0.2, 0.3]))
-    found = Preview(task).predict(belief, state, 0.07, plan, {}, cost).cost
+    found = PlanPreview(task).predict(belief, state, 0.07, plan, {}, cost).cost
     dt = config.step_s / config.substeps
     steps = config.horizon * config.substeps + 1
     fine = [plan.at(0.07 + (i + 0.5) * dt) for i in range(steps)]
     goal, expected = np.array([0.3, 0.0, 0.6]), 0.0
     for m, share in enumerate((0.5, 0.2, 0.3)):
-        went = courses(task, THETA[m], state, fine, *candidates.place(task))[:: config.substeps]
-        expected += share * np.linalg.norm(went[:-1] - goal, axis=1).sum()
+        positions = path(task, THETA[m], state, fine, *trace_point(task))[:: config.substeps]
+        expected += share * np.linalg.norm(positions[:-1] - goal, axis=1).sum()
     assert list(found.terms) == ['reach'] and found.diverged == 0.0
     assert found.terms['reach'] == pytest.approx(expected, abs=1e-8)  # as above, six of them
 
 
 def test_models_that_diverge_do_not_count_in_a_plans_cost(make_task, monkeypatch):
     task = make_task('two_link')
-    preview, cost = Preview(task), task.stages[0].cost
+    preview, cost = PlanPreview(task), task.stages[0].cost
     plan = Plan(0.0, np.array([0.0, 0.4]), np.array([[0.3, -0.2], [0.1, 0.5]]))
     belief = Belief(THETA, np.log([0.5, 0.2, 0.3]))
     alone = Belief(THETA[[0, 0, 2]], np.log([0.5, 1e-300, 0.3]) - np.log(0.8))
