@@ -9,9 +9,7 @@ from emppi_ros.cli import output, reports
 from emppi_ros.core import config
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.controllers import CONTROLLERS
-from emppi_ros.session.summary import summarize
+from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.report import recording
 

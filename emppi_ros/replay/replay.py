@@ -18,7 +18,6 @@ from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.session import journal, snapshot
-from emppi_ros.session import metadata as sessions
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, KEY, PLANNER
 from emppi_ros.session.message_tables import (
@@ -89,7 +88,7 @@ def first_metadata(recorded: ReplayInput, topic: str, where: str) -> Mapping[str
     for text in recorded.journals[topic]:
         for event in read_journal(topic, text)[1]:
             if event[0] == KEY:
-                sessions.check(event[1], where)
+                journal.check_metadata(event[1], where)
                 return event[1]
     raise ReplayError(
         f'{where}: {topic} has no key frame: it was recorded for less than ten seconds, and not '
@@ -112,7 +111,7 @@ def first_task(recorded: ReplayInput, topic: str) -> list[str]:
 def recorded_task(recorded: ReplayInput, where: str) -> Task:
     """Return the first task of a recorded run."""
     topic = BELIEF if recorded.journals[BELIEF] else PLANNER
-    return sessions.make_task(first_metadata(recorded, topic, where), where)
+    return journal.make_task(first_metadata(recorded, topic, where), where)
 
 
 class SessionReplay:
@@ -194,8 +193,8 @@ class SessionReplay:
         if self._make is not None:
             self.session = self._make(metadata)
             return
-        task = sessions.make_task(metadata, self.where)
-        self.notes += [n for n in sessions.differences(metadata, task) if n not in self.notes]
+        task = journal.make_task(metadata, self.where)
+        self.notes += [n for n in journal.differences(metadata, task) if n not in self.notes]
         self.session = SESSIONS[self.topic](task, int(metadata['seed']))
         own = _random_stream(snapshot.dump(self.session))
         snapshot.restore(self.session, state)
@@ -346,7 +345,7 @@ def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
     if topic == PLANNER:
         # a run may have several tasks, but only one robot
         metadata = first_metadata(recorded, topic, str(bag.path))
-        task = sessions.make_task(metadata, str(bag.path))
+        task = journal.make_task(metadata, str(bag.path))
         compared = Comparison('plan', 'point')
         for message in recorded.outputs[topic]:
             table = read_plan(message, task.robot.command, where)

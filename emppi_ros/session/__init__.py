@@ -1,1 +1,1 @@
-"""Sessions of planner and belief, their journal, and the closed loop built from them."""
+"""Planner, belief and closed loop of a task, without ROS."""

@@ -1,7 +1,7 @@
 """
-How a belief is doing: innovations, and what measurements say about each parameter.
+Diagnostics of a belief: innovations, divergence, and the information about each parameter.
 
-It looks on: nothing that is believed or planned depends on it.
+The monitor does not affect the belief or the plans.
 """
 
 from collections.abc import Sequence
@@ -17,34 +17,35 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.planner import Commands
-from emppi_ros.session.prediction import LONGEST_S, Prediction
+from emppi_ros.session.prediction import LONGEST_S, Predictor
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-_CHAIN = 20  # updates that models go on from their own predictions, as particles do
-_PAUSE = 3  # one chain in so many: a third of the cost
-_SHARE = _PAUSE * _CHAIN / (_CHAIN - 1)  # updates for each of a chain but its first
-_ENOUGH = 100  # updates before a parameter is said to be unidentifiable
-_TAIL, _LIKELY = 0.01, 0.05  # of a prior, at either end
-_STEP = 0.5  # of the prior's standard deviation, up and down: far enough to feel contacts
-_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads chains evenly over the particles
+_CHAIN = 20  # updates in which models start from their own predictions, as particles do
+_PERIOD = 3  # evaluate one chain out of three, for a third of the cost
+# updates per evaluated one; the first of a chain has no prediction to evaluate
+_SCALE = _PERIOD * _CHAIN / (_CHAIN - 1)
+_MIN_UPDATES = 100  # before a parameter is reported as unidentifiable
+_TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
+_STEP = 0.5  # of the prior's standard deviation, up and down: enough to change contacts
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
 
 
 class BeliefMonitor:
-    """Counts what a filter goes through; `reset` begins again."""
+    """Collects statistics of the updates of a filter."""
 
     def __init__(self, task: Task) -> None:
-        """Make two models for each parameter that is not certain."""
+        """Create two models for each uncertain parameter."""
         self._task = task
         self._varied = np.flatnonzero(task.prior.spread > 0.0)
         count = 2 * len(self._varied)
-        self._prediction = Prediction(task, count, threads=1) if count else None
+        self._predictor = Predictor(task, count, threads=1) if count else None
         self._last: tuple[float, State] | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Forget all of it."""
+        """Discard all statistics."""
         count = len(self._task.parameters)
         self.updates = self.diverged = 0
         self.innovations = InnovationStatistics()
@@ -52,95 +53,97 @@ class BeliefMonitor:
         self.restart()
 
     def restart(self) -> None:
-        """Start from the next measurement, as after something was moved."""
+        """Start again from the next measurement, as after a jump."""
         self._last = None
 
     def tune(self, task: Task) -> None:
-        """Go on with a task that differs in numbers alone."""
+        """Use the tuned parameters of the same task."""
         self._task = task
-        if self._prediction is not None:
-            self._prediction.tune(task)
+        if self._predictor is not None:
+            self._predictor.tune(task)
 
-    def hold(self, equalities: Sequence[int]) -> None:
-        """Predict with these equality constraints in force."""
-        if self._prediction is not None:
-            self._prediction.hold(equalities)
+    def activate(self, equalities: Sequence[int]) -> None:
+        """Predict with these equality constraints active: a stage's grasp."""
+        if self._predictor is not None:
+            self._predictor.activate(equalities)
 
-    def note(
+    def add(
         self,
         belief: Belief,
-        found: Sequence[Deviation],
+        deviations: Sequence[Deviation],
         stamp: float,
-        moment: Observation,
+        observation: Observation,
         commands: Commands,
     ) -> None:
-        """Take an update of a belief (as it was before), and what its particles predicted."""
-        self.innovations.add(normalized_innovations(belief.log_weights, found))
-        broken = [~np.isfinite(one.values).all(axis=1) for one in found]
-        self.diverged += int(np.any(broken, axis=0).sum()) if broken else 0
-        if self._prediction is not None:
-            chain, place = divmod(self.updates, _CHAIN)
-            if chain % _PAUSE == 0:
-                self._look(self._prediction, belief, place == 0, stamp, moment, commands)
+        """Add an update, given the belief before it and the deviations of its particles."""
+        self.innovations.add(normalized_innovations(belief.log_weights, deviations))
+        diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
+        self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
+        if self._predictor is not None:
+            chain, position = divmod(self.updates, _CHAIN)
+            if chain % _PERIOD == 0:
+                self._add_information(
+                    self._predictor, belief, position == 0, stamp, observation, commands
+                )
         self.updates += 1
 
     @property
     def remaining(self) -> Array:
-        """Which share (P,) of each prior's standard deviation measurements leave; 1: all."""
-        shares = np.ones(len(self._task.parameters))
+        """Remaining fraction (P,) of each prior standard deviation; 1 means no information."""
+        fractions = np.ones(len(self._task.parameters))
         rows = np.ix_(self._varied, self._varied)
         prior = self._task.prior.correlation[rows]
-        shares[self._varied] = diagnostics.remaining_sd(self.information[rows], prior)
-        return shares
+        fractions[self._varied] = diagnostics.remaining_sd(self.information[rows], prior)
+        return fractions
 
     def out_of_prior(self, belief: Belief) -> list[str]:
         """
         Return the parameters whose belief contradicts its prior (Evans and Moshonov 2006).
 
-        Particles do not go far beyond their prior: a mean in its last percent is as much as they
-        can say, in its last five percent where they do not explain what was measured.
+        Particles hardly leave the range of their prior. Therefore a mean in the last percent of a
+        tail counts, or in the last five percent if the innovations are too large.
         """
         mean = weights.mean(belief.log_weights, belief.theta)
-        limit = _LIKELY if self.innovations.excessive else _TAIL
-        far = self._task.prior.tail_probability(mean) < limit
-        return [self._task.parameters[i].name for i in self._varied if far[i]]
+        limit = _WIDE_TAIL if self.innovations.excessive else _TAIL
+        outside = self._task.prior.tail_probability(mean) < limit
+        return [self._task.parameters[i].name for i in self._varied if outside[i]]
 
     @property
     def unidentifiable(self) -> list[str]:
-        """The parameters that measurements say next to nothing about, once there are enough."""
-        if self.updates < _ENOUGH:
+        """Parameters about which the measurements contain almost no information."""
+        if self.updates < _MIN_UPDATES:
             return []
         unknown = diagnostics.unidentifiable(self.remaining)
         return [self._task.parameters[i].name for i in self._varied if unknown[i]]
 
-    def _look(
+    def _add_information(
         self,
-        prediction: Prediction,
+        predictor: Predictor,
         belief: Belief,
-        begins: bool,
+        first: bool,
         stamp: float,
-        moment: Observation,
+        observation: Observation,
         commands: Commands,
     ) -> None:
-        """Add what models around a particle say apart; a chain begins with another particle."""
+        """Add the information of models around a particle; each chain has another particle."""
         last, self._last = self._last, None
-        if begins:
-            prediction.write(self._around(belief))
+        if first:
+            predictor.write(self._around(belief))
         elif last is not None and 0.0 < stamp - last[0] <= LONGEST_S:
-            predicted = prediction.predict(last, stamp, commands)
-            self._inform(prediction.compare(predicted, moment))
-            fitted = prediction.fit(moment)
-            corrected = prediction.correct(predicted, moment, fitted, stamp - last[0])
+            predicted = predictor.predict(last, stamp, commands)
+            self._add_deviations(predictor.compare(predicted, observation))
+            fitted = predictor.fit(observation)
+            corrected = predictor.correct(predicted, observation, fitted, stamp - last[0])
             self._last = stamp, corrected
             return
-        self._last = stamp, prediction.fit(moment)
+        self._last = stamp, predictor.fit(observation)
 
     def _around(self, belief: Belief) -> Array:
-        """Return a particle with each parameter moved up (n, P), then down (n, P)."""
+        """Return a particle with each uncertain parameter raised (n, P), then lowered (n, P)."""
         parameters, spread = self._task.parameters, self._task.prior.spread
-        share = (0.5 + self.updates // _CHAIN * _GOLDEN) % 1.0
+        level = (0.5 + self.updates // _CHAIN * _GOLDEN) % 1.0
         cumulative = np.cumsum(np.exp(belief.log_weights))
-        chosen = min(np.searchsorted(cumulative, share * cumulative[-1]), len(cumulative) - 1)
+        chosen = min(np.searchsorted(cumulative, level * cumulative[-1]), len(cumulative) - 1)
         z = np.repeat(
             to_unbounded(parameters, belief.theta[chosen : chosen + 1]),
             2 * len(self._varied),
@@ -151,12 +154,12 @@ class BeliefMonitor:
         z[rows + len(rows), self._varied] -= steps
         return to_bounded(parameters, z)
 
-    def _inform(self, found: Sequence[Deviation]) -> None:
-        """Add what the models' predictions differ in."""
-        values = np.concatenate([one.values for one in found], axis=1)
+    def _add_deviations(self, deviations: Sequence[Deviation]) -> None:
+        """Add the Fisher information from the deviations of raised and lowered models."""
+        values = np.concatenate([one.values for one in deviations], axis=1)
         if not np.isfinite(values).all():
-            return  # one diverged: nobody knows
+            return  # a model diverged
         up, down = np.split(values, 2)
         jacobian = np.zeros((values.shape[1], len(self._task.parameters)))
         jacobian[:, self._varied] = (up - down).T / (2.0 * _STEP)
-        self.information += _SHARE * diagnostics.fisher_information(jacobian)
+        self.information += _SCALE * diagnostics.fisher_information(jacobian)

@@ -78,7 +78,7 @@ class BeliefSession(Measurements):
         """Predict with the grasp of a stage; ignore the names of other tasks' stages."""
         if name in self._stages:
             self._stage = name
-            self.filter.hold(self._stages[name].grasp)
+            self.filter.activate(self._stages[name].grasp)
 
     @journaled('tune')
     def tune(self, text: str) -> None:

@@ -1,8 +1,8 @@
 """
 The closed loop in one process: simulated robot, bridge, planner and belief, on simulated time.
 
-A plan takes effect one planning period after the state it was made from was measured, as it
-does over ROS. Everything is derived from one seed: the same seed gives the same bits.
+A plan takes effect one planning period after its state was measured, as with the ROS nodes. The
+same seed gives the same bits.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,24 +17,25 @@ from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.bridge.watchdog import Bridge
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.errors import AllDivergedError, StaleInputError
-from emppi_ros.session.controllers import single_model
+from emppi_ros.core import weights
+from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
+from emppi_ros.model.parameters import nominal_values
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
-from emppi_ros.session.success import SuccessMonitor
-from emppi_ros.session.trace import Frame, Trace
+from emppi_ros.session.trace import Frame, SuccessMonitor, Trace
 from emppi_ros.sim.simulated_robot import PoseReading, SimulatedRobot, draw_truth
 from emppi_ros.state.estimator import Estimator, Observation
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-_NEVER_S, _ANY = 1e9, 10**9
-_FRAMES_HZ = 50.0  # of what is kept of a run
+CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
+_NEVER_S, _UNLIMITED = 1e9, 10**9
+_FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
 
 
 class ClosedLoop:
-    """A task under control; `run` goes on until success or the end of time."""
+    """A simulated task under control; `run` steps it until success or until time is up."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class ClosedLoop:
         controller: str = 'emppi',
         truth: Mapping[str, float] | None = None,
     ) -> None:
-        """Draw hidden true parameters from the seed (or take them by name)."""
+        """Draw the true parameters with the seed, except those given by name in `truth`."""
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
@@ -56,16 +57,16 @@ class ClosedLoop:
         self.estimator = Estimator(task)
         self._stage = self.planner.stage
         self._learned_at = -np.inf
-        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_ANY)  # nobody arms again
+        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_UNLIMITED)  # without faults
         self._applied = TimeSeries('applied commands', reach_s=np.inf)
-        self._judged = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
+        self._success = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0
-        self._begin(state_machine.arm(Machine()))
-        self._aim()
+        self._start_at_rest(state_machine.arm(Machine()))
+        self._set_next_target()
 
     @property
     def plan(self) -> Plan | None:
-        """The plan under way."""
+        """The plan that the bridge executes."""
         return self._bridge.plans.current
 
     def run(
@@ -74,7 +75,7 @@ class ClosedLoop:
         stop_at_success: bool = True,
         progress: Callable[[float], None] | None = None,
     ) -> Trace:
-        """Run to success or for the task's time; `progress` gets the simulated time."""
+        """Run until success or for the task's duration; `progress` gets the simulated time."""
         steps = round((duration_s or self.task.file.duration_s) / self._dt)
         for _ in range(steps):
             if not self.step():
@@ -86,7 +87,7 @@ class ClosedLoop:
         return self.trace
 
     def step(self) -> bool:
-        """Go on by one step of the physics; return whether the task was judged after it."""
+        """Advance by one physics step; return whether success was checked after it."""
         now, rate_hz = self.robot.time, self.task.planner.rate_hz
         if self._steps % self._every(self.task.simulation.joint_state_rate_hz) == 0:
             reading = self.robot.read_joints()
@@ -100,79 +101,79 @@ class ClosedLoop:
         if self._steps % self._every(rate_hz) == 0:
             self._plan(now + 1.0 / rate_hz)
         if self._steps % (bridge := self._every(self._config.rate_hz)) == 0:
-            self._move(now, bridge * self._dt)
+            self._step_bridge(now, bridge * self._dt)
         self.robot.step()
         self._steps += 1
-        judged = self._steps % self._every(_FRAMES_HZ) == 0
-        if judged:
-            self._judge()
-        return judged
+        checked = self._steps % self._every(_FRAME_RATE_HZ) == 0
+        if checked:
+            self._check_success()
+        return checked
 
     def _every(self, rate_hz: float) -> int:
-        """Return after how many steps of the physics something of a rate is due again."""
+        """Return the number of physics steps in a period of a rate."""
         return max(1, round(1.0 / rate_hz / self._dt))
 
-    def _judge(self) -> None:
-        """Look whether the task is done; if another target is due, let all know of it."""
+    def _check_success(self) -> None:
+        """Record a frame and check success; set the next target after an attempt."""
         error = self.task.error(self.robot.model, self.robot.data)
         qpos, qvel = self.robot.data.qpos.copy(), self.robot.data.qvel.copy()
         self.trace.frames.append(Frame(self.robot.time, qpos, qvel, error))
         lost = self.task.is_lost(self.robot.data)
-        if not self._judged.judge(error, lost, self.robot.time):
+        if not self._success.update(error, lost, self.robot.time):
             return
-        self._aim()
+        self._set_next_target()
         if lost:
-            self.robot.put_back()
+            self.robot.reset_state()
             self.estimator.clear()
             self.filter.restart()
-            self._begin(self._bridge.machine)
+            self._start_at_rest(self._bridge.machine)
 
-    def _aim(self) -> None:
-        """Show the next target to the robot's world and to the planner's."""
+    def _set_next_target(self) -> None:
+        """Set the next target in the simulation and in the planner's models."""
         if self.task.target is not None:
-            quaternion = self._judged.next_target()
-            self.robot.aim(self.task.target, quaternion)
+            quaternion = self._success.sample_target()
+            self.robot.set_mocap_quat(self.task.target, quaternion)
             self.planner.ensemble.set_mocap_quat(self.task.target, quaternion)
 
-    def _begin(self, state: Machine) -> None:
-        """Stand still where the robot is, and plan from there."""
+    def _start_at_rest(self, state: Machine) -> None:
+        """Command the robot's current position at rest, and discard the plan."""
         self.planner.reset_plan()
-        self.planned: Plan | None = None  # last, followed or not
+        self.planned: Plan | None = None  # the newest, executed or not
         start = jerk_limiter.at_rest(self.task.robot, self._measure())
         self._bridge = Bridge(start, state)
         self._applied.append(self.robot.time - 1e-6, self._bridge.command.value)
         self.robot.command(self._bridge.command.value)
 
     def _plan(self, start: float) -> None:
-        """Plan from the newest state, for one period later."""
+        """Plan from the newest state; the plan begins at `start` [s]."""
         stamp = self.estimator.stamp
         try:
             state = self.estimator.state(stamp)
         except StaleInputError:
-            return  # nothing measured yet: the robot stays at rest
-        began = time.perf_counter()
+            return  # no measurements yet: the robot stays at rest
+        started = time.perf_counter()
         try:
-            seen = self.estimator.tracks(stamp)
-            plan, info = self.planner.plan_from(state, stamp, start, self._commands, seen)
+            tracks = self.estimator.tracks(stamp)
+            plan, info = self.planner.plan_from(state, stamp, start, self._commands, tracks)
         except AllDivergedError:
             self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
             self.planner.reset_plan()
             return  # without a new plan the bridge brakes
-        self.trace.plan_s.append(time.perf_counter() - began)
-        self._grasp()
+        self.trace.plan_s.append(time.perf_counter() - started)
+        self._update_stage()
         self.trace.diverged += info.diverged
         self.planned, self._bridge = plan, watchdog.receive(self._bridge, plan)
 
-    def _grasp(self) -> None:
-        """Let the robot, and those who predict it, grasp as the planner's stage does."""
+    def _update_stage(self) -> None:
+        """Activate the grasp of the planner's stage in the simulation and in the filter."""
         if self.planner.stage is not self._stage:
             self._stage = self.planner.stage
-            self.robot.hold(self._stage.grasp)
-            self.filter.hold(self._stage.grasp)
+            self.robot.activate(self._stage.grasp)
+            self.filter.activate(self._stage.grasp)
             self.trace.stages.append((self.robot.time, self._stage.name))
 
     def _commands(self, times: Array) -> Array:
-        """Return what is in force at `times`: applied commands, then the plan under way."""
+        """Return the commands at `times`: the applied ones, then those of the current plan."""
         rows = self._applied.hold(times)
         plan = self._bridge.plans.current
         if plan is not None:
@@ -180,8 +181,8 @@ class ClosedLoop:
                 rows[i] = plan.at(times[i])
         return rows
 
-    def _move(self, now: float, dt: float) -> None:
-        """Let the bridge give its next command."""
+    def _step_bridge(self, now: float, dt: float) -> None:
+        """Apply the bridge's next command."""
         position = self._measure()
         self._bridge = watchdog.step(
             self._config, self.task.robot, self._bridge, now, position, dt, delay_s=0.0
@@ -192,23 +193,25 @@ class ClosedLoop:
         self.trace.commands.append((now, command))
 
     def _observe(self, reading: PoseReading) -> None:
-        """Take a tracked pose, and learn from it."""
+        """Add a tracked pose and update the belief with it."""
         pose = self.estimator.add_pose(reading.name, reading.stamp, reading.pose)
         if pose is None or not self._learns:
             return
-        self._learn(reading.stamp, self.estimator.observation(reading.stamp, reading.name, pose))
+        self._update_belief(
+            reading.stamp, self.estimator.observation(reading.stamp, reading.name, pose)
+        )
 
     def _observe_joints(self, stamp: float) -> None:
-        """Learn from joints alone, where the task tracks nothing else."""
+        """Update the belief with joint states alone, for tasks without tracked objects."""
         if not self._learns or stamp - self._learned_at < self.task.belief.interval_s - 1e-9:
             return
-        self._learn(stamp, self.estimator.observation(stamp))
+        self._update_belief(stamp, self.estimator.observation(stamp))
 
-    def _learn(self, stamp: float, moment: Observation) -> None:
-        """Update the belief, and let the planner plan with it."""
-        self._learned_at, began = stamp, time.perf_counter()
-        update = self.filter.observe(stamp, moment, self._applied.hold)
-        self.trace.learn_s.append(time.perf_counter() - began)
+    def _update_belief(self, stamp: float, observation: Observation) -> None:
+        """Update the belief and pass it to the planner."""
+        self._learned_at, started = stamp, time.perf_counter()
+        update = self.filter.observe(stamp, observation, self._applied.hold)
+        self.trace.update_s.append(time.perf_counter() - started)
         if update is not None:
             self.trace.degenerate += update.reinjected
             self.trace.ess.append(update.ess)
@@ -217,3 +220,72 @@ class ClosedLoop:
 
     def _measure(self) -> Array:
         return self.robot.read_joints().position[self.task.commanded_rows]
+
+
+def single_model(task: Task, controller: str, truth: Array) -> Array | None:
+    """Return the parameters (P,) of a controller with one model; None for an ensemble."""
+    if controller not in CONTROLLERS:
+        raise ConfigError(unknown('controller', controller, CONTROLLERS))
+    if controller == 'mppi-true':
+        return truth
+    if controller == 'mppi-nominal':
+        return nominal_values(task.parameters, task.model)
+    if controller not in ('mppi-mean', 'mppi-wrong'):
+        return None
+    values = task.prior.mean()
+    if controller == 'mppi-wrong':
+        if not task.simulation.wrong:
+            raise ConfigError(f'{task.where}: simulation: wrong: no values given')
+        for i, parameter in enumerate(task.parameters):
+            values[i] = task.simulation.wrong.get(parameter.name, values[i])
+    return values
+
+
+def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]:
+    """Return the summary of a run: the JSON object that `emppi run --json` prints."""
+    trace, task = loop.trace, loop.task
+    belief, monitor = loop.filter.belief, loop.filter.monitor
+    outside = monitor.out_of_prior(belief)
+    mean = weights.mean(belief.log_weights, belief.theta)
+    sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, belief.theta)))
+    plan_ms = 1e3 * np.array(trace.plan_s) if trace.plan_s else np.array([np.nan])
+    return {
+        'task': task.name,
+        'controller': controller,
+        'seed': seed,
+        **({'prior': task.prior.describe()} if task.prior.file else {}),
+        'success': trace.success,
+        'time_s': round(trace.success_time or loop.robot.time, 3),
+        'steps': len(trace.plan_s),
+        'real_time': task.file.real_time,
+        **_attempts(trace),
+        'final_error': trace.frames[-1].error,
+        'parameters': {
+            parameter.name: {
+                'mean': float(mean[i]),
+                'sd': float(sd[i]),
+                'true': float(trace.truth[i]),
+                'out_of_prior': parameter.name in outside,
+                'unidentifiable': parameter.name in monitor.unidentifiable,
+            }
+            for i, parameter in enumerate(task.parameters)
+        },
+        'plan_ms': {
+            'p50': float(np.percentile(plan_ms, 50)),
+            'p99': float(np.percentile(plan_ms, 99)),
+        },
+        'diverged': trace.diverged,
+    }
+
+
+def _attempts(trace: Trace) -> dict[str, object]:
+    """Return the numbers of attempts, of reached targets and of lost objects, if there are any."""
+    if not trace.attempts:
+        return {}
+    return {
+        'attempts': {
+            'all': len(trace.attempts),
+            'reached': sum(one.reached for one in trace.attempts),
+            'lost': sum(one.lost for one in trace.attempts),
+        }
+    }

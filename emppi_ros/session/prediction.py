@@ -1,4 +1,4 @@
-"""From one measurement to the next by each of M models, and where each goes on from."""
+"""Prediction from one measurement to the next with each of M models."""
 
 from collections.abc import Sequence
 import math
@@ -16,63 +16,65 @@ from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-LONGEST_S = 0.5  # beyond such a gap in measurements, a prediction says nothing
+LONGEST_S = 0.5  # longest gap between measurements to predict over
 
 
-class Prediction:
-    """Predicts for a task; what it goes on from it is told each time."""
+class Predictor:
+    """Predicts measurements with an ensemble; the caller keeps the states."""
 
     def __init__(self, task: Task, models: int, threads: int) -> None:
-        """Make the models."""
+        """Create the models."""
         self._task, self._config = task, task.belief
         self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
         self._order = np.argsort(task.map.ctrl)
 
     def tune(self, task: Task) -> None:
-        """Go on with a task that differs in numbers alone."""
+        """Use the tuned parameters of the same task."""
         self._task, self._config = task, task.belief
 
     def write(self, theta: Array) -> None:
-        """Give each model its parameters (M, P)."""
+        """Set the parameters (M, P) of the models."""
         self._ensemble.write(theta)
 
-    def hold(self, equalities: Sequence[int]) -> None:
-        """Predict with these equality constraints in force: a stage's grasp."""
+    def activate(self, equalities: Sequence[int]) -> None:
+        """Predict with these equality constraints active: a stage's grasp."""
         self._ensemble.activate(equalities)
 
-    def fit(self, moment: Observation) -> State:
-        """Return the estimated state as each model sees it, (nq,) or (M, nq)."""
-        return articulation.fit_state(self._task, self._ensemble, moment.estimated, moment.tracks)
+    def fit(self, observation: Observation) -> State:
+        """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
+        return articulation.fit_state(
+            self._task, self._ensemble, observation.estimated, observation.tracks
+        )
 
     def predict(self, last: tuple[float, State], stamp: float, commands: Commands) -> State:
-        """Return what each model predicts for `stamp`, (M, nq) and (M, nv)."""
+        """Return the state that each model predicts for `stamp`, (M, nq) and (M, nv)."""
         interval = stamp - last[0]
         count = math.ceil(interval / self._config.substep_s - 1e-6)
         times = last[0] + (np.arange(count) + 0.5) * interval / count
         return self._ensemble.predict(last[1], commands(times)[:, self._order], interval / count)
 
-    def compare(self, predicted: State, moment: Observation) -> list[Deviation]:
-        """Return how predictions differ from what was measured."""
+    def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
+        """Return the deviations of predictions from measurements."""
         errors = []
         for name, item in self._task.jointed.items():
             joints = articulation.for_ensemble(self._ensemble, item)
             q = predicted.qpos[:, item.qpos]
-            residuals = articulation.residuals(joints, q, moment.tracks[name])
+            residuals = articulation.residuals(joints, q, observation.tracks[name])
             errors.append(PoseResidual(item.qvel, *residuals))
         return likelihood.deviations(
-            self._config.likelihood, self._task.model, predicted, moment.measured, errors
+            self._config.likelihood, self._task.model, predicted, observation.measured, errors
         )
 
     def correct(
-        self, predicted: State, moment: Observation, fitted: State, interval: float
+        self, predicted: State, observation: Observation, fitted: State, interval: float
     ) -> State:
         """
-        Return where each model goes on from: joints as measured, its object near its own.
+        Return the corrected state of each model: joints as measured, objects partly as predicted.
 
-        A tracked pose errs by more than an object moves between two of them, so that starting
-        from it would blame the tracker's noise on the physics. Each model keeps its object
-        where its own physics brought it and moves it to the measured pose by `object_gain`
-        (the steady state of a Kalman filter per model); a gain of 1 is the paper's.
+        The noise of a tracked pose exceeds the motion between two poses. A model that started
+        from the measured pose would attribute this noise to its parameters. Therefore each model
+        moves its predicted object towards the measured pose by the fraction `object_gain` (a
+        steady-state Kalman filter for each model). The paper uses a gain of 1.
         """
         count = len(predicted.qpos)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
@@ -80,11 +82,11 @@ class Prediction:
         if gain == 1.0:
             return State(qpos, qvel)
         velocity_gain = gain**2 / (2.0 - gain) / interval  # Benedict and Bordner 1962
-        innovation = -likelihood.residuals(self._task.model, predicted, moment.measured)
+        innovation = -likelihood.residuals(self._task.model, predicted, observation.measured)
         for item in self._task.objects.values():
-            place, motion = slice(item.qpos, item.qpos + 7), slice(item.qvel, item.qvel + 6)
+            pose, motion = slice(item.qpos, item.qpos + 7), slice(item.qvel, item.qvel + 6)
             qvel[:, motion] = predicted.qvel[:, motion] + velocity_gain * innovation[:, motion]
-            qpos[:, place] = predicted.qpos[:, place]
+            qpos[:, pose] = predicted.qpos[:, pose]
             step = np.zeros_like(qvel)
             step[:, motion] = gain * innovation[:, motion]
             for row, move in zip(qpos, step, strict=True):
@@ -94,5 +96,5 @@ class Prediction:
             qpos[:, hung.qpos] = predicted.qpos[:, hung.qpos] + gain * change
             qvel[:, hung.qvel] = predicted.qvel[:, hung.qvel] + velocity_gain * change
         diverged = ~(np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1))
-        qpos[diverged], qvel[diverged] = moment.estimated
+        qpos[diverged], qvel[diverged] = observation.estimated
         return State(qpos, qvel)

@@ -1,1 +1,1 @@
-"""A simulated robot and tracker, with true parameters that nobody else sees."""
+"""A simulated robot and tracker with hidden true parameters."""

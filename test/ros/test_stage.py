@@ -22,7 +22,7 @@ def test_simulator_and_belief_grasp_as_the_stage_says_and_let_go(harness):
     def held():
         return [
             simulator._robot.data.eq_active.tolist(),
-            belief.session.filter._prediction._ensemble._world.eq_active.tolist(),
+            belief.session.filter._predictor._ensemble._world.eq_active.tolist(),
         ]
 
     assert held() == [[0], [0]]

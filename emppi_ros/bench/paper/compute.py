@@ -77,7 +77,7 @@ def _row(cell: Cell, task: Task, trace: Trace, prior: Belief, compute_s: float) 
         parameters=estimates(task, trace.truth, beliefs[-1][1]),
         course=course,
         attempts=tuple(
-            AttemptResult(float(one.ended), bool(one.reached), bool(one.lost))
+            AttemptResult(float(one.end), bool(one.reached), bool(one.lost))
             for one in trace.attempts
         ),
         diverged=trace.diverged,

@@ -19,7 +19,7 @@ def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
 
     They end where an object was lost and put back, which no dynamics explain.
     """
-    end = min((one.ended for one in trace.attempts if one.lost), default=np.inf)
+    end = min((one.end for one in trace.attempts if one.lost), default=np.inf)
     readings = [one for one in trace.readings if one.stamp < end]
     commands = [(stamp, values) for stamp, values in trace.commands if stamp < end]
     signals = []

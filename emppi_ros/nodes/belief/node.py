@@ -32,8 +32,7 @@ from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.task import StageSubscriber, TaskFollowerNode
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
-from emppi_ros.session.journal import BELIEF, Journal
-from emppi_ros.session.metadata import describe
+from emppi_ros.session.journal import BELIEF, Journal, describe
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 

@@ -30,8 +30,8 @@ from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
 from emppi_ros.nodes.topics.candidates import CandidatesPublisher
 from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.session import journal, metadata
-from emppi_ros.session.journal import Journal
+from emppi_ros.session import journal
+from emppi_ros.session.journal import Journal, describe
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
@@ -92,7 +92,7 @@ class PlannerNode(ManagedNode):
         """Return a planner with a journal, given a task and its YAML text."""
         seed = self._settings.seed
         planner = Planner(task, seed)
-        Journal(planner, metadata.describe(task, text, seed))
+        Journal(planner, describe(task, text, seed))
         return planner
 
     def replace_planner(self, planner: Planner) -> None:

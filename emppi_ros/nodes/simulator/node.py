@@ -28,7 +28,7 @@ from emppi_ros.nodes.simulator.sensors import Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
-from emppi_ros.sim.trajectory_controller import Follower
+from emppi_ros.sim.trajectory_controller import TrajectoryController
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
@@ -106,7 +106,7 @@ class SimulatorNode(Node, TaskFollower):
         robot = self._make(task)
         self.loop.stop()
         self._stage.close()
-        robot.take_over(self._robot)
+        robot.copy_joint_positions(self._robot)
         self._start(task, robot)
 
     def _make(self, task: Task) -> SimulatedRobot:
@@ -124,7 +124,7 @@ class SimulatorNode(Node, TaskFollower):
     def _start(self, task: Task, robot: SimulatedRobot) -> None:
         settings = task.simulation
         self._sensors.track(task.tracked)
-        self._follower: Follower | None = None  # while trajectories command
+        self._controller: TrajectoryController | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
         names = [parameter.name for parameter in task.parameters]
@@ -136,7 +136,7 @@ class SimulatorNode(Node, TaskFollower):
     def _hold(self, stage: Stage) -> None:
         """Grasp as in the planner's stage, in place of a gripper."""
         with self._lock:
-            self._robot.hold(stage.grasp)
+            self._robot.activate(stage.grasp)
 
     def _rebase(self) -> None:
         """Start simulated time at this moment."""
@@ -159,8 +159,8 @@ class SimulatorNode(Node, TaskFollower):
         self._lost_s += lost
         seconds = min(behind - lost, until - self._robot.time)
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
-            if self._follower is not None:
-                self._robot.command(self._follower.velocity(self._robot.time))
+            if self._controller is not None:
+                self._robot.command(self._controller.velocity(self._robot.time))
             self._robot.step()
             self._done += 1
             if self._done % self._every == 0:
@@ -171,7 +171,7 @@ class SimulatorNode(Node, TaskFollower):
         if command is None:
             return
         self._advance(sent - self._epoch)  # the last command was in force until this one was sent
-        self._follower = None
+        self._controller = None
         self._robot.command(command)
 
     def _receive_trajectory(self, message: JointTrajectory, sent: float) -> None:
@@ -179,11 +179,11 @@ class SimulatorNode(Node, TaskFollower):
         if trajectory is None:
             return
         self._advance(sent - self._epoch)
-        if self._follower is None:
-            self._follower = Follower(self._robot.commanded_position)
+        if self._controller is None:
+            self._controller = TrajectoryController(self._robot.commanded_position)
         stamp = convert.to_seconds(message.header.stamp)
         start = stamp - self._epoch if stamp else None
-        self._follower.accept(trajectory, self._robot.time, start)
+        self._controller.accept(trajectory, self._robot.time, start)
 
     def _read(self, read: Callable[[Robot, object], Any], message: object) -> Any:
         try:
@@ -200,7 +200,7 @@ class SimulatorNode(Node, TaskFollower):
             return response
         with self._lock:
             self._robot.reset()
-            self._follower = None
+            self._controller = None
             self._rebase()
         response.message = 'robot and objects are back at the start'
         return response

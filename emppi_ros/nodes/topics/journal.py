@@ -26,11 +26,11 @@ class JournalPublisher:
     @property
     def pending(self) -> int:
         """Number of unpublished events."""
-        return self._journal.waiting
+        return self._journal.pending
 
     def begin_cycle(self, now: float) -> None:
         """Start a cycle, at a time of any clock [s]."""
-        self._journal.begin(self._publisher.get_subscription_count(), now)
+        self._journal.begin_cycle(self._publisher.get_subscription_count(), now)
 
     def publish(self) -> None:
         """Publish all events since the last call."""

@@ -66,7 +66,9 @@ class TaskShapes:
         stages = {stage.name: stage for stage in task.stages}
         return self.predict(display, stages.get(display.stage, task.stages[0]).cost).cost
 
-    def rollouts(self, display: DisplayState, prediction: PlanRollouts | None = None) -> list[Shape]:
+    def rollouts(
+        self, display: DisplayState, prediction: PlanRollouts | None = None
+    ) -> list[Shape]:
         """Return candidates and plan, as far as there are any."""
         candidates = display.candidates or rollouts.NO_CANDIDATES
         prediction = prediction or self.predict(display)

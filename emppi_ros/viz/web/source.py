@@ -190,7 +190,7 @@ class SimulatedSource:
             self._problem = f'the simulation stopped ({error}): reset it'
         pace = CHUNK_S / max(time.monotonic() - start, 1e-6)
         self._speed += 0.02 * (min(pace, 1.0) - self._speed)
-        loop.trace.forget(_MAX_ENTRIES)
+        loop.trace.trim(_MAX_ENTRIES)
 
     def _take_snapshot(self) -> Snapshot:
         loop, machine = self._loop, self._loop.machine
@@ -198,7 +198,7 @@ class SimulatedSource:
         notes = [self._problem, machine.fault.text if machine.fault else '']
         if self._speed < _SLOW:
             notes.append(f'the simulation runs at {self._speed:.1f} times real time')
-        last = {'plan': trace.plan_s, 'belief': trace.learn_s}
+        last = {'plan': trace.plan_s, 'belief': trace.update_s}
         return Snapshot(
             loop.task,
             self._run,

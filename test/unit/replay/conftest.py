@@ -13,9 +13,8 @@ from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.session import journal
 from emppi_ros.session.belief_session import BeliefSession
-from emppi_ros.session.journal import Journal
+from emppi_ros.session.journal import Journal, describe
 from emppi_ros.session.message_tables import NANO, belief_table, nanoseconds
-from emppi_ros.session.metadata import describe
 from emppi_ros.session.planner import Planner
 from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
 from emppi_ros.tasks import tuning
@@ -145,7 +144,7 @@ class Graph:
             one.session.add_command(now, self.bridge.command.value)
 
     def learn(self, now, listeners):
-        self.belief.begin(listeners, now)
+        self.belief.begin_cycle(listeners, now)
         said = self.belief.session.update()
         while self.belief.session.ready:
             said = said + self.belief.session.update()
@@ -166,7 +165,7 @@ class Graph:
         self.send(journal.BELIEF, self.belief, now)
 
     def plan(self, now, listeners):
-        self.planner.begin(listeners, now)
+        self.planner.begin_cycle(listeners, now)
         try:
             plan = self.planner.session.plan(now)
         except EmppiError:

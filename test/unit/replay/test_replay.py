@@ -155,7 +155,9 @@ def test_a_task_that_no_longer_parses_is_an_error(tape, tmp_path):
     def change(about):
         about['task'] = about['task'].replace('duration_s', 'duration_in_fortnights')
 
-    with pytest.raises(ReplayError, match=r'(?s)can no longer be used.*duration_in_fortnights'):
+    with pytest.raises(
+        ReplayError, match=r'(?s)cannot load the recorded task.*duration_in_fortnights'
+    ):
         replayed(keyed(tape, change), tmp_path / 'run.mcap')
 
 

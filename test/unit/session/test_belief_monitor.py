@@ -94,7 +94,7 @@ def test_looking_changes_no_bit_of_what_is_believed(monkeypatch):
     beliefs = []
     for look in (True, False):
         if not look:
-            monkeypatch.setattr(BeliefMonitor, 'note', lambda *_: None)
+            monkeypatch.setattr(BeliefMonitor, 'add', lambda *_: None)
         loop = ClosedLoop(load_task('cartpole_swingup'), 3)
         loop.run(0.5)
         beliefs.append(loop.filter.belief)
@@ -142,14 +142,14 @@ def test_a_model_that_diverges_is_counted(with_slip, monkeypatch):
     monitor = observed(with_slip, 2, force=1.0)
     assert monitor.diverged == 0
     one = ParticleFilter(with_slip, np.random.default_rng(0))
-    predict = one._prediction.predict
+    predict = one._predictor.predict
 
     def broken(*arguments):
         found = predict(*arguments)
         found.qvel[:3] = np.nan
         return found
 
-    monkeypatch.setattr(one._prediction, 'predict', broken)
+    monkeypatch.setattr(one._predictor, 'predict', broken)
     for stamp, moment in resting(3):
         one.observe(stamp, moment, pushed(1.0))
     assert one.monitor.diverged == 6

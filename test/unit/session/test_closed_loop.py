@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import ConfigError, ParameterError
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.controllers import CONTROLLERS
-from emppi_ros.session.summary import summarize
+from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.tasks.task import load_task
 
 

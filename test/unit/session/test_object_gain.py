@@ -39,7 +39,7 @@ def test_the_gain_is_the_share_of_the_way_in_position_and_rotation(gain):
     task, filter_ = _filter(gain)
     start, shift, turn = task.start(), np.array([0.01, -0.02, 0.0]), 0.3
     measured = _moved(task, start, shift, turn)
-    after = filter_._prediction.correct(
+    after = filter_._predictor.correct(
         _particles(start), Observation(measured, measured, {}), measured, DT
     )
     block = task.objects['block']
@@ -56,7 +56,7 @@ def test_the_gain_is_the_share_of_the_way_in_position_and_rotation(gain):
 def test_a_gain_of_one_is_the_papers_start_from_the_estimate():
     task, filter_ = _filter(1.0)
     estimated = _moved(task, task.start(), [0.1, 0.0, 0.0], 0.2)
-    after = filter_._prediction.correct(
+    after = filter_._predictor.correct(
         _particles(task.start()), Observation(estimated, estimated, {}), estimated, DT
     )
     np.testing.assert_array_equal(after.qpos, np.tile(estimated.qpos, (3, 1)))
@@ -68,7 +68,7 @@ def test_joints_are_always_as_measured_and_a_diverged_particle_starts_again():
     estimated.qpos[task.map.qpos] += 0.1
     predicted = _particles(task.start())
     predicted.qpos[1] = np.nan
-    after = filter_._prediction.correct(
+    after = filter_._predictor.correct(
         predicted, Observation(estimated, estimated, {}), estimated, DT
     )
     assert np.all(after.qpos[:, task.map.qpos] == estimated.qpos[task.map.qpos])

@@ -6,9 +6,8 @@ import pytest
 from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
-from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.closed_loop import ClosedLoop, summarize
 from emppi_ros.session.particle_filter import ParticleFilter
-from emppi_ros.session.summary import summarize
 
 
 @pytest.fixture

@@ -89,17 +89,17 @@ def test_another_thing_goes_on_as_the_first():
 
 def test_nothing_is_taken_down_while_nobody_listens():
     journal = Journal(Thing(1))
-    journal.begin(0, 0.0)
+    journal.begin_cycle(0, 0.0)
     assert len(journal.session.draw(3)) == 3
-    assert journal.take() == '' and not journal.waiting
-    journal.begin(1, 1.0)
+    assert journal.take() == '' and not journal.pending
+    journal.begin_cycle(1, 1.0)
     journal.session.draw(2)
     first = json.loads(journal.take())
     assert [event[0] for event in first['events']] == ['key', 'draw'] and first['sequence'] == 0
-    journal.begin(1, 2.0)
+    journal.begin_cycle(1, 2.0)
     journal.session.draw(count=1)
     assert json.loads(journal.take()) == {'sequence': 1, 'events': [['draw', 1]]}
-    journal.begin(2, 3.0)  # one more listens, who has not heard the key
-    assert journal.waiting == 1
-    journal.begin(0, 4.0)
+    journal.begin_cycle(2, 3.0)  # one more listens, who has not heard the key
+    assert journal.pending == 1
+    journal.begin_cycle(0, 4.0)
     assert journal.take() == ''

@@ -1,4 +1,4 @@
-"""The simulated robot: repeatable, as noisy and late as it says, and with secrets of its own."""
+"""The simulated robot: repeatable, with specified noise and delays, and hidden parameters."""
 
 from dataclasses import replace
 import itertools
@@ -12,7 +12,7 @@ from emppi_ros.core.errors import ParameterError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import arm
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
+from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth, move_to_free_space
 from emppi_ros.tasks.task import load_task
 
 
@@ -136,7 +136,7 @@ def test_noise_has_the_size_it_says(task):
     ):
         assert abs(np.mean(values)) < error * sd
         assert abs(np.std(values) / sd - 1.0) < error / np.sqrt(2.0)
-    poses = [robot._look('block').pose for _ in range(count)]
+    poses = [robot._measure_pose('block').pose for _ in range(count)]
     shifts = np.array([p.position for p in poses]) - robot.data.qpos[1:4]
     turns = Rotation.from_quat(np.array([p.quaternion[[1, 2, 3, 0]] for p in poses])).as_rotvec()
     for values, sd in ((shifts, 0.002), (turns, 0.0175)):
@@ -214,9 +214,39 @@ def test_a_robot_stands_in_the_scene_of_another_task_where_it_stood():
     for _ in range(200):
         one.step()
     other = SimulatedRobot(tip, draw_truth(tip, 0), 0)
-    other.take_over(one)
+    other.copy_joint_positions(one)
     assert np.array_equal(other.commanded_position, one.commanded_position)
     assert not np.array_equal(other.commanded_position, np.array(tip.robot.home))
     assert not np.any(other.data.qvel) and not np.any(other.data.ctrl)
     place = tip.objects['block'].qpos
     assert np.array_equal(other.data.qpos[place : place + 7], tip.start().qpos[place : place + 7])
+
+
+def _scene(name):
+    task = load_task(name)
+    robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+    return task, robot, task.objects['block']
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_reconfigure'])
+def test_an_object_in_free_space_stays(name):
+    _, robot, item = _scene(name)
+    before = robot.data.qpos.copy()
+    move_to_free_space(robot.model, robot.data, item)
+    assert np.array_equal(robot.data.qpos, before)
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_reconfigure'])
+def test_an_object_that_overlaps_with_the_arm_moves_aside_and_the_arm_stays(name):
+    task, robot, item = _scene(name)
+    tool = robot.data.site('gripper').xpos.copy()
+    robot.data.qpos[item.qpos : item.qpos + 3] = tool
+    mujoco.mj_forward(robot.model, robot.data)
+    arm = robot.data.qpos[task.map.qpos].copy()
+    move_to_free_space(robot.model, robot.data, item)
+    moved = robot.data.qpos[item.qpos : item.qpos + 3] - tool
+    assert moved[2] == 0.0 and 0.0 < np.linalg.norm(moved) <= 0.4 + 1e-9  # rounding
+    for _ in range(100):
+        robot.step()
+    # servos sag by far less than 0.02 rad in 0.1 s; an overlap throws the arm by more
+    np.testing.assert_allclose(robot.data.qpos[task.map.qpos], arm, atol=0.02)

@@ -5,7 +5,7 @@ import numpy as np
 from emppi_ros.bridge import stop_trajectory
 from emppi_ros.bridge.joint_trajectory import MotionState
 from emppi_ros.robots.robot import load_robot
-from emppi_ros.sim.trajectory_controller import Follower
+from emppi_ros.sim.trajectory_controller import TrajectoryController
 
 PANDA = load_robot('panda')
 HOME = np.array(PANDA.home)
@@ -18,21 +18,21 @@ def _trajectory(speed, position=HOME):
 
 
 def test_without_a_trajectory_it_holds():
-    follower = Follower(HOME)
-    assert not np.any(follower.velocity(3.0))
+    controller = TrajectoryController(HOME)
+    assert not np.any(controller.velocity(3.0))
 
 
 def test_after_the_last_point_it_rests_there():
-    follower, made = Follower(HOME), _trajectory(0.5)
-    follower.accept(made, 1.0)
-    np.testing.assert_allclose(follower.velocity(1.02), 0.5)
-    assert not np.any(follower.velocity(9.0))
+    controller, made = TrajectoryController(HOME), _trajectory(0.5)
+    controller.accept(made, 1.0)
+    np.testing.assert_allclose(controller.velocity(1.02), 0.5)
+    assert not np.any(controller.velocity(9.0))
 
 
 def test_a_newer_trajectory_takes_over_without_a_step():
-    follower = Follower(HOME)
-    follower.accept(_trajectory(0.2, HOME + 0.002), 0.0)
-    before = follower.desired(0.03)
-    follower.accept(_trajectory(0.3, before.position + 0.005), 0.03)
-    np.testing.assert_allclose(follower.desired(0.03), before, atol=1e-12)
-    np.testing.assert_allclose(follower.desired(0.05).velocity, 0.3)
+    controller = TrajectoryController(HOME)
+    controller.accept(_trajectory(0.2, HOME + 0.002), 0.0)
+    before = controller.desired(0.03)
+    controller.accept(_trajectory(0.3, before.position + 0.005), 0.03)
+    np.testing.assert_allclose(controller.desired(0.03), before, atol=1e-12)
+    np.testing.assert_allclose(controller.desired(0.05).velocity, 0.3)

@@ -94,12 +94,16 @@ def move(domain, robot, pipe, last):
 
     from emppi_ros.nodes.common import convert, qos
     from emppi_ros.nodes.common.polling import PolledSubscription
-    from emppi_ros.sim.trajectory_controller import Follower
+    from emppi_ros.sim.trajectory_controller import TrajectoryController
 
     node = Node('robot', context=_context(domain))
     rng = np.random.default_rng(0)
     publisher = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
-    arm = {'follower': Follower(START), 'velocity': np.zeros(7), 'position': START.copy()}
+    arm = {
+        'follower': TrajectoryController(START),
+        'velocity': np.zeros(7),
+        'position': START.copy(),
+    }
 
     def follow(message, sent):
         stamp = convert.to_seconds(message.header.stamp)

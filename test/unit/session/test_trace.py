@@ -5,10 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.success import SuccessMonitor
-from emppi_ros.session.summary import summarize
-from emppi_ros.session.trace import Trace
+from emppi_ros.session.closed_loop import ClosedLoop, summarize
+from emppi_ros.session.trace import SuccessMonitor, Trace
 
 TARGETS = {
     'body': 'goal_body',
@@ -42,7 +40,7 @@ def turning(turning_within):
     return turning_within(0.0)
 
 
-def _judge(task):
+def _monitor(task):
     trace = Trace(np.zeros(1))
     return SuccessMonitor(task, trace, np.random.default_rng(0)), trace
 
@@ -50,47 +48,47 @@ def _judge(task):
 def test_success_is_noted_once_after_it_has_held(make_task, task_data):
     data = task_data('slider')
     data['success']['hold_s'] = 0.1
-    judge, trace = _judge(make_task('slider', data))
+    monitor, trace = _monitor(make_task('slider', data))
     for now, error in [(0.0, 0.01), (0.05, 0.5), (0.06, 0.01), (0.1, 0.01)]:
-        assert not judge.judge(error, False, now)
+        assert not monitor.update(error, False, now)
         assert not trace.success
     for now in (0.17, 0.3):
-        assert not judge.judge(0.01, False, now)
+        assert not monitor.update(0.01, False, now)
         assert trace.success_time == 0.17
 
 
 def test_an_attempt_ends_when_reached_or_lost_or_too_late(turning):
-    judge, trace = _judge(turning)
+    monitor, trace = _monitor(turning)
     for now, error, lost, ended in [
         (0.1, 0.0, False, False), (0.2, 0.0, False, True),  # reached
         (0.4, 1.0, False, False), (0.7, 1.0, False, True),  # too late
         (0.8, 1.0, True, True),  # lost
     ]:  # fmt: skip
-        assert judge.judge(error, lost, now) == ended
+        assert monitor.update(error, lost, now) == ended
     assert [(one.reached, one.lost) for one in trace.attempts] == [
         (True, False), (False, False), (False, True),
     ]  # fmt: skip
-    assert [one.began for one in trace.attempts] == [0.0, 0.2, 0.7]
+    assert [one.start for one in trace.attempts] == [0.0, 0.2, 0.7]
 
 
 def test_targets_turn_no_farther_than_they_may(turning_within):
-    judge, _ = _judge(turning_within(0.0))
+    monitor, _ = _monitor(turning_within(0.0))
     last, angles = Rotation.identity(), []
     for _ in range(200):
-        turn = Rotation.from_quat(np.roll(judge.next_target(), -1))
+        turn = Rotation.from_quat(np.roll(monitor.sample_target(), -1))
         angles.append((turn * last.inv()).magnitude())
         last = turn
     assert 0.95 < max(angles) <= 1.0 + 1e-9
 
 
 def test_targets_turn_as_far_as_they_must_also_after_a_loss(turning_within):
-    judge, _ = _judge(turning_within(0.9))
+    monitor, _ = _monitor(turning_within(0.9))
     angles, last = [], Rotation.identity()
     for i in range(200):
-        turn = Rotation.from_quat(np.roll(judge.next_target(), -1))
+        turn = Rotation.from_quat(np.roll(monitor.sample_target(), -1))
         angles.append((turn * last.inv()).magnitude())
         lost = i % 3 == 0
-        assert judge.judge(1.0, lost, 0.1 * i) or not lost
+        assert monitor.update(1.0, lost, 0.1 * i) or not lost
         last = Rotation.identity() if lost else turn
     assert 0.9 - 1e-9 <= min(angles) and max(angles) <= 1.0 + 1e-9  # rounding
 
