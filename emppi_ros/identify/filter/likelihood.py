@@ -19,7 +19,7 @@ from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.belief.particles import uniform
 from emppi_ros.identify.filter.recordings import BeliefData
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.prediction import LONGEST_S, Prediction
+from emppi_ros.session.prediction import LONGEST_S, Predictor
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ class RecordingLikelihood:
     ) -> None:
         """Create the models."""
         self._likelihood, self._data = task.belief.likelihood, data
-        self._prediction = Prediction(task, particles, threads)
+        self._predictor = Predictor(task, particles, threads)
 
     def log_likelihood(self, theta: Array) -> Array:
         """Return the log likelihood (N,) of particles (N, P), up to a common constant."""
@@ -71,16 +71,16 @@ class RecordingLikelihood:
 
     def _follow(self, theta: Array) -> Iterator[tuple[State, list[Deviation]]]:
         """Yield the predictions of each observation, and their deviations from it."""
-        prediction = self._prediction
-        prediction.write(theta)
+        predictor = self._predictor
+        predictor.write(theta)
         for data in self._data:
             last: tuple[float, State] | None = None
             for stamp, observation in data.observations:
-                fitted, before = prediction.fit(observation), last
+                fitted, before = predictor.fit(observation), last
                 last = stamp, fitted
                 if before is None or stamp - before[0] > LONGEST_S:
                     continue
-                predicted = prediction.predict(before, stamp, data.commands)
-                yield predicted, prediction.compare(predicted, observation)
+                predicted = predictor.predict(before, stamp, data.commands)
+                yield predicted, predictor.compare(predicted, observation)
                 elapsed = stamp - before[0]
-                last = stamp, prediction.correct(predicted, observation, fitted, elapsed)
+                last = stamp, predictor.correct(predicted, observation, fitted, elapsed)
