@@ -103,6 +103,63 @@ class PlanQueue(NamedTuple):
         return PlanQueue(current, upcoming)
 
 
+class LatePlans(NamedTuple):
+    """Plans that came too late."""
+
+    start: float | None = None  # start of the plan that is late, and not followed
+    resumed: tuple[float, ...] = ()  # s, when motion continued after a late plan
+
+
+def check_lateness(
+    config: BridgeConfig, robot: Robot, plans: PlanQueue, late: LatePlans, last: Command,
+    now: float, delay_s: float,
+) -> tuple[LatePlans, Fault | None]:  # fmt: skip
+    """Mark the current plan if it is late; the fault: it is too late, or plans are too often."""
+    plan = plans.current
+    if plan is None:  # unless plans are followed
+        return late, None
+    age = now - plan.start
+    if age > config.plan_lost_s:
+        return late, Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old')
+    if plan.start == late.start:
+        return late, None  # already braking for this plan
+    if is_late(config, robot, plans, last, now, delay_s):
+        return late._replace(start=plan.start), None
+    if late.start is None:
+        return late, None
+    resumed = (*(t for t in late.resumed if t > now - _LATE_PLANS_WINDOW_S), now)
+    if len(resumed) > config.late_plans:
+        text = f'plans were late {len(resumed)} times in a minute: is the planner overloaded?'
+        return late, Fault(faults.PLANNER_SLOW, text)
+    return LatePlans(None, resumed), None
+
+
+def is_late(
+    config: BridgeConfig, robot: Robot, plans: PlanQueue, last: Command, now: float, delay_s: float
+) -> bool:
+    """Return whether the robot must brake at `now` in order to be at rest in time."""
+    if plans.current is None:
+        return False
+    next_start = min((p.start for p in plans.upcoming), default=np.inf)
+    age = now - plans.current.start
+    if age <= _NOT_LATE_S or next_start <= plans.current.start + _NEXT_START_S:
+        return False
+    rest = config.rest_within_s - jerk_limiter.braking_time(robot, last)
+    return age > min(config.plan_timeout_s, rest) - delay_s
+
+
+def limit_to_speed(robot: Robot, target: Array, last: Command) -> Array:
+    """
+    Return a target (joints,) with no joint faster than the last command.
+
+    An arm that accelerates in the very cycle before it has to brake takes up to 9 ms longer.
+    """
+    if robot.command != 'velocity':
+        return target
+    zero = np.zeros_like(target)
+    return np.clip(target, np.minimum(last.value, zero), np.maximum(last.value, zero))
+
+
 class Commander:
     """Follow plans, brake and hold; needs one measurement before it commands anything."""
 
@@ -127,8 +184,7 @@ class Commander:
         self._machine = Machine()
         self._command: Command | None = None  # the last one; none before the first measurement
         self._plans = PlanQueue()
-        self._late_start: float | None = None  # start of the plan that is late, and not followed
-        self._resumed: tuple[float, ...] = ()  # s, when motion continued after a late plan
+        self._late = LatePlans()
         self._stepped_at = self._moved_at = -np.inf
         self._enabled_at = -np.inf
         self._swap_at = np.inf
@@ -183,7 +239,7 @@ class Commander:
             return ''
         if self._settles or self._stepped_at < self._settled_at:
             return 'settling at the measured position'
-        return 'waiting for a plan' if self._late_start is None else 'the plan is late'
+        return 'waiting for a plan' if self._late.start is None else 'the plan is late'
 
     def measure(self, measurement: Measurement) -> None:
         """Take a measurement of the commanded joints; commands start from the first one."""
@@ -266,12 +322,13 @@ class Commander:
         dt = min(elapsed, self._longest)  # a missed cycle does not allow a larger step
         self._plans = self._plans.advance(now)
         self._check_plan(now, dt + self._delay)
+        config, robot, last = self._config, self._robot, self._last_command()
         plan, target = self._plans.current, None  # no plan after a fault
-        if plan is not None and plan.start != self._late_start:
+        if plan is not None and plan.start != self._late.start:
             target = plan.at(now)
-            if self._is_late(plan, now + dt, dt + self._delay):
-                target = self._limit_to_speed(target)
-        command = jerk_limiter.shape(self._robot, self._last_command(), target, self._position, dt)
+            if is_late(config, robot, self._plans, last, now + dt, dt + self._delay):
+                target = limit_to_speed(robot, target, last)
+        command = jerk_limiter.shape(robot, last, target, self._position, dt)
         self._command = command
         self._machine = state_machine.advance(self._machine, target is not None, self.resting)
         return command, elapsed
@@ -301,7 +358,7 @@ class Commander:
             self._settles = True
 
     def _drop_plans(self) -> None:
-        self._plans, self._late_start = PlanQueue(), None
+        self._plans, self._late = PlanQueue(), self._late._replace(start=None)
 
     def _state_fault(self, now: float) -> Fault | None:
         """Return a fault if the joint states are too old."""
@@ -326,46 +383,8 @@ class Commander:
 
     def _check_plan(self, now: float, delay_s: float) -> None:
         """Mark a late plan, and raise a fault if it is too late or plans are late too often."""
-        plan = self._plans.current  # none unless plans are followed
-        if plan is None:
-            return
-        age = now - plan.start
-        if age > self._config.plan_lost_s:
-            self.trip(Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old'))
-            return
-        if plan.start == self._late_start:
-            return  # already braking for this plan
-        if self._is_late(plan, now, delay_s):
-            self._late_start = plan.start
-            return
-        if self._late_start is None:
-            return
-        recent = (t for t in self._resumed if t > now - _LATE_PLANS_WINDOW_S)
-        resumed = (*recent, now)
-        if len(resumed) > self._config.late_plans:
-            text = f'plans were late {len(resumed)} times in a minute: is the planner overloaded?'
-            self.trip(Fault(faults.PLANNER_SLOW, text))
-            return
-        self._late_start, self._resumed = None, resumed
-
-    def _is_late(self, plan: Plan, now: float, delay_s: float) -> bool:
-        """Return whether the robot must brake at `now` in order to be at rest in time."""
-        next_start = min((p.start for p in self._plans.upcoming), default=np.inf)
-        age = now - plan.start
-        if age <= _NOT_LATE_S or next_start <= plan.start + _NEXT_START_S:
-            return False
-        rest = self._config.rest_within_s - jerk_limiter.braking_time(
-            self._robot, self._last_command()
+        self._late, fault = check_lateness(
+            self._config, self._robot, self._plans, self._late, self._last_command(), now, delay_s
         )
-        return age > min(self._config.plan_timeout_s, rest) - delay_s
-
-    def _limit_to_speed(self, target: Array) -> Array:
-        """
-        Return a target (joints,) with no joint faster than the last command.
-
-        An arm that accelerates in the very cycle before it has to brake takes up to 9 ms longer.
-        """
-        if self._robot.command != 'velocity':
-            return target
-        value, zero = self._last_command().value, np.zeros_like(target)
-        return np.clip(target, np.minimum(value, zero), np.maximum(value, zero))
+        if fault is not None:
+            self.trip(fault)

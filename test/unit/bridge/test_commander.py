@@ -8,7 +8,7 @@ import pytest
 
 from emppi_ros.bridge import commander as commanders
 from emppi_ros.bridge import faults, jerk_limiter
-from emppi_ros.bridge.commander import BridgeConfig, Commander, PlanQueue
+from emppi_ros.bridge.commander import BridgeConfig, Commander, LatePlans, PlanQueue
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
@@ -483,7 +483,7 @@ def test_a_late_plan_lets_motion_go_on():
     braked = speeds[113:150]  # from 0.45 s on
     assert 0.05 < braked.min() < 0.5 and speeds[-1] == 0.5
     assert Phase.STOPPING in phases[100:150] and phases[-1] is Phase.MOVING
-    assert commander._resumed == pytest.approx((0.572,))  # the cycle after 0.57
+    assert commander._late.resumed == pytest.approx((0.572,))  # the cycle after 0.57
 
 
 def test_once_it_brakes_it_goes_on_braking_until_another_plan_comes():
@@ -501,19 +501,19 @@ def test_plans_that_are_late_too_often_are_a_fault():
     assert seen[-1].machine.phase is Phase.HELD
     assert seen[-1].machine.fault.code == faults.PLANNER_SLOW
     assert 'late 4 times in a minute' in seen[-1].machine.fault.text
-    assert len(commander._resumed) == 3
+    assert len(commander._late.resumed) == 3
 
 
 def test_late_plans_of_more_than_a_minute_ago_are_forgotten():
     config = BridgeConfig(late_plans=1)
     plans = [(0.0, _plan(0.0)), (0.12, _plan(0.12))]
     commander = _commander(config=config)
-    commander._resumed = (-60.1, -60.0, -59.8)
+    commander._late = LatePlans(resumed=(-60.1, -60.0, -59.8))
     assert _run(commander, 0.0, 0.2, plans)[-1].machine.fault.code == faults.PLANNER_SLOW
     commander = _commander(config=config)
-    commander._resumed = (-60.1, -60.0)
+    commander._late = LatePlans(resumed=(-60.1, -60.0))
     assert _run(commander, 0.0, 0.2, plans)[-1].machine.fault is None
-    assert len(commander._resumed) == 1
+    assert len(commander._late.resumed) == 1
 
 
 def test_a_bridge_that_is_not_armed_never_moves():
