@@ -35,7 +35,25 @@ _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
 
 
 class ClosedLoop:
-    """A simulated task under control; `run` steps it until success or until time is up."""
+    """
+    A simulated task under control; `run` steps it until success or until time is up.
+
+    Attributes
+    ----------
+    task : Task
+        The task.
+    robot : SimulatedRobot
+        The simulation: `robot.model`, `robot.data`, `robot.time` [s].
+    filter : ParticleFilter
+        The filter; `filter.belief` is the current belief.
+    planner : Planner
+        The planner.
+    estimator : Estimator
+        The state estimator.
+    trace : Trace
+        The record of the run so far.
+
+    """
 
     def __init__(
         self,
@@ -44,7 +62,29 @@ class ClosedLoop:
         controller: str = 'emppi',
         truth: Mapping[str, float] | None = None,
     ) -> None:
-        """Draw the true parameters with the seed, except those given by name in `truth`."""
+        """
+        Draw the true parameters with the seed, except those given by name in `truth`.
+
+        Parameters
+        ----------
+        task : Task
+            The task to run.
+        seed : int
+            Source of all randomness.
+        controller : str
+            'emppi'; 'no-update' keeps the prior; 'mppi-mean', 'mppi-true', 'mppi-nominal' and
+            'mppi-wrong' plan with a single model.
+        truth : mapping, optional
+            True values by parameter name, in the units of the task.
+
+        Raises
+        ------
+        ConfigError
+            If the controller is unknown.
+        ParameterError
+            If a name in `truth` is not a parameter of the task.
+
+        """
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
@@ -75,7 +115,24 @@ class ClosedLoop:
         stop_at_success: bool = True,
         progress: Callable[[float], None] | None = None,
     ) -> Trace:
-        """Run until success or for the task's duration; `progress` gets the simulated time."""
+        """
+        Run until success, or for `duration_s` of simulated time.
+
+        Parameters
+        ----------
+        duration_s : float, optional
+            Time limit [s]; the task's `duration_s` if not given.
+        stop_at_success : bool
+            Whether to stop at success; tasks with a sequence of targets never do.
+        progress : callable, optional
+            Called with the simulated time [s] at 50 Hz.
+
+        Returns
+        -------
+        Trace
+            The record of the run. A second call continues the run, and extends the same trace.
+
+        """
         steps = round((duration_s or self.task.file.duration_s) / self._dt)
         for _ in range(steps):
             if not self.step():

@@ -24,15 +24,35 @@ _STREAM = 2  # of random numbers, beside the seed
 
 
 class FilterUpdate(NamedTuple):
-    """The result of a belief update, for diagnostics."""
+    """
+    The result of a belief update, for diagnostics.
 
-    ess: float  # effective sample size before resampling
+    Attributes
+    ----------
+    ess : float
+        Effective sample size before resampling.
+    resampled : bool
+        Whether the particles were resampled.
+    reinjected : bool
+        Whether no particle explained the data: half of them come from the prior again.
+
+    """
+
+    ess: float
     resampled: bool
-    reinjected: bool  # no particle explained the data: half of them come from the prior again
+    reinjected: bool
 
 
 class ParticleFilter:
-    """Updates a belief about the parameters of a task with measurements."""
+    """
+    Updates a belief about the parameters of a task with measurements.
+
+    Attributes
+    ----------
+    belief : Belief
+        The current belief.
+
+    """
 
     MEMORY = ('_rng', 'belief', '_last')
 

@@ -59,9 +59,10 @@ class Planner(Measurements):
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
     ) -> None:
         """
-        Make the ensemble; `seed` may be a generator.
+        Create the ensemble; call `set_belief` before the first plan.
 
-        `models` overrides the task's M; the number of rollouts in all, M times K, stays.
+        `seed` may be a generator. `models` overrides the task's M; the total number of rollouts,
+        M times K, stays.
         """
         super().__init__(task)
         self.config = task.planner
@@ -133,7 +134,17 @@ class Planner(Measurements):
 
     @journaled('plan')
     def plan(self, moment: float) -> Plan:
-        """Return the plan that starts one period after `moment` [s]; EmppiError if impossible."""
+        """
+        Return the plan that starts one period after `moment` [s].
+
+        Raises
+        ------
+        StaleInputError
+            If measurements or commands are missing or too old.
+        AllDivergedError
+            If every rollout diverged.
+
+        """
         stamp = self.estimator.stamp
         state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
         start = moment + self._period
@@ -165,9 +176,32 @@ class Planner(Measurements):
         """
         Return a plan that begins at `start`, from the state measured at `stamp`.
 
-        `commands` returns the commands in force between the two: the applied ones, then those of
-        the last plan. `seen` has the motions of jointed objects, whose joint positions depend on
-        the model.
+        Parameters
+        ----------
+        state : State
+            State (nq,) and (nv,) of robot and objects at `stamp`.
+        stamp : float
+            Time of the state [s].
+        start : float
+            Time at which the plan starts [s]; each model is predicted from `stamp` to it.
+        commands : callable
+            Function from times (n,) to the commands in force (n, joints): the applied ones, then
+            those of the last plan.
+        seen : mapping, optional
+            Tracks of jointed objects by name, whose joint positions depend on the model.
+
+        Returns
+        -------
+        plan : Plan
+            Commands over the horizon.
+        info : PlanInfo
+            Candidates, costs and weights.
+
+        Raises
+        ------
+        AllDivergedError
+            If every rollout diverged.
+
         """
         config = self.settings
         substep = config.step_s / config.substeps

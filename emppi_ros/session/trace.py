@@ -18,7 +18,21 @@ Array = npt.NDArray[np.float64]
 
 
 class Frame(NamedTuple):
-    """The true state at one time, for plots and videos."""
+    """
+    The true state at one time, for plots and videos.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time [s].
+    qpos : (nq,) array
+        Positions.
+    qvel : (nv,) array
+        Velocities.
+    error : float
+        Norm of the success residual.
+
+    """
 
     time: float
     qpos: Array
@@ -37,7 +51,41 @@ class Attempt(NamedTuple):
 
 @dataclass
 class Trace:
-    """Measurements, commands, beliefs and results of a run."""
+    """
+    Measurements, commands, beliefs and results of a run.
+
+    Attributes
+    ----------
+    truth : (P,) array
+        True parameters.
+    frames : list of Frame
+        True states and errors, at 50 Hz.
+    beliefs : list
+        Time [s] and `Belief` of each update.
+    readings : list of JointReading
+        Joint states: `stamp` [s], `position`, `velocity` and `effort` (n,).
+    poses : list of PoseReading
+        Tracked poses: `stamp` [s], `name` and `pose`.
+    commands : list
+        Time [s] and value (joints,) of each applied command.
+    stages : list
+        Time [s] and name of each stage that was entered.
+    attempts : list of Attempt
+        Attempts at targets, in tasks with a sequence of targets.
+    plan_s : list of float
+        Computation time of each plan [s].
+    update_s : list of float
+        Computation time of each belief update [s].
+    ess : list of float
+        Effective sample size of each belief update, before resampling.
+    diverged : int
+        Number of diverged rollouts.
+    degenerate : int
+        Number of belief updates that no particle could explain.
+    success_time : float or None
+        Time of success [s]; None before it.
+
+    """
 
     truth: Array  # (P,)
     frames: list[Frame] = dataclasses.field(default_factory=list)
