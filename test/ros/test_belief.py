@@ -35,7 +35,7 @@ def test_another_task_is_followed_and_one_that_cannot_be_is_said(harness):
     harness.publish_task('panda_push')
     harness.spin_until(lambda: node.task.name == 'panda_push' and node.state == 'active')
     harness.publisher(String, 'emppi/task', qos.LATCHED).publish(String(data='name: [broken'))
-    harness.spin_until(lambda: 'a task that is not followed' in harness.says('belief')[1])
+    harness.spin_until(lambda: 'cannot follow the task on emppi/task' in harness.says('belief')[1])
     assert 'not valid YAML' in harness.says('belief')[1]
     assert node.task.name == 'panda_push' and node.state == 'active'
 

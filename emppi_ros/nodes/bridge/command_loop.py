@@ -146,7 +146,7 @@ class CommandLoop:
     def _cycle(self, moment: float) -> None:
         waited = self._measure(moment + _WAIT * self._period)
         if self._sent is not None and self._loop is not None:
-            self._loop.slip(self._regular.shift(self._period, waited))
+            self._loop.shift(self._regular.shift(self._period, waited))
         with self.lock:
             self._plans.poll()
             commander = self.commander

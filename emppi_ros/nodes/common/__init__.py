@@ -1,1 +1,1 @@
-"""What all nodes share: lifecycle, parameters, QoS, conversions, processes."""
+"""Code shared by all nodes: lifecycle, parameters, QoS, conversions, processes."""

@@ -1,8 +1,8 @@
 """
-Messages to arrays and back: pure functions, and the only place that knows both.
+Convert ROS messages to arrays and back.
 
-ROS quaternions are xyzw, MuJoCo's wxyz: they change order here and nowhere else. Stamps
-become float seconds, good to a fraction of a microsecond.
+ROS quaternions are xyzw, MuJoCo's are wxyz; only this module reorders them. Stamps become
+seconds in float64, exact to a fraction of a microsecond.
 """
 
 from array import array
@@ -33,7 +33,7 @@ def to_seconds(stamp: Time | Duration) -> float:
 
 
 def to_stamp(seconds: float) -> Time:
-    """Return seconds as a stamp; EmppiError if a stamp cannot hold them."""
+    """Return seconds as a stamp; EmppiError if out of range."""
     return Time(**_split(seconds))
 
 
@@ -43,7 +43,7 @@ def to_duration(seconds: float) -> Duration:
 
 
 def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]:
-    """Return stamp, positions and velocities (joints,) in the order of the robot's joints."""
+    """Return stamp, positions and velocities (joints,) in the robot's joint order."""
     values = {'position': message.position, 'velocity': message.velocity}
     rows = select_joints(robot.joints, message.name, values)
     return to_seconds(message.header.stamp), rows['position'], rows['velocity']
@@ -52,7 +52,7 @@ def read_joints(robot: Robot, message: JointState) -> tuple[float, Array, Array]
 def write_joints(
     robot: Robot, stamp: float, position: Array, velocity: Array, effort: Array | None = None
 ) -> JointState:
-    """Return the joint state of all of the robot's joints; efforts where they were measured."""
+    """Return the joint state of all joints of the robot, with efforts if given."""
     message = JointState(name=list(robot.joints))
     message.header.stamp = to_stamp(stamp)
     message.position, message.velocity = _doubles(position), _doubles(velocity)
@@ -62,7 +62,7 @@ def write_joints(
 
 
 def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
-    """Return stamp and pose in the robot's frame; PoseError if it is in another one."""
+    """Return stamp and pose in the robot's frame; PoseError if it is in another frame."""
     if message.header.frame_id != robot.frame:
         raise PoseError(
             f'pose in frame {message.header.frame_id!r}; expected {robot.frame!r}, the frame '
@@ -84,7 +84,7 @@ def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
 
 
 def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
-    """Return a plan that the robot can follow, or raise PlanError."""
+    """Return the plan; PlanError if the robot cannot follow it."""
     name = POINT_FIELD[robot.command]
     width = len(message.joint_names)
     _check_length(message)
@@ -105,7 +105,7 @@ def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:
 
 
 def write_plan(robot: Robot, plan: Plan) -> JointTrajectory:
-    """Return the trajectory of a plan, stamped with its start."""
+    """Return the message of a plan, stamped with its start."""
     message = JointTrajectory(joint_names=list(robot.commanded))
     message.header.stamp = to_stamp(plan.start)
     name = POINT_FIELD[robot.command]
@@ -120,9 +120,9 @@ def write_trajectory(
     robot: Robot, trajectory: Trajectory, start: Time | None = None
 ) -> JointTrajectory:
     """
-    Return a trajectory for the robot's controller, stamped with its start.
+    Return the message of a trajectory for the robot's controller, stamped with its start.
 
-    Without one its stamp stays 0, which a joint_trajectory_controller takes for "now".
+    Without `start` the stamp is 0, which means "now" to a joint_trajectory_controller.
     """
     message = JointTrajectory(joint_names=list(robot.commanded))
     if start is not None:
@@ -136,7 +136,7 @@ def write_trajectory(
 
 
 def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
-    """Return a trajectory in the robot's order, or PlanError where a controller refuses it."""
+    """Return the trajectory in the robot's joint order; PlanError if a controller rejects it."""
     names, points = list(message.joint_names), message.points
     _check_length(message)
     if sorted(names) != sorted(robot.commanded):
@@ -160,14 +160,14 @@ def read_trajectory(robot: Robot, message: JointTrajectory) -> Trajectory:
 
 
 def read_applied(robot: Robot, message: JointState) -> tuple[float, Array]:
-    """Return stamp and command (joints,) in the order of the robot's commanded joints."""
+    """Return stamp and command (joints,) in the order of the commanded joints."""
     name = STATE_FIELD[robot.command]
     rows = select_joints(robot.commanded, message.name, {name: getattr(message, name)})
     return to_seconds(message.header.stamp), rows[name]
 
 
 def write_applied(robot: Robot, stamp: Time, command: Array) -> JointState:
-    """Return what was commanded; the field that is filled is the robot's kind of command."""
+    """Return the applied command in the joint state field of the robot's command type."""
     message = JointState(name=list(robot.commanded))
     message.header.stamp = stamp
     setattr(message, STATE_FIELD[robot.command], _doubles(command))
@@ -175,7 +175,7 @@ def write_applied(robot: Robot, stamp: Time, command: Array) -> JointState:
 
 
 def read_command(robot: Robot, message: Float64MultiArray) -> Array:
-    """Return a command (joints,) to the robot's controller, or raise JointStateError."""
+    """Return the command (joints,); JointStateError if it is invalid."""
     values = np.array(message.data, dtype=np.float64)
     if values.shape != (len(robot.commanded),):
         raise JointStateError(
@@ -188,12 +188,12 @@ def read_command(robot: Robot, message: Float64MultiArray) -> Array:
 
 
 def write_command(command: Sequence[float] | Array) -> Float64MultiArray:
-    """Return a command to a forward command controller."""
+    """Return the message for a forward command controller."""
     return Float64MultiArray(data=_doubles(np.asarray(command)))
 
 
 def _check_length(message: JointTrajectory) -> None:
-    """Raise PlanError before time is spent on points that nobody will follow."""
+    """Raise PlanError for too many points before converting them."""
     if len(message.points) > plans.MAX_POINTS:
         raise PlanError(f'{len(message.points)} points, at most {plans.MAX_POINTS}')
 
@@ -205,5 +205,5 @@ def _split(seconds: float) -> dict[str, int]:
 
 
 def _doubles(values: Array) -> array:
-    """Return numbers in the form that messages take without looking at each one."""
+    """Return an array that message fields accept without checking every element."""
     return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

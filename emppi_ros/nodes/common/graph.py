@@ -1,4 +1,4 @@
-"""The graph: which nodes there are, and with which parameters. For launch and for the demo."""
+"""The nodes of the ROS graph and their parameters, for the launch file and the demo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ PACKAGE = 'emppi_ros'
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node, in a process of its own."""
+    """A node that runs in its own process."""
 
-    name: str  # of the node, and of its module in emppi_ros.nodes
+    name: str  # of the node, and of its folder in emppi_ros.nodes
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    simulated_only: bool = False  # a real robot and tracker take its place
+    simulated_only: bool = False  # replaced by the real robot and tracker
 
     @property
     def executable(self) -> str:
@@ -22,7 +22,7 @@ class NodeSpec:
 
     @property
     def module(self) -> str:
-        """What `python -m` runs where nothing is installed."""
+        """The module, for `python -m` without an installation."""
         return f'{PACKAGE}.nodes.{self.name}.node'
 
 
@@ -36,10 +36,10 @@ def describe(
     save_to: Any = '',
 ) -> list[NodeSpec]:
     """
-    Return the nodes; arguments are plain values, or substitutions of a launch file.
+    Return the nodes; arguments are plain values or substitutions of a launch file.
 
-    `hardware` says whether a real robot takes the simulator's place. The planner alone is told
-    the task: it publishes it, and all others follow.
+    `hardware` selects a real robot instead of the simulator. Only the planner has the task as a
+    parameter; it publishes the task for all other nodes.
     """
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
@@ -49,4 +49,4 @@ def describe(
     ]
 
 
-MARKERS = NodeSpec('markers')  # for whoever looks: the robot needs it for nothing
+MARKERS = NodeSpec('markers')  # for display only; the robot does not need it

@@ -1,4 +1,4 @@
-"""What is measured and applied, as it arrives: shared by planner, belief and recorder."""
+"""Subscribe to measurements and applied commands, for planner, belief and tools."""
 
 from collections.abc import Callable
 import functools
@@ -23,14 +23,13 @@ PLAN = 'emppi/plan'
 
 class MeasurementInputs:
     """
-    Joint states, tracked poses and applied commands: `poll` takes what has arrived.
+    Subscriptions to joint states, tracked poses and applied commands, read by `poll`.
 
-    Messages that cannot be used are dropped; why is kept in `errors`, by topic, until that
-    topic's next good one.
+    Invalid messages are dropped. `errors` holds the reason by topic until the next valid one.
     """
 
     def __init__(self, node: Node, task: Task, session: Measurements | None = None) -> None:
-        """Subscribe, and add all messages to a session."""
+        """Subscribe; messages are added to `session`."""
         self._node, self._task = node, task
         self._session = session or Measurements(task)
         self.estimator: Estimator = self._session.estimator
@@ -55,12 +54,12 @@ class MeasurementInputs:
         self._subscriptions = []
 
     def poll(self) -> None:
-        """Take every message that has arrived."""
+        """Handle all messages that have arrived."""
         for subscription in self._subscriptions:
             subscription.poll()
 
     def clear(self) -> None:
-        """Forget all that was received, and what waits to be."""
+        """Discard all messages, both handled and waiting."""
         for subscription in self._subscriptions:
             subscription.drop()
         self._session.clear()
@@ -68,30 +67,30 @@ class MeasurementInputs:
         self.errors.clear()
 
     def ages(self, now: float) -> dict[str, float]:
-        """Return the age [s] of the newest message of every topic; infinite if there is none."""
+        """Return the age [s] of the newest message by topic; infinite without one."""
         return {name: now - self.stamps.get(name, -np.inf) for name in self._topics}
 
     def check_ages(self, now: float, limit: float) -> None:
         """Raise StaleInputError if the newest message of any topic is older than a limit [s]."""
         old = {k: age for k, age in self.ages(now).items() if age > limit}
         if old:
-            words = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
-            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(words)}')
+            ages = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
+            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(ages)}')
 
     def take_joints(self, message: JointState) -> float:
-        """Take a joint state."""
+        """Add a joint state; return its stamp."""
         stamp, position, velocity = convert.read_joints(self._task.robot, message)
         self._session.add_joints(stamp, position, velocity)
         return stamp
 
     def take_applied(self, message: JointState) -> float:
-        """Take what the bridge commanded."""
+        """Add an applied command; return its stamp."""
         stamp, command = convert.read_applied(self._task.robot, message)
         self._session.add_command(stamp, command)
         return stamp
 
     def take_pose(self, name: str, message: PoseStamped) -> float:
-        """Take a tracked pose."""
+        """Add a tracked pose; return its stamp."""
         stamp, pose = convert.read_pose(self._task.robot, message)
         self._session.add_pose(name, stamp, *pose)
         return stamp

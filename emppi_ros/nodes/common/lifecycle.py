@@ -1,4 +1,4 @@
-"""What the lifecycle nodes share: transitions that report errors, and starting by oneself."""
+"""Base class of the lifecycle nodes: error reports of transitions, and autostart."""
 
 from collections.abc import Callable
 
@@ -12,47 +12,47 @@ from emppi_ros.nodes.common.polling import Loop
 
 class ManagedNode(LifecycleNode):
     """
-    A lifecycle node whose work is four methods.
+    A lifecycle node; subclasses implement `setup`, `start`, `stop` and `teardown`.
 
-    `setup` may raise an EmppiError, which leaves the node unconfigured and in diagnostics;
-    `start` and `stop` bracket the active state, `teardown` undoes `setup`.
+    `setup` may raise an EmppiError: the node stays unconfigured, and diagnostics show the error.
+    `start` and `stop` enclose the active state, `teardown` undoes `setup`.
     """
 
     def __init__(self, name: str, **kwargs: object) -> None:
-        """Declare `autostart`; subclasses declare theirs and then call `begin`."""
+        """Declare `autostart`; `startup` applies it once the subclass is initialized."""
         super().__init__(name, **kwargs)
         self.autostart = bool(
-            parameters.declare(self, 'autostart', True, 'configure and activate by oneself')
+            parameters.declare(self, 'autostart', True, 'configure and activate at startup')
         )
-        self.problem = ''  # what kept the node from being configured
-        self.loop: Loop | None = None  # while the node works
+        self.problem = ''  # error of the last transition
+        self.loop: Loop | None = None  # while the node is active
         self.diagnostics = Diagnostics(self, self._report)
 
     def setup(self) -> None:
-        """Make everything that the task determines."""
+        """Create everything that depends on the task."""
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the loop."""
 
     def stop(self) -> None:
-        """Stop working."""
+        """Stop the loop."""
         if self.loop is not None:
             self.loop.stop()
         self.loop = None
 
     def teardown(self) -> None:
-        """Forget the task."""
+        """Release the task."""
 
     def report(self) -> Report:
-        """Return how the node is doing while it is configured."""
+        """Return the report of a configured node."""
         raise NotImplementedError
 
     def now(self) -> float:
-        """Return the node's clock [s]."""
+        """Return the time of the node's clock [s]."""
         return self.get_clock().now().nanoseconds * 1e-9
 
     def startup(self) -> None:
-        """Configure and activate, if the node is to start by itself."""
+        """Configure and activate, with `autostart`."""
         if not self.autostart or self.state != 'unconfigured':
             return
         self.trigger_configure()
@@ -60,28 +60,27 @@ class ManagedNode(LifecycleNode):
             self.trigger_activate()
 
     def shutdown(self) -> None:
-        """Stop working and shut down, from any state."""
+        """Shut down from any state."""
         if self.state in ('unconfigured', 'inactive', 'active'):
             self.trigger_shutdown()
 
     @property
     def failed(self) -> bool:
-        """Whether the node can go on no more."""
+        """Whether the process must exit."""
         return self.loop is not None and bool(self.loop.failure)
 
     @property
     def state(self) -> str:
-        """The lifecycle state's name."""
+        """Name of the lifecycle state."""
         return self._state_machine.current_state[1]
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Set up."""
         self.problem = ''
-        done = self._transition(self.setup)
-        # also so that no later message is the first one: rclpy searches all modules for who logs
-        # it, which takes a tenth of a second
-        self.get_logger().info('configured' if done is _SUCCESS else 'not configured')
-        return done
+        result = self._transition(self.setup)
+        # The first log message of a process takes 0.1 s in rclpy; later ones must not.
+        self.get_logger().info('configured' if result is _SUCCESS else 'not configured')
+        return result
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start."""
@@ -96,13 +95,13 @@ class ManagedNode(LifecycleNode):
         return self._transition(self.teardown)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop if need be, and tear down."""
+        """Stop if active, and tear down."""
         if state.label == 'active':
             self._transition(self.stop)
         return self._transition(self.teardown) if state.label != 'unconfigured' else _SUCCESS
 
     def _transition(self, work: Callable[[], None]) -> TransitionCallbackReturn:
-        """Do the work of a transition; rclpy by itself swallows what it raises."""
+        """Run a transition and log its exceptions, which rclpy would swallow."""
         try:
             work()
         except EmppiError as error:
@@ -125,7 +124,7 @@ class ManagedNode(LifecycleNode):
         return self.waiting()
 
     def waiting(self) -> Report:
-        """Return the state of a node that is not configured."""
+        """Return the report of a node that is not configured."""
         return Report(ERROR, self.state)
 
 

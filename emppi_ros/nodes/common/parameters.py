@@ -1,4 +1,4 @@
-"""Node parameters from the same frozen dataclasses that describe YAML files."""
+"""Declare node parameters from frozen dataclasses, like those of the YAML files."""
 
 import dataclasses
 from typing import TypeVar
@@ -12,13 +12,13 @@ T = TypeVar('T')
 
 
 def declare(node: Node, name: str, default: object, description: str) -> object:
-    """Declare one parameter, fixed at start, and return its value."""
+    """Declare a read-only parameter and return its value."""
     descriptor = ParameterDescriptor(description=description, read_only=True, dynamic_typing=True)
     return node.declare_parameter(name, default, descriptor).value
 
 
 def declare_all(node: Node, cls: type[T]) -> T:
-    """Declare a parameter per field of a dataclass, and return it filled in and checked."""
+    """Declare a parameter per field of a dataclass; return the validated dataclass."""
     values = {
         field.name: declare(node, field.name, field.default, field.metadata.get('doc', ''))
         for field in dataclasses.fields(cls)
@@ -27,7 +27,7 @@ def declare_all(node: Node, cls: type[T]) -> T:
 
 
 def declare_again(node: Node, cls: type[T]) -> T:
-    """Declare what a node may have declared before, when it was configured the last time."""
+    """Like `declare_all`, for parameters that an earlier configuration may have declared."""
     values = {
         field.name: node.get_parameter(field.name).value
         if node.has_parameter(field.name)
@@ -39,9 +39,9 @@ def declare_again(node: Node, cls: type[T]) -> T:
 
 @dataclasses.dataclass(frozen=True)
 class SeedParameters:
-    """Parameters of a node that draws random numbers."""
+    """Parameters of a node that uses random numbers."""
 
-    seed: int = config.key(0, doc='where random numbers start')
+    seed: int = config.key(0, doc='seed of the random numbers')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +49,11 @@ class BeliefParameters(SeedParameters):
     """Parameters of the node `belief`."""
 
     prior: str = config.key(
-        '', doc="file in config/priors, or a path, {task} is its name; the task's own if empty"
+        '',
+        doc="prior in config/priors, or a path with {task} for its name; '': the task's own",
     )
     save_to: str = config.key(
-        '', doc='where the belief is saved: on request, at a swap, and at the end; empty: nowhere'
+        '', doc='file to save the belief to on request, at a task switch, and at shutdown'
     )
 
 
@@ -61,6 +62,6 @@ class PlannerParameters(SeedParameters):
     """Parameters of the node `planner`."""
 
     task: str = config.key('panda_push', doc='name or path of the task')
-    robot: str = config.key('', doc="robot in place of the task's own")
-    input_timeout_s: float = config.positive(0.25, 'no plan from older measurements')
-    belief_timeout_s: float = config.positive(1.0, 'nor from a belief not said for so long')
+    robot: str = config.key('', doc="robot that replaces the task's own")
+    input_timeout_s: float = config.positive(0.25, 'maximum age of the measurements for a plan')
+    belief_timeout_s: float = config.positive(1.0, 'maximum age of the belief for a plan')

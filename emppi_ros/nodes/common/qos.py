@@ -1,36 +1,36 @@
-"""How messages travel: a profile per kind of topic."""
+"""QoS profiles by kind of topic."""
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-# measurements: the newest counts, a lost one is not sent again; works with any publisher
+# measurements: never resent; compatible with every publisher
 SENSOR = QoSProfile(
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
     history=HistoryPolicy.KEEP_LAST,
-    depth=200,  # they are read in batches, once per planning cycle
+    depth=200,  # read in batches, once per planning cycle
 )
-# facts that hold until replaced: whoever comes later still gets the last one
+# values that hold until replaced: late subscribers get the last one
 LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
     history=HistoryPolicy.KEEP_LAST,
     depth=1,
 )
-# plans, commands and what was applied: every one counts
+# plans, commands and applied commands: every message matters
 DEFAULT = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE,
     history=HistoryPolicy.KEEP_LAST,
     depth=200,
 )
-# what is latched, to one who wants to see all of it and not only the last
+# latched topics, for subscribers that need all messages, not only the last
 EVERY = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
     history=HistoryPolicy.KEEP_LAST,
     depth=200,
 )
-# pictures: whoever is slow misses some
+# for display: slow subscribers miss messages
 NEWEST = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE,

@@ -1,1 +1,1 @@
-"""Topics that several nodes publish or subscribe to, one file each."""
+"""Topics that several nodes use, one module each."""

@@ -1,8 +1,8 @@
 """
-The topic `emppi/cost`: what each term of the task's cost adds to that of the plan.
+The topic `emppi/cost`: the cost of the plan, by term of the task's cost.
 
-Names and numbers of one moment, as diagnostics are: a task's terms are its own, and standard
-messages have no other pairs of both. Made by the node `markers`, while somebody listens.
+A DiagnosticArray, because the terms depend on the task and no other standard message holds
+pairs of names and values. The node `markers` publishes it while there are subscribers.
 """
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -17,12 +17,12 @@ TOTAL = 'total'
 
 
 def write_cost(stamp: float, stage: str, cost: PlanCost | None) -> DiagnosticArray:
-    """Return the message of a plan's cost from the state measured at `stamp`, None: no plan."""
+    """Return the message for the cost from the state at `stamp`; a cost of None: no plan."""
     status = DiagnosticStatus(level=OK, name=NAME)
     message = DiagnosticArray(status=[status])
     message.header.stamp = convert.to_stamp(stamp)
     if cost is None:
-        status.level, status.message = WARN, 'no plan under way'
+        status.level, status.message = WARN, 'no current plan'
         return message
     if cost.diverged == 1.0:
         status.level, status.message = WARN, 'the plan diverges in every model'

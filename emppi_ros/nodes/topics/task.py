@@ -1,8 +1,8 @@
 """
-The topic `emppi/task`: the one truth about the running task, which every node follows.
+The topic `emppi/task`: the running task, which every node follows.
 
-Before the planner publishes another task there, it shows it on `emppi/task/next`: each node
-says whether it can follow, before anything has changed. Once it is published, each goes over.
+Before the planner publishes another task there, it announces it on `emppi/task/next`, and each
+node replies whether it can follow. Once the task is published, each node switches to it.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,41 +24,41 @@ from emppi_ros.tasks.task import Task, parse_task
 TOPIC = 'emppi/task'
 NEXT = 'emppi/task/next'
 ANSWERS = 'emppi/task/answers'
-STAGE = 'emppi/stage'  # its name; latched, by the planner
+STAGE = 'emppi/stage'  # name of the current stage; latched, published by the planner
 
 
 class TaskFollower:
-    """What a node does when the task changes; each may raise an EmppiError."""
+    """Callbacks of a node for changes of the task; each may raise an EmppiError."""
 
     def startup(self) -> None:
-        """Begin, with the first task, if one has arrived."""
+        """Start with the first task, if it has arrived."""
         raise NotImplementedError
 
     def try_task(self, text: str) -> Task | None:
-        """Return the task in a YAML text if it can be followed; None: `take` is to read it."""
+        """Return the task in a YAML text, or None to leave parsing to `take`."""
         raise NotImplementedError
 
     def swap_task(self) -> None:
-        """Go over to the task that `take` returns."""
+        """Switch to the task that `take` returns."""
         raise NotImplementedError
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
-        """Go on with YAML that differs in numbers alone; most nodes do not work with them."""
+        """Apply YAML that differs only in tunable values; most nodes do not use them."""
 
 
 class TaskSubscriber:
-    """Follows the task, for a node that takes the first one when it begins."""
+    """Subscribe to the task, and reply to announcements of the next one."""
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
         """Subscribe."""
         self._node, self._follower = node, follower
         self._text: str | None = None
         self._taken: str | None = None
-        self._tried: tuple[str, Task | None] = '', None
-        self.changed = ''  # why the task on the topic is not the one that was taken
+        self._checked: tuple[str, Task | None] = '', None
+        self.changed = ''  # why the node does not follow the task on the topic
         self._answers = node.create_publisher(String, ANSWERS, qos.DEFAULT)
         node.create_subscription(String, TOPIC, self._receive, qos.LATCHED)
-        node.create_subscription(String, NEXT, self._try, qos.DEFAULT)
+        node.create_subscription(String, NEXT, self._check, qos.DEFAULT)
 
     @property
     def ready(self) -> bool:
@@ -69,10 +69,10 @@ class TaskSubscriber:
         """Return the task; StaleInputError if none has arrived yet."""
         if self._text is None:
             raise StaleInputError(f'no task received on {TOPIC} yet: is the planner running?')
-        text, task = self._tried
+        text, task = self._checked
         if task is None or text != self._text:
             task = parse_task(self._text, TOPIC)
-        self._taken, self._tried, self.changed = self._text, ('', None), ''
+        self._taken, self._checked, self.changed = self._text, ('', None), ''
         return task
 
     @property
@@ -81,60 +81,58 @@ class TaskSubscriber:
         return self._taken or ''
 
     def release(self) -> None:
-        """Be ready for another task."""
+        """Forget the task that was taken."""
         self._taken, self.changed = None, ''
 
     def _receive(self, message: String) -> None:
-        before, self._text = self._taken, message.data
-        if before is None:
+        previous, self._text = self._taken, message.data
+        if previous is None:
             self._follower.startup()
             return
         try:
-            self._go_over(before)
+            self._switch(previous)
         except EmppiError as error:
-            self.changed = (
-                f'{TOPIC} holds a task that is not followed: {switch_protocol.explain(error)}'
-            )
+            self.changed = f'cannot follow the task on {TOPIC}: {switch_protocol.explain(error)}'
             self._node.get_logger().warning(self.changed)
             self._answer(self._text, switch_protocol.REFUSED, switch_protocol.explain(error))
             return
         self._answer(self._text, switch_protocol.FOLLOWING)
 
-    def _go_over(self, before: str) -> None:
-        """Follow the text that has arrived."""
+    def _switch(self, previous: str) -> None:
+        """Follow the task that has arrived."""
         text = self._text
-        if text == before:
+        if text == previous:
             self.changed = ''
-        elif self._tried[0] == text:
+        elif self._checked[0] == text:
             self._follower.swap_task()
-        elif tuning.is_tuned(config.parse(before, TOPIC), data := config.parse(text, TOPIC)):
+        elif tuning.is_tuned(config.parse(previous, TOPIC), data := config.parse(text, TOPIC)):
             self._follower.tune_task(data)
-        else:  # unannounced, as by a planner that was started anew
-            self._tried = text, self._follower.try_task(text)
+        else:  # not announced, for example after a restart of the planner
+            self._checked = text, self._follower.try_task(text)
             self._follower.swap_task()
         self._taken, self.changed = text, ''
 
-    def _try(self, message: String) -> None:
-        """Say whether the text can be followed."""
+    def _check(self, message: String) -> None:
+        """Reply whether the node can follow the announced task."""
         text = message.data
         try:
             if self._taken is None:
-                raise StaleInputError('it follows no task yet')
-            if self._tried[0] != text:  # else it is told again
-                self._tried = text, self._follower.try_task(text)
+                raise StaleInputError('the node has no task yet')
+            if self._checked[0] != text:  # else the announcement is repeated
+                self._checked = text, self._follower.try_task(text)
         except EmppiError as error:
             self._answer(text, switch_protocol.REFUSED, switch_protocol.explain(error))
         else:
             self._answer(text, switch_protocol.READY)
 
-    def _answer(self, text: str, said: str, reason: str = '') -> None:
+    def _answer(self, text: str, status: str, reason: str = '') -> None:
         name = self._node.get_fully_qualified_name()
-        answer = SwitchReply(name, switch_protocol.digest(text), said, reason)
-        self._answers.publish(String(data=answer.to_text()))
+        reply = SwitchReply(name, switch_protocol.digest(text), status, reason)
+        self._answers.publish(String(data=reply.to_text()))
 
 
 class StageSubscriber:
-    """Follows the stage that the planner is in; `enter` is called with it."""
+    """Subscribe to the planner's stage; `enter` is called when it changes."""
 
     def __init__(self, node: Node, task: Task, enter: Callable[[Stage], None]) -> None:
         """Subscribe."""
@@ -147,21 +145,21 @@ class StageSubscriber:
         self._node.destroy_subscription(self._subscription)
 
     def _receive(self, message: String) -> None:
-        if message.data in self._stages:  # else it is another task's
+        if message.data in self._stages:  # else the stage belongs to another task
             self._enter(self._stages[message.data])
 
 
 class TaskFollowerNode(ManagedNode, TaskFollower):
-    """A lifecycle node that follows the task on `emppi/task`, and waits for it."""
+    """A lifecycle node that waits for the task on `emppi/task` and follows it."""
 
     def __init__(self, name: str, **kwargs: object) -> None:
-        """Wait for the task."""
+        """Subscribe to the task."""
         super().__init__(name, **kwargs)
         self.follow = TaskSubscriber(self, self)
         self._broken = False
 
     def startup(self) -> None:
-        """Configure and activate once there is a task, if the node is to start by itself."""
+        """Configure and activate once there is a task, with `autostart`."""
         if self.follow.ready:
             super().startup()
 
@@ -170,7 +168,7 @@ class TaskFollowerNode(ManagedNode, TaskFollower):
         return parse_task(text, TOPIC)
 
     def swap_task(self) -> None:
-        """Go over to the task that has arrived; whoever cannot do so ends."""
+        """Switch to the task that has arrived; the process exits if that fails."""
         active = self.state == 'active'
         try:
             if active:
@@ -185,13 +183,13 @@ class TaskFollowerNode(ManagedNode, TaskFollower):
 
     @property
     def failed(self) -> bool:
-        """Whether the node can go on no more."""
+        """Whether the process must exit."""
         return super().failed or self._broken
 
     def teardown(self) -> None:
-        """Be ready for another task."""
+        """Release the task."""
         self.follow.release()
 
     def waiting(self) -> Report:
-        """Return what is missing."""
+        """Return the report before the first task."""
         return Report(WARN, f'waiting for {TOPIC}')
