@@ -1,5 +1,5 @@
 """
-The belief of a task from measurements in the order of their arrival, without ROS or clocks.
+The belief of a task, from measurements in the order of arrival, without ROS or clocks.
 
 The belief is updated at every tracked pose, or every `interval_s` if the task tracks no object,
 as soon as joint states and applied commands up to that time have arrived. The same calls in the
@@ -29,7 +29,7 @@ _LONGEST_WAIT_S = 0.5  # for joint states and applied commands to reach a pose's
 
 @snapshot.restorable
 class PendingUpdate(NamedTuple):
-    """An update that waits for joint states and commands up to its time."""
+    """An update that waits for joint states and commands up to its stamp."""
 
     stamp: float
     name: str  # of the tracked object; '' without one
@@ -45,12 +45,12 @@ class StampedBelief(NamedTuple):
 
 
 class BeliefSession(Measurements):
-    """Order measurements and commands, update the particle filter, restart it after jumps."""
+    """Orders measurements and commands, and updates the particle filter."""
 
     MEMORY = (*Measurements.MEMORY, 'filter', '_waiting', '_learned_at', '_last', '_stage', 'ess')
 
     def __init__(self, task: Task, seed: int) -> None:
-        """Draw particles from the task's prior."""
+        """Draw the particles from the task's prior."""
         super().__init__(task)
         self.filter = ParticleFilter(task, seed)
         self._waiting: deque[PendingUpdate] = deque()
@@ -64,7 +64,7 @@ class BeliefSession(Measurements):
 
     @journaled('pose')
     def add_pose(self, name: str, stamp: float, position: Array, quaternion: Array) -> None:
-        """Add a tracked pose, (3,) [m] and wxyz (4,); `update` uses it when its time has come."""
+        """Queue a tracked pose, (3,) [m] and wxyz (4,), for `update`."""
         self._waiting.append(PendingUpdate(stamp, name, Pose(position, quaternion)))
 
     @journaled('clear')
@@ -99,14 +99,14 @@ class BeliefSession(Measurements):
 
     @journaled('say')
     def stamped(self, stamp: float) -> StampedBelief:
-        """Return the current belief with a stamp, updated or not."""
+        """Return the current belief with a stamp."""
         return StampedBelief(stamp, self.filter.belief, self.ess)
 
     @property
     def ready(self) -> bool:
-        """Whether the next pending update can be done, or skipped, now."""
+        """Whether the next pending update can be done or has waited too long."""
         return bool(self._waiting) and (
-            self._waiting[0].stamp <= self._known
+            self._waiting[0].stamp <= self._complete_until
             or self._waiting[-1].stamp - self._waiting[0].stamp >= _LONGEST_WAIT_S
         )
 
@@ -119,40 +119,41 @@ class BeliefSession(Measurements):
             self._waiting.append(PendingUpdate(stamp, '', None))
         if not self.ready:
             return []
-        waiting = self._waiting.popleft()
-        if waiting.stamp > self._known:
+        pending = self._waiting.popleft()
+        if pending.stamp > self._complete_until:
             self.counts['skipped'] += 1
-            self.error = 'no joint states or applied commands to learn with'
+            self.error = 'no joint states or applied commands for a belief update'
             return []
-        return [self.stamped(waiting.stamp)] if self._learn(waiting) else []
+        return [self.stamped(pending.stamp)] if self._apply(pending) else []
 
     @property
-    def _known(self) -> float:
+    def _complete_until(self) -> float:
         """Time up to which joint states and applied commands have arrived."""
         return min(self.estimator.joints_stamp, self.applied.last_stamp)
 
-    def _learn(self, waiting: PendingUpdate) -> bool:
+    def _apply(self, pending: PendingUpdate) -> bool:
         """Return whether the belief was updated."""
         try:
             estimator, pose = self.estimator, None
-            if waiting.pose is not None:
-                pose = estimator.add_pose(waiting.name, waiting.stamp, waiting.pose)
+            if pending.pose is not None:
+                pose = estimator.add_pose(pending.name, pending.stamp, pending.pose)
                 if pose is None:
                     return False
-            seen = estimator.observation(waiting.stamp, waiting.name, pose)
-            self._learned_at = waiting.stamp
-            return self._observe(waiting.stamp, seen)
-        except EmppiError as error:  # the belief stays as it was
+            observation = estimator.observation(pending.stamp, pending.name, pose)
+            self._learned_at = pending.stamp
+            return self._observe(pending.stamp, observation)
+        except EmppiError as error:  # keep the belief
             self.error = str(error)
             return False
 
-    def _observe(self, stamp: float, moment: Observation) -> bool:
-        last, self._last = self._last, (stamp, moment.estimated)
-        model, state = self.task.model, moment.estimated
+    def _observe(self, stamp: float, observation: Observation) -> bool:
+        """Update the filter, after a restart if the state jumped; return whether it changed."""
+        last, self._last = self._last, (stamp, observation.estimated)
+        model, state = self.task.model, observation.estimated
         if last is not None and jumped(model, stamp - last[0], last[1], state):
             self.counts['jumps'] += 1
             self.filter.restart()
-        update = self.filter.observe(stamp, moment, self.applied.hold)
+        update = self.filter.observe(stamp, observation, self.applied.hold)
         self.error = ''
         if update is None:
             return False

@@ -1,4 +1,4 @@
-"""Measurements and applied commands, in the order of arrival; the base of both sessions."""
+"""Measurements and applied commands in the order of arrival: the base of both sessions."""
 
 import json
 
@@ -20,7 +20,7 @@ class Measurements(Journaled):
     MEMORY: tuple[str, ...] = ('estimator', 'applied', 'tuned')
 
     def __init__(self, task: Task) -> None:
-        """Start without measurements."""
+        """Start without data."""
         self.task = task
         self.tuned = ''  # last argument of `tune`
         self.estimator = Estimator(task)
@@ -28,7 +28,7 @@ class Measurements(Journaled):
 
     @journaled('tune')
     def tune(self, text: str) -> None:
-        """Change tunable parameters of the task; `text` is its YAML as JSON. Keep all data."""
+        """Change tunable parameters; `text` is the task's YAML as JSON. Keep all data."""
         self.task, self.tuned = self.task.tuned(json.loads(text)), text
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""ROS messages, as they were decoded from a bag, to arrays. No ROS in here either."""
+"""Conversion between decoded ROS messages and arrays, without ROS."""
 
 from collections.abc import Iterator
 import math
@@ -13,18 +13,18 @@ from emppi_ros.core.errors import EmppiError, ReplayError
 
 Array = npt.NDArray[np.float64]
 NANO = 1_000_000_000
-# how a command is called in a JointState and in a trajectory point
+# fields of the commands in a JointState and in a trajectory point
 STATE_FIELD = {'velocity': 'velocity', 'position': 'position', 'effort': 'effort'}
 POINT_FIELD = {'velocity': 'velocities', 'position': 'positions', 'effort': 'effort'}
-FLOATS = {7: 'f4', 8: 'f8'}  # sensor_msgs/PointField's numbers of its types
-_OURS = 'emppi: '  # so begins what a node of ours is called in diagnostics
+FLOATS = {7: 'f4', 8: 'f8'}  # data types of sensor_msgs/PointField
+_PREFIX = 'emppi: '  # of the names of emppi nodes in diagnostics
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return seconds as a stamp counts them; EmppiError if a stamp cannot hold them."""
+    """Return seconds in nanoseconds; EmppiError outside the range of ROS stamps."""
     if not (math.isfinite(seconds) and abs(seconds) < 2**31):
         raise EmppiError(f'{seconds} s cannot be written as a ROS time')
-    whole = math.floor(seconds)  # apart, since their product has more digits than a float
+    whole = math.floor(seconds)  # separately, because the product exceeds the precision of a float
     return whole * NANO + round((seconds - whole) * NANO)
 
 
@@ -34,26 +34,26 @@ def stamp_ns(stamp: Any) -> int:
 
 
 def statuses(message: Any) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield node, status and values of what nodes of emppi say in a DiagnosticArray."""
+    """Yield node name, status and values of the emppi nodes in a DiagnosticArray."""
     for status in message.status:
-        if status.name.startswith(_OURS):
+        if status.name.startswith(_PREFIX):
             values = {pair.key: pair.value for pair in status.values}
-            yield status.name.removeprefix(_OURS), status, values
+            yield status.name.removeprefix(_PREFIX), status, values
 
 
 def belief_table(belief: Belief) -> Array:
-    """Return a belief as it is published: weight and parameters of every particle, (M, 1 + P)."""
+    """Return the published form of a belief: weight and parameters of particles, (M, 1 + P)."""
     return np.column_stack([np.exp(belief.log_weights), belief.theta])
 
 
 def plan_table(plan: Plan) -> Array:
-    """Return a plan as it is published: time from its start [ns] and values, (n, 1 + joints)."""
+    """Return the published form of a plan: time from start [ns] and values, (n, 1 + joints)."""
     times = [float(nanoseconds(time)) for time in plan.times.tolist()]
     return np.column_stack([times, plan.values])
 
 
 def point_type(message: Any) -> np.dtype:
-    """Return the type of a PointCloud2's points; ValueError or KeyError if there is none."""
+    """Return the dtype of the points of a PointCloud2; ValueError or KeyError if invalid."""
     order = '>' if message.is_bigendian else '<'
     return np.dtype(
         {
@@ -66,12 +66,12 @@ def point_type(message: Any) -> np.dtype:
 
 
 def read_cloud(message: Any, topic: str) -> tuple[list[str], Array]:
-    """Return names and values (points, fields) of a PointCloud2 of floats."""
+    """Return field names and values (points, fields) of a PointCloud2 of floats."""
     names = [field.name for field in message.fields]
     try:
         points = np.frombuffer(bytes(message.data), point_type(message))
     except (ValueError, KeyError, TypeError) as error:
-        raise ReplayError(f'{topic}: a cloud that cannot be read: {error}') from None
+        raise ReplayError(f'{topic}: invalid PointCloud2: {error}') from None
     columns = [points[name].astype(np.float64) for name in names]
     return names, np.column_stack(columns) if columns else np.empty((0, 0))
 
@@ -85,4 +85,4 @@ def read_plan(message: Any, command: str, topic: str) -> Array:
     try:
         return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
     except ValueError as error:
-        raise ReplayError(f'{topic}: a plan that cannot be read: {error}') from None
+        raise ReplayError(f'{topic}: invalid JointTrajectory: {error}') from None

@@ -1,5 +1,5 @@
 """
-The planner of a task: measurements and beliefs in, plans out, without ROS or clocks.
+The planner of a task: it makes plans from measurements and beliefs, without ROS or clocks.
 
 The same calls in the same order, with the same seed, return the same bits.
 """
@@ -30,18 +30,15 @@ from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-Commands = Callable[[Array], Array]  # times (n,) -> commands in force (n, joints)
-
-
+Commands = Callable[[Array], Array]  # times (n,) -> commands (n, joints)
 _STREAM = 3  # of random numbers, beside the seed
 
 
 class Planner(Measurements):
     """
-    Plan for a task with the models of a belief, each plan from the one before.
+    Plans for a task with the models of a belief; each plan starts from the last one.
 
-    `plan` plans from the measurements and commands that were added, `plan_from` from a given
-    state.
+    `plan` uses the measurements and commands that were added, `plan_from` a given state.
     """
 
     MEMORY = (
@@ -73,7 +70,7 @@ class Planner(Measurements):
         self.ensemble = Ensemble(task.model, task.parameters, count, rollouts, self.config.threads)
         self._period = 1.0 / self.config.rate_hz
         self._limits = task.robot.control_limits(self.config.step_s)
-        # commanded joints -> model controls; mostly the same, then without a copy
+        # commanded joints -> model controls; a slice avoids a copy if both have the same order
         order = np.argsort(task.map.ctrl)
         same = np.array_equal(order, np.arange(len(order)))
         self._order: slice | npt.NDArray[np.intp] = slice(None) if same else order
@@ -83,7 +80,7 @@ class Planner(Measurements):
         self._start = -math.inf
         self._plans: deque[Plan] = deque(maxlen=10)
         self._belief: Belief | None = None
-        self.diverged = 0  # rollouts, so far
+        self.diverged = 0  # rollouts in all plans
         self._stage_tracker = StageTracker(task)
         self.stage: Stage = self._stage_tracker.stage
         self.trace_point: TracePoint | None = None  # to keep candidates of the next cycle
@@ -124,7 +121,7 @@ class Planner(Measurements):
             self.set_belief(self._belief)
 
     def warm_up(self) -> None:
-        """Roll out and smooth once, so that the first plan takes no longer than the others."""
+        """Roll out and smooth once, so that the first plan is as fast as the others."""
         config = self.settings
         steps = config.horizon * config.substeps + 1
         controls = np.zeros((config.models, config.rollouts, steps, self.task.model.nu))
@@ -133,9 +130,9 @@ class Planner(Measurements):
             smoother(config.horizon, config.filter_window)
 
     @journaled('plan')
-    def plan(self, moment: float) -> Plan:
+    def plan(self, now: float) -> Plan:
         """
-        Return the plan that starts one period after `moment` [s].
+        Return the plan that starts one period after `now` [s].
 
         Raises
         ------
@@ -147,7 +144,7 @@ class Planner(Measurements):
         """
         stamp = self.estimator.stamp
         state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
-        start = moment + self._period
+        start = now + self._period
         plan, info = self.plan_from(state, stamp, start, self._commands_in_force, tracks)
         self._plans.append(plan)
         self.diverged += info.diverged
@@ -158,7 +155,7 @@ class Planner(Measurements):
         applied = self.applied
         rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
         if resting and self.task.robot.command != 'position':
-            return rows  # a bridge that commands exact rest follows no plan
+            return rows  # a bridge that commands exact rest executes no plan
         for i in np.flatnonzero(times > last):
             plans_in_force = [plan for plan in self._plans if plan.start <= times[i]]
             if plans_in_force:
@@ -171,10 +168,10 @@ class Planner(Measurements):
         stamp: float,
         start: float,
         commands: Commands,
-        seen: Mapping[str, Track] | None = None,
+        tracks: Mapping[str, Track] | None = None,
     ) -> tuple[Plan, PlanInfo]:
         """
-        Return a plan that begins at `start`, from the state measured at `stamp`.
+        Return a plan that starts at `start`, from the state measured at `stamp`.
 
         Parameters
         ----------
@@ -185,9 +182,9 @@ class Planner(Measurements):
         start : float
             Time at which the plan starts [s]; each model is predicted from `stamp` to it.
         commands : callable
-            Function from times (n,) to the commands in force (n, joints): the applied ones, then
+            Function from times (n,) to the commands (n, joints): the applied ones, then
             those of the last plan.
-        seen : mapping, optional
+        tracks : mapping, optional
             Tracks of jointed objects by name, whose joint positions depend on the model.
 
         Returns
@@ -209,7 +206,7 @@ class Planner(Measurements):
         times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
         replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._first)))
         cost = self._enter_stage(state, stamp)
-        spread = articulation.fit_state(self.task, self.ensemble, state, seen or {})
+        spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
         begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
@@ -239,7 +236,7 @@ class Planner(Measurements):
         return plan, info
 
     def _enter_stage(self, state: State, stamp: float) -> Cost:
-        """Return the cost of the stage after a measured state; activate its grasp."""
+        """Advance the stage with a measured state; return its cost and activate its grasp."""
         before, self.stage = self.stage, self._stage_tracker.advance(state, stamp)
         if self.stage is not before:
             self.ensemble.activate(self.stage.grasp)

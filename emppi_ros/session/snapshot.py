@@ -1,8 +1,8 @@
 """
-What an object must remember to go on bit for bit, as JSON and back.
+Snapshots: the complete state of an object as JSON, to continue from it bit for bit.
 
-Its class names the attributes in `MEMORY`. Arrays travel as their bytes, floats as the shortest
-text that is read back as the same float. Nothing that is read is ever executed.
+The class of the object lists the attributes in `MEMORY`. Arrays are stored as bytes, floats as
+the shortest text with the same value. Reading a snapshot executes no code from it.
 """
 
 import binascii
@@ -30,26 +30,26 @@ def restorable(kind: _Kind) -> _Kind:
     return kind
 
 
-class Remembering(Protocol):
-    """Something whose class says what it remembers."""
+class Restorable(Protocol):
+    """An object whose class lists the attributes of its state."""
 
     MEMORY: tuple[str, ...]
 
 
-def dump(thing: Remembering) -> dict[str, Any]:
-    """Return what a thing remembers, as JSON knows it."""
-    return {name: _dump(getattr(thing, name)) for name in thing.MEMORY}
+def dump(source: Restorable) -> dict[str, Any]:
+    """Return the state of an object as a JSON object."""
+    return {name: _dump(getattr(source, name)) for name in source.MEMORY}
 
 
-def restore(thing: Remembering, memory: dict[str, Any]) -> None:
-    """Let a thing of the same task remember what another one did; ReplayError if it cannot."""
-    if sorted(memory) != sorted(thing.MEMORY):
+def restore(target: Restorable, memory: dict[str, Any]) -> None:
+    """Restore the state of an object of the same task; ReplayError if attributes differ."""
+    if sorted(memory) != sorted(target.MEMORY):
         raise ReplayError(
-            f'{type(thing).__name__} of another version: it remembers {", ".join(memory)}; '
-            f'expected {", ".join(thing.MEMORY)}'
+            f'{type(target).__name__} of another version: it contains {", ".join(memory)}; '
+            f'expected {", ".join(target.MEMORY)}'
         )
     for name, value in memory.items():
-        _restore(thing, name, value)
+        _restore(target, name, value)
 
 
 def _dump(value: Any) -> Any:
@@ -60,8 +60,8 @@ def _dump(value: Any) -> Any:
     return encode(value)
 
 
-def _restore(thing: Remembering, name: str, value: Any) -> None:
-    current = getattr(thing, name)
+def _restore(target: Restorable, name: str, value: Any) -> None:
+    current = getattr(target, name)
     if hasattr(current, 'MEMORY'):
         restore(current, value)
     elif isinstance(current, np.random.Generator):
@@ -70,11 +70,11 @@ def _restore(thing: Remembering, name: str, value: Any) -> None:
         current.clear()
         current.extend(decode(value))
     else:
-        setattr(thing, name, decode(value))
+        setattr(target, name, decode(value))
 
 
 def encode(value: Any) -> Any:
-    """Return a number, a text, an array, or a structure of them as JSON knows it."""
+    """Return the JSON form of numbers, strings, arrays, and structures of them."""
     if isinstance(value, np.ndarray):
         text = binascii.b2a_base64(value.tobytes(), newline=False).decode('ascii')
         return {'array': [value.dtype.str, value.shape, text]}
@@ -94,7 +94,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what was encoded; ReplayError if it never was."""
+    """Return the value of an encoded one; ReplayError if it is invalid."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -105,7 +105,7 @@ def decode(value: Any) -> Any:
             dtype, shape, text = content
             flat = np.frombuffer(binascii.a2b_base64(text, strict_mode=True), np.dtype(dtype))
             return flat.reshape(shape).copy()
-        if kind == 'rotation':  # not from_quat, which normalizes what is normal, and differs
+        if kind == 'rotation':  # from_quat would normalize again and change bits
             return Rotation(decode(content), normalize=False)
         if kind == 'tuple':
             items = [decode(item) for item in content[1:]]
@@ -114,5 +114,5 @@ def decode(value: Any) -> Any:
         if kind == 'dict':
             return {key: decode(item) for key, item in content}
     except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise ReplayError(f'a value in it cannot be read: {error}') from None
-    raise ReplayError(f'a value in it cannot be read: unknown kind {kind!r}')
+        raise ReplayError(f'invalid value: {error}') from None
+    raise ReplayError(f'invalid value: unknown kind {kind!r}')

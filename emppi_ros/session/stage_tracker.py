@@ -1,4 +1,4 @@
-"""The stage of a task, from measured states and the conditions of the stages."""
+"""The current stage of a task, from measured states and the conditions of the stages."""
 
 import math
 
@@ -9,11 +9,11 @@ from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
-ROUNDING_S = 1e-9  # of times that are sums of steps
+ROUNDING_S = 1e-9  # rounding error of times that are sums of steps
 
 
 class HoldTimer:
-    """Measure for how long a condition has held without a break."""
+    """Measures for how long a condition has held without interruption."""
 
     MEMORY = ('_since',)
 
@@ -28,7 +28,7 @@ class HoldTimer:
 
 
 class StageTracker:
-    """Start in the first stage; enter the next or the previous one by their conditions."""
+    """Starts in the first stage; enters the next or previous one by their conditions."""
 
     MEMORY = ('_index', '_held')
 

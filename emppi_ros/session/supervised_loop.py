@@ -1,4 +1,4 @@
-"""A closed loop with an operator: armed, paused and tuned while it runs."""
+"""A closed loop that an operator arms, pauses and tunes."""
 
 from collections.abc import Mapping
 import json
@@ -11,12 +11,12 @@ from emppi_ros.tasks.task import Task
 
 
 class SupervisedLoop(ClosedLoop):
-    """Nothing moves before an operator has armed it, as over ROS."""
+    """A closed loop that starts disarmed, like the ROS bridge."""
 
     def __init__(
         self, task: Task, seed: int = 0, truth: Mapping[str, float] | None = None
     ) -> None:
-        """Begin at rest, disarmed."""
+        """Start at rest, disarmed."""
         super().__init__(task, seed, truth=truth)
         self._change(state_machine.disarm(self.machine))
 
@@ -26,20 +26,20 @@ class SupervisedLoop(ClosedLoop):
         return self._bridge.machine
 
     def arm(self, armed: bool) -> None:
-        """Follow plans from now on; or brake, and acknowledge a fault. ArmError if refused."""
+        """Arm to execute plans, or disarm and acknowledge a fault; ArmError if refused."""
         self._change((state_machine.arm if armed else state_machine.disarm)(self.machine))
 
     def pause(self, paused: bool) -> None:
-        """Brake to rest and stay armed, or go on."""
+        """Brake to rest and stay armed, or resume."""
         self._change(state_machine.pause(self.machine, paused))
 
     def tune(self, values: Mapping[str, tuning.Value]) -> None:
-        """Plan and learn by other numbers from the next cycle on; ConfigError if one is wrong."""
+        """Change tunable parameters from the next cycle on; ConfigError if a value is invalid."""
         self.task = self.task.tuned(tuning.tune(self.task.data, values))
         self.planner.tune(json.dumps(self.task.data))
         self.filter.tune(self.task)
 
     def _change(self, changed: Machine) -> None:
         if changed.engaged and not self.machine.engaged:
-            self.planner.reset_plan()  # the plans that nobody followed
+            self.planner.reset_plan()  # plans that were not executed
         self._bridge = watchdog.change(self._bridge, changed)
