@@ -1,13 +1,11 @@
 """Baseline samplers with single shooting: CMA-ES, emcee, SGLD and SVGD."""
 
 from collections.abc import Callable, Mapping
-import importlib
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import IdentificationError
+from emppi_ros.bench.identify.study import load_library
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
@@ -17,15 +15,6 @@ from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_li
 Array = npt.NDArray[np.float64]
 Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        raise IdentificationError(
-            f"{name} is not installed: pip install 'emppi_ros[identify]'"
-        ) from None
 
 
 def _density(
@@ -52,7 +41,7 @@ def cma(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """Return the last generation (N, P) of CMA-ES, and the number of physics steps."""
-    library = _library('cma')
+    library = load_library('cma')
     shooter, log_p = _density(problem, particles, likelihood)
     size = len(problem.parameters)
     options = {
@@ -71,7 +60,7 @@ def emcee(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
     """Return the final walkers (N, P) of ensemble MCMC, and the number of physics steps."""
-    library = _library('emcee')
+    library = load_library('emcee')
     shooter, log_p = _density(problem, (particles + 1) // 2, likelihood)
     walkers = library.EnsembleSampler(
         particles, len(problem.parameters), log_p, vectorize=True,

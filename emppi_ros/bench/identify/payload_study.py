@@ -1,8 +1,6 @@
 """Case `payload` of the study `rigid-body`: the payload of a simulated FR3."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-import tempfile
 import time
 from typing import Any, NamedTuple
 
@@ -28,15 +26,6 @@ from emppi_ros.identify.rigid_body import recordings as arm_recordings
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-MODEL = """scene: fr3_follow.xml
-parameters:
-  mass: {field: body_mass, of: payload, unit: kg, lower: 0.0}
-  x: {field: body_ipos, of: payload, element: 0, unit: m, size: 0.05}
-  y: {field: body_ipos, of: payload, element: 1, unit: m, size: 0.05}
-  z: {field: body_ipos, of: payload, element: 2, unit: m, size: 0.05}
-  moment: {field: body_inertia, of: payload, unit: kg m^2, lower: 0.0}
-  friction: {field: dof_damping, of: fr3_joint6, unit: N m s/rad, lower: 0.0}
-"""
 TRUTH = {'mass': 0.73, 'x': 0.01, 'y': -0.02, 'z': 0.05, 'moment': 1.1e-3, 'friction': 0.1}
 _INERTIA = TRUTH['moment'], 0.9e-3, 0.6e-3
 _EVALUATED = 'mass', 'x', 'y', 'z', 'friction'  # the moment is hardly excited
@@ -64,10 +53,7 @@ VARIANTS = {
 
 def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield a row for each motion, variant and noise level; `advance` is called after each."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / 'payload.yaml'
-        file.write_text(MODEL)
-        plant = Plant.from_file(file)
+    plant = Plant.from_file(ASSETS / 'fr3_payload.yaml')
     limits, names = limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
     for seed in range(setup.seed, setup.seed + setup.trials):
         motion = (

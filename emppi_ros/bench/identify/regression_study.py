@@ -7,7 +7,6 @@ Data are those of their section IV.A: noisy inputs, of which many are redundant 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 from dataclasses import dataclass
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import bayesian_factor_analysis, errors_in_variables
 from emppi_ros.bench.identify.errors_in_variables import check_data
-from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.bench.identify.study import Study, StudySettings, load_library, option
 from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import IdentificationError
 
@@ -115,12 +114,7 @@ def regress_noisy_inputs(x: Array, y: Array) -> Array:
 
 def baselines() -> Mapping[str, Regression]:
     """Return the methods of libraries; IdentificationError if the extra is not installed."""
-    try:
-        return importlib.import_module('emppi_ros.bench.identify.regression_baselines').BASELINES
-    except ModuleNotFoundError as error:
-        raise IdentificationError(
-            f"{error.name} is not installed: pip install 'emppi_ros[identify]'"
-        ) from None
+    return load_library('emppi_ros.bench.identify.regression_baselines').BASELINES
 
 
 def own_methods() -> Mapping[str, Regression]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+import itertools
 from typing import Any, ClassVar
 
 import mujoco
@@ -216,14 +217,9 @@ class RigidBodyStudy(Study):
         levels = len(payload_study.VARIANTS) * len(payload_study.LEVELS)
         each = levels if of_payload else len(LEVELS)
         with settings.progress('bodies', each * setup.trials, 'trials') as bar:
-            done = 0
-
-            def advance() -> None:
-                nonlocal done
-                done += 1
-                bar(done)
-
-            rows = list((payload_study.measure if of_payload else measure)(setup, advance))
+            done = itertools.count(1)
+            measure_rows = payload_study.measure if of_payload else measure
+            rows = list(measure_rows(setup, lambda: bar(next(done))))
         kind = {'truth': payload_study.TRUTH, 'rows': rows} if of_payload else {'levels': rows}
         return {'case': settings.case, **setup._asdict(), **kind}
 

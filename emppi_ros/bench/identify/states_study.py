@@ -1,6 +1,7 @@
 """Study `states`: two pendulums of the paper, from synthetic encoder readings."""
 
 from collections.abc import Callable, Iterator, Mapping
+import itertools
 import time
 from typing import Any
 
@@ -133,16 +134,10 @@ class StatesStudy(Study):
         """Return the estimates of both pendulums."""
         steps = len(pendulums.FRICTION_MODELS) * RECORDINGS
         with settings.progress('states', steps + 1, 'recordings') as bar:
-            done = 0
-
-            def advance() -> None:
-                nonlocal done
-                done += 1
-                bar(done)
-
-            frictions = list(measure_pendulum(settings.seed, advance))
+            done = itertools.count(1)
+            frictions = list(measure_pendulum(settings.seed, lambda: bar(next(done))))
             furuta = measure_furuta(settings.seed)
-            advance()
+            bar(next(done))
         return {'seed': settings.seed, 'pendulum': frictions, 'furuta': furuta}
 
     def show(self, results: Mapping[str, Any]) -> None:

@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 import importlib
+from types import ModuleType
 from typing import Any, ClassVar
 
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.methods import ProgressBar, no_progress
 
 STUDIES = {  # name -> module:class
@@ -67,6 +69,16 @@ class Study(ABC):
     @abstractmethod
     def show(self, results: Mapping[str, Any]) -> None:
         """Print the results as tables."""
+
+
+def load_library(module: str) -> ModuleType:
+    """Import a module of the extra `identify`; IdentificationError if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise IdentificationError(
+            f"{error.name} is not installed: pip install 'emppi_ros[identify]'"
+        ) from None
 
 
 def load(name: str) -> Study:

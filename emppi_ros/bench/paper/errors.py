@@ -48,7 +48,8 @@ def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
         axis = mean_axis(np.exp(belief.log_weights), believed.axis)
         squared[f'axis of {joint.name}'] = angle(axis, true.axis[0]) ** 2
         if joint.pivot and true.hinge[0]:
-            squared[f'pivot of {joint.name}'] = _off_line(_mean_pivot(belief, believed), true) ** 2
+            away = np.cross(_mean_pivot(belief, believed) - true.pivot[0], true.axis[0])
+            squared[f'pivot of {joint.name}'] = float(np.linalg.norm(away)) ** 2
     mean = weights.mean(belief.log_weights, belief.theta)
     for i, parameter in enumerate(task.parameters):
         if i not in apart:
@@ -128,10 +129,6 @@ def _mean_pivot(belief: Belief, believed: JointMotion) -> Array:
     hinged = shares * believed.hinge
     chosen = hinged if hinged.sum() > 0.0 else shares
     return chosen @ believed.pivot / chosen.sum()
-
-
-def _off_line(point: Array, line: JointMotion) -> float:
-    return float(np.linalg.norm(np.cross(point - line.pivot[0], line.axis[0])))
 
 
 def _aligned(task: Task, joint: UncertainJoint, axes: Array, truth: Array) -> Array:

@@ -150,21 +150,12 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
 def _limits(task: Task, joints: tuple[str, ...], home: Array, share: float) -> MotionLimits:
     robot, limits = task.robot, task.robot.limits
     order = [robot.commanded.index(name) for name in joints]
-    lower, upper, velocity, acceleration = (
-        np.array(row)[order]
-        for row in (
-            limits.position.lower,
-            limits.position.upper,
-            limits.velocity,
-            limits.acceleration,
-        )
-    )
-    used = robot.dynamics_factor
+    lower, upper = (np.array(row)[order] for row in (limits.position.lower, limits.position.upper))
     return MotionLimits(
         home + share * (lower - home),
         home + share * (upper - home),
-        used * velocity,
-        used * acceleration,
+        robot.dynamics_factor * np.array(limits.velocity)[order],
+        robot.dynamics_factor * np.array(limits.acceleration)[order],
     )
 
 

@@ -147,11 +147,8 @@ def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> Recorde
     moving = [_recorded_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
     check_same_joints(names, moving)
     model, loose = (arm.load(file.path, file.root, moving[0], fuse) for fuse in (True, False))
-    joints, read_recordings, weightless = (
-        scene.names(model, 'joint'),
-        list[ArmRecording](),
-        list[bool](),
-    )
+    joints = scene.names(model, 'joint')
+    read_recordings, weightless = list[ArmRecording](), list[bool]()
     for name, recording in zip(names, recordings, strict=True):
         with named_errors(name):
             drives = [JointDrive.of(plant.model, recording, joint) for joint in joints]

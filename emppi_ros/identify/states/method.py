@@ -49,10 +49,8 @@ class StatesMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit each recording alone, then all together, and forecast the held-out parts."""
-        config, names = (
-            SolverConfig(state_weight=options.state_weight),
-            recording_names(recordings),
-        )
+        config = SolverConfig(state_weight=options.state_weight)
+        names = recording_names(recordings)
         parts = []
         for name, recording in zip(names, recordings, strict=True):
             with named_errors(name):
