@@ -176,11 +176,7 @@ class _ResidualFunction:
 def estimate(
     data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
 ) -> SysidEstimate:
-    """
-    Return the least-squares estimate of a search from parameters `start` (P,).
-
-    `progress` is called with the number of iterations and the cost.
-    """
+    """Return the estimate of a search from `start` (P,); `progress` gets iterations and cost."""
     shooter = MultipleShooting(data.problem, 1, data.windows, threads)
     z = csvgd.initial_particles(shooter)[0]
     z[: shooter.unknown] = data.problem.coordinates(start)

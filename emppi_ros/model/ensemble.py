@@ -133,11 +133,7 @@ class Ensemble:
         return Records(fields, diverged)
 
     def predict(self, start: State, controls: Array, substep_s: float) -> State:
-        """
-        Return the final state, (M, nq) and (M, nv), after controls (substeps, nu).
-
-        Diverged models return NaN.
-        """
+        """Return the state after controls (substeps, nu); diverged models return NaN."""
         if len(controls) == 0:
             return State(
                 np.broadcast_to(start.qpos, (self.models, self.model.nq)).copy(),

@@ -299,11 +299,7 @@ class Comparison:
 def replay(
     bag: Bag, recorded: ReplayInput, progress: Callable[[float], None] | None = None
 ) -> dict[str, Any]:
-    """
-    Replay a bag; return the summary of `emppi replay --json`.
-
-    `progress` gets the number of replayed journal messages.
-    """
+    """Return the summary of `emppi replay --json`; `progress` gets the number of messages."""
     summary: dict[str, Any] = {
         'bag': str(bag.path),
         'seconds': recorded.seconds,

@@ -27,11 +27,7 @@ SNRS = (2.0, 5.0)
 
 @dataclass(frozen=True)
 class RegressionSetup:
-    """
-    Parameters of the data: those of the paper, then those it leaves open.
-
-    Signal-to-noise ratios are ratios of variances.
-    """
+    """Parameters of the data; signal-to-noise ratios are ratios of variances."""
 
     redundant: int = between(0, 1000)
     irrelevant: int = between(0, 1000)

@@ -97,11 +97,7 @@ def resample(
 
 
 def step_times(recording: Recording, model: mujoco.MjModel) -> Array:
-    """
-    Return the times (N,) of the model's steps that all signals but velocities cover.
-
-    Raises IdentificationError if they hardly overlap.
-    """
+    """Return the times (N,) of the model's steps that all signals but velocities cover."""
     return common_clock(_required(recording, model), model.opt.timestep, 'steps')
 
 

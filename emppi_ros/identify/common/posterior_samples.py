@@ -20,11 +20,7 @@ _MAX_DRAWS = 100  # per sample, until enough are within bounds
 
 
 def knowledge_level(share: float) -> str:
-    """
-    Return the word for a standard deviation relative to that before the recording.
-
-    It is 'found', 'vague', or 'unexcited' for parameters that the recording does not show.
-    """
+    """Return 'found', 'vague' or 'unexcited' for a standard deviation relative to the prior's."""
     if share > _UNEXCITED:
         return 'unexcited'
     return 'vague' if share > _VAGUE else 'found'

@@ -42,11 +42,7 @@ class MultipleShooting:
         threads: int = 0,
         slopes: bool = True,
     ) -> None:
-        """
-        Set up N (1 + P + S) models with W rollouts each; without derivatives, N models.
-
-        Raises IdentificationError if the steps do not divide into windows.
-        """
+        """Set up N (1 + P + S) models with W rollouts each; without derivatives, N models."""
         steps = len(problem.controls)
         if windows < 1 or steps % windows:
             raise IdentificationError(

@@ -130,12 +130,7 @@ class SteinNewton(DampedStepper):
     def step(
         self, z: Array, now: Evaluation, multipliers: Array, stiffness: float
     ) -> tuple[Array, Evaluation]:
-        """
-        Return the particles (N, D) after one step, and the density there.
-
-        `multipliers` (N, C) and `stiffness`, the second derivative of the constraint penalty, are
-        in nats.
-        """
+        """Return the particles (N, D) after one step, and the density there, as `Adam.step`."""
 
         def merit(at: Evaluation) -> Array:
             force = multipliers + 0.5 * stiffness * at.defects

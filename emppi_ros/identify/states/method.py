@@ -208,11 +208,7 @@ def _rms(values: Array) -> list[float]:
 
 
 def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
-    """
-    Return the part of a motion to learn from, and the last share, which is held out.
-
-    Raises IdentificationError if too little is left to learn from.
-    """
+    """Return the part of a motion to learn from, and the last share, which is held out."""
     count = motion.steps - int(share * motion.steps)
     if count < MIN_SAMPLES:
         raise IdentificationError(

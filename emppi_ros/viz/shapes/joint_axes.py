@@ -58,11 +58,6 @@ def kind_shares(
     )
 
 
-def kind_colors(kinds: npt.NDArray[np.intp]) -> Array:
-    """Return the colour (n, 3) of each joint kind (n,)."""
-    return np.array(JOINT_KINDS)[kinds % len(JOINT_KINDS)]
-
-
 def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> list[Shape]:
     """
     Return axes, pivots and a label for each uncertain joint; nothing if all joints are known.
@@ -82,7 +77,7 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
         world = articulation.from_joints(item, *motion)
         centre = np.where(world.hinge[:, None], world.pivot, data.xpos[item.body])
         half = 0.5 * _LENGTH * extent.size * world.axis
-        painted = np.column_stack([kind_colors(kinds), shares])
+        painted = np.column_stack([np.array(JOINT_KINDS)[kinds % len(JOINT_KINDS)], shares])
         ends.append(np.stack([centre - half, centre + half], axis=1)[kept])
         colors.append(painted[kept])
         pivots.append(world.pivot[kept & world.hinge])
