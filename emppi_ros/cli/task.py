@@ -41,7 +41,7 @@ def give(options: argparse.Namespace) -> int:
     text = task_text(options.task)
     client = extras.load_node_module('switching.client')
     start = time.monotonic()
-    answer = client.ask(text, options.namespace, options.timeout)
+    answer = client.request_switch(text, options.namespace, options.timeout)
     if answer.said == switch_protocol.REFUSED:
         raise SwapError(f'refused: {answer.reason}')
     figures = {'said': answer.said, 'reason': answer.reason, **answer.figures}

@@ -19,7 +19,7 @@ _POLL_S = 0.02
 _SETTLE_POLLS = 10  # after discovery, so that both sides are matched
 
 
-def ask(text: str, namespace: str, patience_s: float) -> SwitchReply:
+def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
     """
     Request the task in a YAML text; return the planner's reply.
 

@@ -229,7 +229,7 @@ class RosSource:
 
     def switch_task(self, task: str) -> None:
         """Switch to another task, as `emppi task` does."""
-        answer = task_client.ask(task_text(task), self._namespace, _SWAP_S)
+        answer = task_client.request_switch(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
         self._wait(
