@@ -70,7 +70,7 @@ def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
     monkeypatch.setattr(graph, 'describe', mistrustful)
     summary, record = run_demo('panda_push', 600.0)
     assert not summary['success'] and len(record.times) > 1
-    assert 'panda_joint' in summary['bridge_fault'] and 'moves at' in summary['bridge_fault']
+    assert 'panda_joint' in summary['bridge_fault'] and 'has moved at' in summary['bridge_fault']
 
 
 @pytest.mark.alone

@@ -83,7 +83,7 @@ def test_learning_runs_continue_after_success(small_cells):
 
 def test_attempts_of_a_trace_are_kept_where_there_are_any(monkeypatch, small_cells):
     class Tried(NamedTuple):
-        ended: float
+        end: float
         reached: bool
         lost: bool
 
