@@ -63,7 +63,7 @@ class TimedPlanner(Planner):
         stamp: float,
         start: float,
         commands: Commands,
-        seen: Mapping[str, Track] | None = None,
+        tracks: Mapping[str, Track] | None = None,
     ) -> tuple[Plan, PlanInfo]:
         """Plan once to get the rollouts, then time the same cycle and its floor."""
         noise = self._random.bit_generator.state
@@ -75,14 +75,14 @@ class TimedPlanner(Planner):
             return roll(begin, controls, record)
 
         self.ensemble.rollout = spy  # type: ignore[method-assign]
-        Planner.plan_from(copy.copy(self), state, stamp, start, commands, seen)
+        Planner.plan_from(copy.copy(self), state, stamp, start, commands, tracks)
         self.ensemble.rollout = roll  # type: ignore[method-assign]
         self._random.bit_generator.state = noise
         begin, controls = rolled[0]
         floor_first = len(self.pairs) % 2 == 0
         floor = self._floor(begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().plan_from(state, stamp, start, commands, seen)
+        result = super().plan_from(state, stamp, start, commands, tracks)
         plan = time.perf_counter() - began
         floor = floor if floor_first else self._floor(begin, controls)
         self.pairs.append((plan, floor))

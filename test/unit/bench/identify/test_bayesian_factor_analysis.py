@@ -137,6 +137,15 @@ def test_prediction_from_noiseless_inputs_is_eq_4_where_weights_are_certain(foun
     )
 
 
+def test_prediction_from_noiseless_inputs_is_the_limit_of_eq_3(found):
+    noise = 1e-12  # of relative order 1e-12, the noise that is left
+    k = 1.0 + (found.wx**2 + found.vx) / noise + found.vz / found.z_noise
+    from_noisy = found.wz * found.wx / (noise * k)  # eq. 3, by Sherman and Morrison
+    np.testing.assert_allclose(
+        from_noisy, bayesian_factor_analysis.predict_from_noiseless(found), rtol=1e-10
+    )
+
+
 def test_an_input_of_which_nothing_is_known_counts_nothing(found):
     gone = found._replace(wx=found.wx * [1.0, 1e-9, 1.0], wz=found.wz * [1.0, 1e-9, 1.0])
     # w_z w_x is 1e-18 of what it was, over a variance of order 1
