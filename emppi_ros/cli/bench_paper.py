@@ -23,8 +23,8 @@ DESCRIPTION = f"""
 Run tasks with several controllers and many seeds, and check the paper's claims.
 
 Each finished run is stored as a row of DIR/rows.jsonl. The same command with the same DIR resumes
-an interrupted benchmark, and recomputes rows whose task file has changed (after changes of the
-code or of a scene, use another DIR). The report consists of tables (CSV), plots and
+an interrupted benchmark, and recomputes runs if a value in their task file has changed. After a
+change of the code or of a scene, use another DIR. The report consists of tables (CSV), plots and
 DIR/results.md. {cells.STUDIED} adds an ablation over models and rollouts and the
 calibration of the filter; {' and '.join(cells.LEARNING_S)} add longer runs of EMPPI,
 in which estimates converge; {' and '.join(cells.RISK_TASKS)} add risk measures.

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+import functools
 import hashlib
+import json
 from typing import Any, NamedTuple
 
 import yaml
@@ -58,13 +60,23 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the task's YAML: rows with another one are outdated."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """The task's digest: rows with another one are outdated."""
+        return task_digest(self.text)
 
     def __str__(self) -> str:
         """Return a description for messages."""
         size = f' with {self.models} x {self.rollouts}' if self.models else ''
         return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
+
+
+@functools.cache  # many cells share a task
+def task_digest(text: str) -> str:
+    """
+    Return the SHA-256 of a task's keys and values: comments and layout of the YAML do not count.
+
+    The order of keys counts, since random numbers are drawn in the order of the parameters.
+    """
+    return hashlib.sha256(json.dumps(config.parse(text, 'task')).encode()).hexdigest()
 
 
 class Request(NamedTuple):

@@ -76,7 +76,7 @@ class Row:
     seed: int
     models: int  # 0: the task's own
     rollouts: int
-    digest: str  # of the task's YAML
+    digest: str  # of the task's keys and values
     success: bool
     time_s: float  # until success, else the limit
     limit_s: float  # time limit

@@ -21,7 +21,7 @@ def make_row() -> Callable[..., Row]:
             fields.pop('task', 'slider'),
             fields.pop('controller', 'emppi'),
             fields.pop('seed', 0),
-            'text',
+            'name: slider',
             fields.pop('models', 0),
             fields.pop('rollouts', 0),
         )

@@ -11,7 +11,7 @@ from emppi_ros.bench.paper.rows import AttemptResult, RowStore, complete
 from emppi_ros.core.errors import BenchError
 
 CELLS = [
-    Cell('success', 'slider', controller, seed, 'text')
+    Cell('success', 'slider', controller, seed, 'name: slider')
     for seed in range(3)
     for controller in ('emppi', 'mppi-true')
 ]
@@ -42,7 +42,7 @@ def test_finished_rows_are_not_computed_again(tmp_path, counting):
     first = complete(RowStore(tmp_path), CELLS, compute)
     assert given == CELLS[::-1] and [row.key for row in first] == [cell.key for cell in CELLS]
     assert complete(RowStore(tmp_path), CELLS, compute) == first and len(given) == len(CELLS)
-    more = [*CELLS, Cell('success', 'slider', 'emppi', 9, 'text')]
+    more = [*CELLS, Cell('success', 'slider', 'emppi', 9, 'name: slider')]
     assert complete(RowStore(tmp_path), more, compute)[:-1] == first
     assert given[len(CELLS) :] == more[-1:]
 
@@ -85,7 +85,7 @@ def test_an_incomplete_last_line_costs_only_its_own_cell(tmp_path, counting):
 def test_rows_of_another_task_file_are_recomputed_and_counted(tmp_path, counting):
     compute, given = counting
     complete(RowStore(tmp_path), CELLS, compute)
-    changed = [dataclasses.replace(c, text='other') if c.seed == 1 else c for c in CELLS]
+    changed = [dataclasses.replace(c, text='name: other') if c.seed == 1 else c for c in CELLS]
     kept = RowStore(tmp_path)
     assert kept.outdated(changed) == 2 and len(kept.finished(changed)) == len(CELLS) - 2
     given.clear()
