@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.belief import distributions, particles
+from emppi_ros.belief import distributions, particles, prior_file
+from emppi_ros.belief.distributions import Prior
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
 from emppi_ros.robots import robot as robots
@@ -245,3 +247,30 @@ def test_keys_of_the_file_are_the_fields_of_its_class():
         TaskFile.__dataclass_fields__
     )
     assert isinstance(load_task(TASKS[0]), Task)
+
+
+def test_with_prior_leaves_the_task_itself_unchanged(make_task, tmp_path):
+    path = tmp_path / 'prior.yaml'
+    values = ParameterPrior('kg', values=(1.25, 2.5))
+    prior_file.write(path, PriorFile('test', (), {'mass': values}, (3.0, 1.0)))
+    task = make_task('slider')
+    before = task.prior.sample(5, np.random.default_rng(0))
+    assert task.with_prior(str(path)).prior.file == str(path)
+    assert np.array_equal(task.prior.sample(5, np.random.default_rng(0)), before)
+
+
+def test_a_distribution_in_a_prior_file_gives_the_same_draws_as_in_the_task(
+    make_task, task_data, tmp_path
+):
+    prior = {'distribution': 'normal', 'mean': 1.1, 'sd': 0.3}
+    path = tmp_path / 'prior.yaml'
+    prior_file.write(
+        path, PriorFile('test', (), {'mass': ParameterPrior('kg', prior=Prior(**prior))})
+    )
+    data = task_data('slider')
+    data['parameters']['mass']['prior'] = prior
+    first, second = (
+        task.prior.sample(20, np.random.default_rng(3))
+        for task in (make_task('slider').with_prior(str(path)), make_task('slider', data))
+    )
+    assert np.array_equal(first, second)

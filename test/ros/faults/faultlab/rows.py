@@ -96,7 +96,7 @@ ROWS = (
             'test/ros/test_planner.py::test_a_belief_about_other_parameters_is_rejected',
             'test/ros/test_planner.py::test_from_a_belief_that_nobody_holds_any_more',
             'test/unit/belief/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
-            'test/unit/session/test_degenerate.py',
+            'test/unit/session/test_particle_filter.py::test_half_of_the_particles',
         ),
         'slower motion in that second: the planner plans on at full speed',
     ),

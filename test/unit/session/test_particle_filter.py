@@ -1,10 +1,11 @@
-"""A measurement that no particle explains ends neither the run nor the belief."""
+"""The particle filter starts from its prior, and returns to it where no particle fits."""
 
 import numpy as np
 import pytest
 
 from emppi_ros.belief import likelihood
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.tasks.task import load_task
 
 
@@ -16,11 +17,11 @@ def test_half_of_the_particles_are_drawn_from_the_prior_again(
     before = loop.filter.belief.theta
     calls = []
 
-    def nobody(_config, predicted, _found):
+    def no_particle(_config, predicted, _observed):
         calls.append(1)
         return np.full_like(predicted.qvel, -np.inf)
 
-    monkeypatch.setattr(likelihood, 'log_likelihoods', nobody)
+    monkeypatch.setattr(likelihood, 'log_likelihoods', no_particle)
     trace = loop.run(0.1)
     assert trace.degenerate == len(calls) > 1
     after = loop.filter.belief
@@ -28,3 +29,12 @@ def test_half_of_the_particles_are_drawn_from_the_prior_again(
     assert not np.any(after.theta[::2] == before[::2])
     assert np.ptp(after.log_weights) == 0.0
     assert loop.robot.time == pytest.approx(0.1)
+
+
+def test_a_filter_starts_from_a_prior_file_and_returns_to_it(make_task, prior_path):
+    task = make_task('slider').with_prior(prior_path)
+    belief = ParticleFilter(task, np.random.default_rng(0))
+    for _ in range(2):
+        # 12 particles, by systematic resampling, of weights 3/4 and 1/4
+        assert sorted(belief.belief.theta[:, 0]) == [1.25] * 9 + [2.5] * 3
+        belief.reset()
