@@ -65,7 +65,7 @@ def arm():
     return Arm()
 
 
-def test_before_any_measurement_there_is_nothing_to_arm_or_pause():
+def test_before_any_measurement_arming_and_pausing_are_errors():
     commander = Commander(BridgeConfig(), ROBOT)
     assert not commander.ready and commander.resting and commander.machine == Machine()
     for act in (lambda: commander.arm(0.0), lambda: commander.pause(True)):
@@ -77,7 +77,7 @@ def test_before_any_measurement_there_is_nothing_to_arm_or_pause():
     assert commander.machine == Machine()
 
 
-def test_it_says_what_it_waits_for(arm):
+def test_the_reason_names_what_motion_waits_for(arm):
     arm.plans = False
     arm.run(0.1)
     assert arm.commander.reason == 'not armed'
@@ -88,7 +88,7 @@ def test_it_says_what_it_waits_for(arm):
     assert arm.commander.reason == 'paused'
 
 
-def test_a_pause_brakes_and_then_motion_goes_on(arm):
+def test_a_pause_brakes_and_motion_continues_afterwards(arm):
     arm.moving().commander.pause(True)
     arm.run(0.5)
     assert not np.any(arm.rows[-1]) and arm.commander.machine.phase is Phase.ARMED
@@ -97,7 +97,7 @@ def test_a_pause_brakes_and_then_motion_goes_on(arm):
     assert np.all(arm.rows[-1] == 0.3)
 
 
-def test_a_late_plan_is_told_and_then_a_fault(arm):
+def test_a_late_plan_is_reported_and_then_a_fault(arm):
     arm.moving().plans = False
     arm.run(0.112)
     assert arm.commander.reason == 'the plan is late'
@@ -107,7 +107,7 @@ def test_a_late_plan_is_told_and_then_a_fault(arm):
     assert arm.commander.reason.startswith('held: the plan is 0.13')
 
 
-def test_a_robot_that_moves_later_is_braked_sooner():
+def test_a_robot_with_a_longer_delay_is_braked_earlier():
     braked = []
     for delay in (0.0, 0.02):
         arm = Arm(delay_s=delay).moving()
@@ -117,7 +117,7 @@ def test_a_robot_that_moves_later_is_braked_sooner():
     assert braked[0] - braked[1] == 5  # cycles of 4 ms
 
 
-def test_joint_states_that_are_late_are_a_fault_and_keep_it_from_being_armed(arm):
+def test_late_joint_states_are_a_fault_and_prevent_arming(arm):
     arm.moving().measures = False
     arm.run(0.048)
     assert np.all(arm.rows[-1] == 0.3)
@@ -133,7 +133,7 @@ def test_joint_states_that_are_late_are_a_fault_and_keep_it_from_being_armed(arm
     arm.commander.arm(arm.now)
 
 
-def test_a_fault_from_elsewhere_holds(arm):
+def test_an_external_fault_stops_and_holds(arm):
     arm.moving().commander.trip(PUSHED)
     arm.run(0.5)
     assert arm.commander.reason == 'held: somebody pushes' and not np.any(arm.rows[-1])
@@ -142,7 +142,7 @@ def test_a_fault_from_elsewhere_holds(arm):
 
 
 @pytest.mark.parametrize('let_go', [False, None])
-def test_an_enabling_switch_must_be_held(let_go):
+def test_the_enabling_switch_must_be_held(let_go):
     arm = Arm(BridgeConfig(enable_timeout_s=0.15))
     arm.run(0.1)
     words = r'^the enabling switch \(topic emppi/enable\) is not held'
@@ -154,7 +154,7 @@ def test_an_enabling_switch_must_be_held(let_go):
     assert arm.commander.machine.fault.code == faults.ENABLE_LOST and not np.any(arm.rows[-1])
 
 
-def test_armed_again_it_starts_from_where_the_robot_is_now():
+def test_arming_again_starts_from_the_measured_position():
     robot = dataclasses.replace(ROBOT, command='position')
     arm = Arm(robot=robot)
     arm.plans = False
@@ -167,7 +167,7 @@ def test_armed_again_it_starts_from_where_the_robot_is_now():
     assert np.array_equal(arm.rows[-1], arm.position)
 
 
-def test_a_robot_that_was_left_moving_is_braked_from_there():
+def test_a_robot_in_motion_at_startup_is_braked_from_its_velocity():
     commander = Commander(BridgeConfig(), ROBOT)
     commander.measure(Measurement(0.0, 0.0, HOME, np.full(7, 0.4)))
     first = commander.step(DT)[0].value
@@ -185,7 +185,7 @@ def test_a_robot_that_was_left_moving_is_braked_from_there():
     assert not np.any(still.step(DT)[0].value)
 
 
-def test_a_hiccup_is_no_licence_for_a_jump(arm):
+def test_a_missed_cycle_does_not_allow_a_larger_step(arm):
     arm.moving().plans = False
     arm.commander.pause(True)
     before, arm.now = arm.rows[-1], arm.now + 0.03
@@ -194,7 +194,7 @@ def test_a_hiccup_is_no_licence_for_a_jump(arm):
     assert np.all(before - arm.rows[-1] <= fastest)
 
 
-def test_after_a_hiccup_it_can_go_on_from_what_the_robot_did_by_itself(arm):
+def test_after_a_missed_cycle_it_resumes_from_the_given_command(arm):
     commander = arm.commander
     assert not commander.is_behind(9.0)  # nothing was commanded yet
     arm.moving()
@@ -208,7 +208,7 @@ def test_after_a_hiccup_it_can_go_on_from_what_the_robot_did_by_itself(arm):
     assert np.all((arm.rows[-1] > 0.1) & (arm.rows[-1] < 0.12))
 
 
-def test_an_arm_that_does_not_move_as_commanded_is_stopped(arm):
+def test_an_arm_that_does_not_follow_its_commands_is_stopped(arm):
     arm.moving().follows = False
     arm.position = arm.position + 1e-3 * np.arange(7)  # shaken, so that it is not frozen
     arm.run(0.2)
@@ -217,7 +217,7 @@ def test_an_arm_that_does_not_move_as_commanded_is_stopped(arm):
     assert not np.any(arm.rows[-1])
 
 
-def test_a_joint_state_that_jumps_stops_it_and_one_that_is_repeated_does_not_count(arm):
+def test_a_jump_of_joint_states_is_a_fault_and_repeated_states_are_ignored(arm):
     arm.moving().position = arm.position + 0.3
     arm.run(DT)
     assert arm.commander.machine.fault.code == faults.STATE_JUMP
@@ -227,7 +227,7 @@ def test_a_joint_state_that_jumps_stops_it_and_one_that_is_repeated_does_not_cou
     assert repeated.commander.position is before and repeated.commander.machine.fault is None
 
 
-def test_a_robot_that_is_where_this_one_cannot_be_is_not_armed(arm):
+def test_positions_beyond_the_limits_prevent_arming(arm):
     arm.plans = False
     arm.position = np.array(ROBOT.limits.position.upper) + 0.2
     arm.run(0.1)
@@ -235,7 +235,7 @@ def test_a_robot_that_is_where_this_one_cannot_be_is_not_armed(arm):
         arm.commander.arm(arm.now)
 
 
-def test_from_rest_it_follows_no_plan_before_the_robot_has_settled():
+def test_from_rest_plans_are_followed_after_the_settling_time():
     arm = Arm(settle_s=0.1).run(0.1)
     arm.commander.arm(arm.now)
     assert arm.commander.reason == 'settling at the measured position'
@@ -252,7 +252,7 @@ def test_from_rest_it_follows_no_plan_before_the_robot_has_settled():
     assert arm.commander.reason == ''
 
 
-def test_for_another_task_it_brakes_waits_and_goes_on_as_before(arm):
+def test_for_a_task_switch_it_brakes_waits_and_continues(arm):
     arm.moving().commander.swap(arm.now, True)
     assert not arm.commander.still
     arm.run(0.5)
@@ -264,7 +264,7 @@ def test_for_another_task_it_brakes_waits_and_goes_on_as_before(arm):
     assert np.all(arm.rows[-1] == 0.3)
 
 
-def test_the_end_of_a_swap_is_not_the_end_of_a_pause(arm):
+def test_the_end_of_a_task_switch_does_not_end_a_pause(arm):
     arm.moving().commander.pause(True)
     arm.commander.swap(arm.now, True)
     arm.run(0.5)
@@ -276,7 +276,7 @@ def test_the_end_of_a_swap_is_not_the_end_of_a_pause(arm):
     assert np.all(arm.rows[-1] == 0.3)
 
 
-def test_the_end_of_a_swap_arms_nobody(arm):
+def test_the_end_of_a_task_switch_does_not_arm(arm):
     arm.run(0.1)
     arm.commander.swap(arm.now, True)
     arm.run(0.1)
@@ -286,7 +286,7 @@ def test_the_end_of_a_swap_arms_nobody(arm):
     assert not np.any(arm.rows) and arm.commander.reason == 'not armed'
 
 
-def test_a_swap_that_never_ends_is_a_fault_of_whoever_is_armed(arm):
+def test_a_task_switch_that_does_not_end_is_a_fault(arm):
     limit = BridgeConfig().swap_timeout_s
     arm.moving().commander.swap(arm.now, True)
     for _ in range(3):  # asked again and again, the time is that of the first
@@ -305,7 +305,7 @@ def test_a_swap_that_never_ends_is_a_fault_of_whoever_is_armed(arm):
     assert np.all(arm.rows[-1] == 0.3)
 
 
-def test_an_arm_is_still_once_it_was_not_measured_to_move_for_a_while(arm):
+def test_an_arm_is_still_after_a_while_without_measured_motion(arm):
     arm.run(0.3)
     assert arm.commander.still
     for after, speed, still in [(0.001, 0.2, False), (0.09, 0.0, False), (0.102, 0.0, True)]:
@@ -404,7 +404,7 @@ def test_without_a_new_plan_it_brakes_and_then_holds():
     assert seen[-1].machine.fault.text.startswith('the plan is 0.13')
 
 
-def test_what_is_held_stays_at_rest_whatever_plans_come_until_it_is_armed_again():
+def test_a_held_arm_ignores_plans_until_it_is_armed_again():
     commander = _commander()
     _run(commander, 0.0, 1.0, _stream(0.0, 0.5))
     seen = _run(commander, 1.0, 1.5, _stream(1.0, 1.5))
@@ -418,7 +418,7 @@ def test_what_is_held_stays_at_rest_whatever_plans_come_until_it_is_armed_again(
 @pytest.mark.parametrize('delay', [0.0, 0.02])
 @pytest.mark.parametrize('phase', np.arange(5) * DT / 5)
 @pytest.mark.parametrize('speed', [0.5, 0.05])  # the slower, the later it brakes
-def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
+def test_an_arm_is_at_rest_within_the_required_time(name, delay, phase, speed):
     # onset at most 110 ms, rest at most 220 ms after the plan, at up to 0.5 rad/s
     robot = load_robot(name)
     joints = len(robot.joints)
@@ -439,7 +439,7 @@ def test_an_arm_rests_within_the_required_time(name, delay, phase, speed):
 
 @pytest.mark.parametrize('phase', np.arange(4) * DT / 4)
 @pytest.mark.parametrize('before', [0.2, 0.4, 0.48])
-def test_an_arm_that_speeds_up_when_the_next_plan_does_not_come_rests_in_time(before, phase):
+def test_an_accelerating_arm_without_a_new_plan_is_at_rest_in_time(before, phase):
     robot, start, delay = load_robot('panda'), 0.2 + phase, 0.016
     for age in np.arange(0.02, 0.1, DT):  # of the plan, when it begins to speed up
         times = np.array([0.0, age, age + (0.5 - before) / 20.0, 1.0, 1.2])
@@ -454,7 +454,7 @@ def test_an_arm_that_speeds_up_when_the_next_plan_does_not_come_rests_in_time(be
         assert (moving[-1] + 1) * DT + delay - start <= longest
 
 
-def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
+def test_an_arm_with_a_long_braking_time_brakes_earlier():
     robot = load_robot('panda')
     plans = _stream(0.0, 0.5, 7)
     seen = _run(_commander(robot=robot), 0.0, 1.0, plans, robot)
@@ -466,7 +466,7 @@ def test_a_slow_arm_brakes_sooner_so_that_it_rests_in_time():
 
 
 @pytest.mark.parametrize('delay', [0.0, 0.02])  # it must brake after 61 ms, or after 51 ms
-def test_a_plan_that_is_here_before_its_start_is_not_late(delay):
+def test_a_plan_received_before_its_start_is_not_late(delay):
     robot = load_robot('panda')
     for period, brakes in ((0.058, False), (0.07, True)):
         plans = [(t - 0.02, p) for t, p in _stream(0.0, 1.0, 7, period=period)]
@@ -474,7 +474,7 @@ def test_a_plan_that_is_here_before_its_start_is_not_late(delay):
         assert any(b.late for b in seen) == brakes
 
 
-def test_a_late_plan_lets_motion_go_on():
+def test_motion_resumes_after_a_late_plan():
     robot, plans = load_robot('panda'), _stream(0.0, 0.5, 7)
     late = [(0.57, _plan(0.55, joints=7)), *_stream(0.6, 1.0, 7)]  # the one of 0.5 never comes
     commander = _commander(robot=robot)
@@ -486,14 +486,14 @@ def test_a_late_plan_lets_motion_go_on():
     assert commander._late.resumed == pytest.approx((0.572,))  # the cycle after 0.57
 
 
-def test_once_it_brakes_it_goes_on_braking_until_another_plan_comes():
+def test_braking_continues_until_the_next_plan():
     robot = load_robot('panda')
     seen = _run(_commander(robot=robot), 0.0, 0.58, _stream(0.0, 0.5, 7), robot)
     began = [b.late for b in seen].index(True)
     assert all(b.late for b in seen[began:])
 
 
-def test_plans_that_are_late_too_often_are_a_fault():
+def test_too_many_late_plans_are_a_fault():
     config = BridgeConfig(late_plans=3)
     plans = _stream(0.0, 2.0, period=0.12)  # each is late by 20 ms
     commander = _commander(config=config)
@@ -504,7 +504,7 @@ def test_plans_that_are_late_too_often_are_a_fault():
     assert len(commander._late.resumed) == 3
 
 
-def test_late_plans_of_more_than_a_minute_ago_are_forgotten():
+def test_late_plans_count_for_one_minute():
     config = BridgeConfig(late_plans=1)
     plans = [(0.0, _plan(0.0)), (0.12, _plan(0.12))]
     commander = _commander(config=config)
@@ -523,7 +523,7 @@ def test_a_bridge_that_is_not_armed_never_moves():
     assert commander._plans == PlanQueue()
 
 
-def test_disarming_brakes_and_arming_again_forgets_old_plans():
+def test_disarming_brakes_and_arming_again_discards_old_plans():
     def disarmed():
         commander = _commander()
         plans = [(0.0, _plan(0.0)), (0.1, _plan(0.1, duration=9.0))]
@@ -547,7 +547,7 @@ def test_disarming_brakes_and_arming_again_forgets_old_plans():
     assert again[-1].machine.phase is Phase.ARMED and again[-1].command.value[0] == 0.0
 
 
-def test_an_effort_is_let_go_at_once():
+def test_efforts_drop_to_zero_at_once():
     limits = JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,), effort=(5.0,))
     robot = Robot('r', ('a',), ('a',), 'effort', (0.0,), limits)
     seen = _run(_commander(robot=robot), 0.0, 0.5, [(0.0, _plan(0.0, 3.0))], robot)
@@ -556,7 +556,7 @@ def test_an_effort_is_let_go_at_once():
     assert np.all(rows[ages >= CONFIG.plan_timeout_s] == 0.0)
 
 
-def test_a_step_changes_no_earlier_command_and_no_plan():
+def test_a_step_does_not_modify_earlier_commands_or_plans():
     commander, plan = _commander(), _plan(0.0)
     commander.receive(plan)
     (cycle,) = _run(commander, 0.0, DT)
@@ -565,7 +565,7 @@ def test_a_step_changes_no_earlier_command_and_no_plan():
     assert np.array_equal(cycle.command.value, kept) and np.array_equal(plan.values, values)
 
 
-def test_a_plan_is_not_lost_before_it_is_late():
+def test_plan_lost_s_must_not_be_below_plan_timeout_s():
     with pytest.raises(ConfigError, match='plan_lost_s: 0.05 is below plan_timeout_s 0.1'):
         BridgeConfig(plan_lost_s=0.05)
 
@@ -577,7 +577,7 @@ def _starts(plans):
     return [plan.start for plan in plans]
 
 
-def test_a_plan_waits_for_its_start_and_replaces_those_that_start_later():
+def test_a_plan_waits_for_its_start_and_replaces_later_ones():
     plans = PlanQueue().add(_plan(0.0)).advance(0.05)
     for start in (0.10, 0.20, 0.15):
         plans = plans.add(_plan(start))
@@ -587,18 +587,18 @@ def test_a_plan_waits_for_its_start_and_replaces_those_that_start_later():
     assert plans.advance(0.30) == PlanQueue(plans.upcoming[1])
 
 
-def test_a_plan_with_the_same_start_replaces_the_one_before():
+def test_a_plan_replaces_one_with_the_same_start():
     first, second = _plan(0.1), _plan(0.1)
     assert PlanQueue().add(first).add(second).upcoming == (second,)
 
 
-def test_a_plan_that_was_overtaken_changes_nothing():
+def test_plans_older_than_the_current_one_are_ignored():
     plans = PlanQueue(_plan(0.05))
     assert plans.add(_plan(0.03)) is plans
     assert _starts(plans.add(_plan(0.05)).upcoming) == [0.05]
 
 
-def test_of_plans_that_are_due_only_the_newest_counts():
+def test_only_the_newest_due_plan_is_used():
     plans = PlanQueue()
     for start in (0.0, 0.01, 0.02):
         plans = plans.add(_plan(start))

@@ -51,7 +51,7 @@ def _assert_gentle(speeds, start=0.0):
 
 @pytest.mark.parametrize('robot', [VELOCITY, POSITION], ids=lambda r: r.command)
 @given(st.integers(0, 10_000))
-def test_no_target_makes_a_command_exceed_velocity_acceleration_or_end_stops(robot, seed):
+def test_commands_stay_within_all_limits_for_any_target(robot, seed):
     rng = np.random.default_rng(seed)
     targets = np.repeat(rng.normal(0.0, 3.0, (12, 2)), rng.integers(1, 80, 12), axis=0)
     commands, positions = _drive(robot, targets)
@@ -60,7 +60,7 @@ def test_no_target_makes_a_command_exceed_velocity_acceleration_or_end_stops(rob
 
 
 @pytest.mark.parametrize('direction', [-1.0, 1.0])
-def test_full_speed_towards_an_end_stop_stops_at_the_margin_before_it(direction):
+def test_full_speed_towards_an_end_stop_ends_at_the_margin(direction):
     commands, positions = _drive(VELOCITY, np.full((1500, 2), 99.0 * direction))
     stop = UPPER if direction > 0 else LOWER
     room = np.abs(stop - positions[-1])
@@ -111,7 +111,7 @@ def test_positions_converge_to_their_target_without_overshoot(a, b):
     np.testing.assert_allclose(positions[-1], target, rtol=0, atol=1e-6)
 
 
-def test_the_top_speed_of_an_fr3_is_below_franka_s_by_more_than_a_rounding():
+def test_the_top_speed_of_an_fr3_has_a_margin_to_frankas_limit():
     """Commands sum up accelerations: one of a million streams ended 4e-16 above the bound."""
     robot, dt = load_robot('fr3'), 0.001
     middle = np.array(robot.home)
@@ -137,7 +137,7 @@ def test_efforts_are_limited_and_drop_to_zero_at_once():
     )
 
 
-def test_at_rest_means_staying_where_the_robot_is():
+def test_commands_at_rest_keep_the_position():
     here = np.array([0.3, 0.1])
     assert jerk_limiter.at_rest(POSITION, here).value.tolist() == [0.3, 0.1]
     for robot in (VELOCITY, EFFORT):
@@ -147,7 +147,7 @@ def test_at_rest_means_staying_where_the_robot_is():
 
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_a_joint_that_touches_rest_is_exactly_there(sign):
+def test_a_joint_that_passes_rest_has_exactly_zero_velocity(sign):
     """An FR3 allows no speed at all towards a stop: 1e-18 rad/s, a rounding, is refused."""
     robot = load_robot('fr3')
     position = np.array(robot.home)

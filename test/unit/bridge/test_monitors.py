@@ -100,7 +100,7 @@ def clean():
 
 
 @pytest.mark.parametrize(('rate_hz', 'seeds'), [(250, (11, 12)), (1000, (14,))])
-def test_a_sound_arm_never_trips(rate_hz, seeds):
+def test_no_monitor_trips_on_a_fault_free_arm(rate_hz, seeds):
     for seed in seeds:
         commands = motion(seed, 60.0)
         assert np.max(np.abs(commands)) > 1.0  # it does move
@@ -111,7 +111,7 @@ def test_a_sound_arm_never_trips(rate_hz, seeds):
 
 @pytest.mark.parametrize('stamped', [True, False])
 @pytest.mark.parametrize('seed', range(3))
-def test_lost_late_and_doubled_messages_trip_nothing(clean, seed, stamped):
+def test_lost_late_and_duplicated_messages_trip_no_monitor(clean, seed, stamped):
     commands, made = clean
     rng, last, messages = np.random.default_rng(seed), 0.0, []
     for time, message in stream(*made, stamped=stamped):
@@ -124,7 +124,7 @@ def test_lost_late_and_doubled_messages_trip_nothing(clean, seed, stamped):
     assert [monitor.used for _, monitor in seen] == new
 
 
-def test_messages_that_were_overtaken_are_not_used(clean):
+def test_messages_out_of_order_are_ignored(clean):
     commands, made = clean
     messages = stream(*made)
     order = np.argsort(made[0] + np.random.default_rng(0).uniform(0.0, 0.02, len(messages)))
@@ -138,7 +138,7 @@ def test_messages_that_were_overtaken_are_not_used(clean):
 
 
 @pytest.mark.parametrize('step', [-3600.0, 3600.0, 1.5, -1.5])
-def test_a_step_of_the_senders_clock_does_nothing(clean, step):
+def test_a_step_of_the_senders_clock_trips_no_monitor(clean, step):
     commands, made = clean
     messages = stream(*made)
     half = len(messages) // 2
@@ -147,7 +147,7 @@ def test_a_step_of_the_senders_clock_does_nothing(clean, step):
     assert not found(seen) and all(monitor.used for _, monitor in seen)
 
 
-def test_a_coarse_encoder_at_slow_commands_is_not_frozen():
+def test_slow_motion_of_a_coarse_encoder_is_not_frozen():
     """The slowest motion that is legal: 12 bits a turn, no noise, velocity 0 between steps."""
     step = 2.0 * np.pi / 4096
     for speed in np.geomspace(1e-4, 0.6, 13):
@@ -164,21 +164,21 @@ def test_a_coarse_encoder_at_slow_commands_is_not_frozen():
 # --- stamps --------------------------------------------------------------------------------
 
 
-def test_a_sender_that_stops_is_not_used_for_ever():
+def test_repeated_stamps_are_ignored_so_that_joint_states_become_late():
     monitor = feed((0.0, EPOCH, HOME), (0.1, EPOCH, HOME), (0.2, EPOCH - 0.9, HOME))
     assert not monitor.used
     assert monitor.last.time == 0.0  # so that its age grows
     assert feed((0.0, EPOCH, HOME), (0.1, EPOCH + 1e-3, HOME)).used
 
 
-def test_a_message_without_stamp_counts_and_leaves_the_newest_stamp():
+def test_a_message_without_stamp_is_used_and_keeps_the_newest_stamp():
     monitor = feed((0.0, EPOCH, HOME), (0.01, 0.0, HOME))
     assert monitor.used
     assert not feed((0.0, EPOCH, HOME), (0.01, 0.0, HOME), (0.02, EPOCH, HOME)).used
     assert feed((0.0, 0.0, HOME), (0.01, 5.0, HOME)).used
 
 
-def test_two_sources_that_take_turns_are_found_and_forgotten_a_second_after():
+def test_two_alternating_sources_are_a_fault_for_one_second():
     live = [(0.004 * k, EPOCH + 0.004 * k, HOME) for k in range(3)]
     bag = [(t + 0.001, stamp - 5000.0, HOME) for t, _, _ in live for stamp in [EPOCH + t]]
     turns = sorted(live + bag, key=lambda row: row[0])
@@ -190,7 +190,7 @@ def test_two_sources_that_take_turns_are_found_and_forgotten_a_second_after():
     assert feed(*turns, *after).fault is None
 
 
-def test_a_clock_that_is_set_back_now_and_then_is_no_second_source():
+def test_a_clock_that_is_set_back_repeatedly_is_not_a_second_source():
     rows = [(2.0 * k, EPOCH - 60.0 * k, HOME) for k in range(5)]
     for n in range(1, 6):
         assert feed(*rows[:n]).fault is None and feed(*rows[:n]).used
@@ -205,7 +205,7 @@ def test_a_clock_that_is_set_back_now_and_then_is_no_second_source():
     share=st.one_of(st.floats(0.0, 0.999), st.floats(1.001, 3.0)),
     sign=st.sampled_from([-1.0, 1.0]),
 )
-def test_a_jump_is_what_the_velocity_limit_and_the_step_do_not_allow(joint, elapsed, share, sign):
+def test_a_jump_is_a_step_beyond_tolerance_and_velocity_limit(joint, elapsed, share, sign):
     robot = dataclasses.replace(
         PANDA,
         published='none',
@@ -227,7 +227,7 @@ def test_a_jump_is_what_the_velocity_limit_and_the_step_do_not_allow(joint, elap
         )
 
 
-def test_arrivals_that_seem_to_go_back_allow_no_more():
+def test_arrival_times_that_go_back_do_not_loosen_the_jump_check():
     there = HOME + 0.04
     assert feed((1.0, 0.0, HOME), (0.9, 0.0, there)).fault is None
     assert feed((1.0, 0.0, HOME), (0.9, 0.0, HOME + 0.06)).fault.code == faults.STATE_JUMP
@@ -235,7 +235,7 @@ def test_arrivals_that_seem_to_go_back_allow_no_more():
 
 @pytest.mark.parametrize('joint', range(7))
 @pytest.mark.parametrize('side', ['lower', 'upper'])
-def test_a_joint_beyond_its_limits_is_another_robot(joint, side):
+def test_a_joint_beyond_its_position_limits_is_a_fault(joint, side):
     sign = 1.0 if side == 'upper' else -1.0
     limit = getattr(PANDA.limits.position, side)[joint]
     for beyond, wrong in ((0.099, False), (0.101, True)):
@@ -249,7 +249,7 @@ def test_a_joint_beyond_its_limits_is_another_robot(joint, side):
 
 
 @pytest.mark.parametrize('joint', range(7))
-def test_a_joint_faster_than_its_limit_is_another_robot(joint):
+def test_a_joint_far_above_its_velocity_limit_is_a_fault(joint):
     limit = PANDA.limits.velocity[joint]
     for ratio, wrong in ((1.49, False), (-1.51, True)):
         dq = np.where(np.arange(7) == joint, ratio * limit, 0.0)
@@ -259,7 +259,7 @@ def test_a_joint_faster_than_its_limit_is_another_robot(joint):
 
 
 @pytest.mark.parametrize('quantity', ['position', 'velocity'])
-def test_not_a_number_is_never_within_bounds(quantity):
+def test_nan_is_never_within_bounds(quantity):
     values = {'position': HOME, 'velocity': ZERO} | {quantity: np.full(7, np.nan)}
     monitor = monitors.measure(CONFIG, PANDA, MonitorState(), Measurement(0.0, 0.0, **values))
     assert monitor.fault.code == faults.STATE_RANGE
@@ -270,7 +270,7 @@ def test_not_a_number_is_never_within_bounds(quantity):
 
 @pytest.mark.parametrize('rate_hz', [50, 250, 1000])
 @pytest.mark.parametrize('speed', [0.02, 0.1, 0.5])
-def test_frozen_joint_states_are_found_in_time(rate_hz, speed):
+def test_frozen_joint_states_are_detected_in_time(rate_hz, speed):
     commands = np.full((500, 7), speed)
     times, q, dq = arm(commands, rate_hz, np.random.default_rng(0))
     after = times > 1.0
@@ -286,7 +286,7 @@ def test_frozen_joint_states_are_found_in_time(rate_hz, speed):
     assert due < first - last <= due + 1.0 / rate_hz + 2 * BRIDGE_S + 1e-9
 
 
-def test_joint_states_that_stay_equal_at_rest_are_sound_and_so_is_the_start_from_there():
+def test_equal_joint_states_at_rest_and_the_start_of_motion_are_no_fault():
     commands = np.zeros((1000, 7))
     commands[600:, 2] = np.minimum(np.arange(400) * BRIDGE_S * 5.0, 0.5)
     made = arm(commands, 250, np.random.default_rng(0), noise=(0.0, 0.0))
@@ -294,7 +294,7 @@ def test_joint_states_that_stay_equal_at_rest_are_sound_and_so_is_the_start_from
     assert not found(run(stream(*made), commands))
 
 
-def test_joint_states_frozen_since_rest_are_found_once_the_arm_is_to_move():
+def test_joint_states_frozen_at_rest_are_detected_when_motion_is_commanded():
     commands = np.zeros((300, 7))
     commands[100:120, 4] = -0.2
     times = np.arange(300) * BRIDGE_S
@@ -320,7 +320,7 @@ def residuals(commands, velocities):
 
 @pytest.mark.parametrize('seed', range(4))
 @pytest.mark.parametrize('command', ['velocity', 'position'])
-def test_residuals_are_what_a_plain_reading_finds(seed, command):
+def test_residuals_match_an_independent_implementation(seed, command):
     robot, rng = dataclasses.replace(PANDA, command=command), np.random.default_rng(seed)
     commands = motion(seed, 6.0)
     times, q, dq = arm(commands, 250, rng)
@@ -338,7 +338,7 @@ def test_residuals_are_what_a_plain_reading_finds(seed, command):
 
 
 @pytest.mark.parametrize('speed', [0.2, 1.0])
-def test_an_arm_that_is_held_or_runs_away_is_found_after_a_tenth_of_a_second(speed):
+def test_a_blocked_or_runaway_arm_is_detected_after_a_tenth_of_a_second(speed):
     commands = np.zeros((400, 7))
     commands[:, 3] = speed
     for factor in (0.0, 2.0):
@@ -352,7 +352,7 @@ def test_an_arm_that_is_held_or_runs_away_is_found_after_a_tenth_of_a_second(spe
         assert times[250] + 0.1 <= first + 1e-9 <= times[250] + 0.1 + 2 * BRIDGE_S + 1e-9
 
 
-def test_an_arm_commanded_by_effort_is_held_against_its_own_word_alone():
+def test_with_effort_commands_positions_are_compared_with_measured_velocities():
     limits = dataclasses.replace(PANDA.limits, effort=(87.0,) * 7)
     robot = dataclasses.replace(PANDA, command='effort', published='none', limits=limits)
     times, speed = np.arange(100) * BRIDGE_S, np.full((100, 7), 0.2)
@@ -364,7 +364,7 @@ def test_an_arm_commanded_by_effort_is_held_against_its_own_word_alone():
     assert fault.code == faults.STATE_FROZEN and 0.05 < first < 0.05 + 2 * BRIDGE_S + 1e-9
 
 
-def test_nothing_that_is_given_is_kept_by_reference(clean):
+def test_commands_are_copied(clean):
     """A caller may use its array of commands again."""
     velocity = np.full(7, 0.1)
     monitor = monitors.command(CONFIG, PANDA, MonitorState(), 0.0, velocity)
@@ -385,7 +385,7 @@ def test_nothing_that_is_given_is_kept_by_reference(clean):
         max_size=30,
     )
 )
-def test_whatever_comes_a_fault_is_a_code_and_a_sentence(rows):
+def test_every_fault_has_a_code_and_a_text(rows):
     monitor, now = MonitorState(), 0.0
     codes = {faults.STATE_JUMP, faults.STATE_RANGE, faults.STATE_FROZEN, faults.RESIDUAL}
     for elapsed, stamp, position, velocity, commanded in rows:

@@ -41,7 +41,7 @@ def _segments(robot, rng):
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_whatever_the_targets_no_limit_is_exceeded_and_braking_never_reverses(robot, dt, seed):
+def test_no_target_exceeds_a_limit_and_braking_never_reverses(robot, dt, seed):
     rng = np.random.default_rng(seed)
     usable, jerk = 0.5 * np.array(robot.limits.acceleration), 0.2 * np.array(robot.limits.jerk)
     fastest = np.array(robot.limits.velocity)
@@ -75,7 +75,7 @@ def test_whatever_the_targets_no_limit_is_exceeded_and_braking_never_reverses(ro
 
 @pytest.mark.parametrize('dt', PERIODS)
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
-def test_braking_takes_the_derived_time(robot, dt):
+def test_braking_takes_the_computed_time(robot, dt):
     zero, speed = np.zeros(7), np.full(7, 0.5)
     home = np.array(robot.home)
     command = Command(speed, zero, zero)
@@ -92,7 +92,7 @@ def test_braking_takes_the_derived_time(robot, dt):
 
 
 @given(st.integers(0, 10_000))
-def test_a_clamped_vector_keeps_its_direction_and_touches_its_bound(seed):
+def test_a_clamped_vector_keeps_its_direction_and_reaches_a_bound(seed):
     rng = np.random.default_rng(seed)
     target = rng.normal(0.0, 2.0, 7)
     lower, upper = -rng.uniform(0.1, 2.0, 7), rng.uniform(0.1, 2.0, 7)
@@ -107,7 +107,7 @@ def test_a_clamped_vector_keeps_its_direction_and_touches_its_bound(seed):
 @pytest.mark.parametrize(
     'robot', [r for r in ARMS if r.command == 'velocity'], ids=lambda r: r.name
 )
-def test_a_target_beyond_limits_is_followed_in_its_own_direction(robot, rng):
+def test_a_target_beyond_limits_is_followed_in_its_direction(robot, rng):
     target, home = rng.normal(0.0, 9.0, 7), np.array(robot.home)
     command = jerk_limiter.at_rest(robot, home)
     for _ in range(500):  # 2 s: longer than it takes to the fastest speed
@@ -119,7 +119,7 @@ def test_a_target_beyond_limits_is_followed_in_its_own_direction(robot, rng):
 
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
-def test_a_target_that_is_not_finite_brakes(robot, bad):
+def test_a_non_finite_target_brakes(robot, bad):
     home, zero, target = np.array(robot.home), np.zeros(7), np.full(7, 0.1)
     target[3] = bad
     speed = np.full(7, 0.3)
@@ -133,7 +133,7 @@ def test_a_target_that_is_not_finite_brakes(robot, bad):
 
 @pytest.mark.parametrize('robot', ARMS, ids=lambda r: f'{r.name}-{r.command}')
 @pytest.mark.parametrize('target', [None, 0.1])
-def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch):
+def test_without_a_solution_of_ruckig_the_arm_brakes_too(robot, target, monkeypatch):
     def fail(*_):
         raise jerk_limiter.ruckig.RuckigError('no way')
 
@@ -155,7 +155,7 @@ def test_a_state_without_a_way_is_braked_all_the_same(robot, target, monkeypatch
     assert jerk_limiter.is_at_rest(robot, last)
 
 
-def test_shaping_changes_none_of_its_arguments():
+def test_shape_does_not_modify_its_arguments():
     robot = ARMS[0]
     last = Command(np.full(7, 0.1), np.zeros(7), np.full(7, 0.2))
     target, home = np.full(7, 9.0), np.array(robot.home)

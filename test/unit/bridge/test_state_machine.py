@@ -17,7 +17,7 @@ STOPPING = state_machine.trip(MOVING, FAULT)
 HELD = state_machine.advance(STOPPING, following=False, resting=True)
 
 
-def test_the_way_from_arming_to_the_hold_after_a_fault():
+def test_phases_from_arming_to_holding_after_a_fault():
     phases = [m.phase for m in (Machine(), ARMED, MOVING, STOPPING, HELD)]
     assert phases == list(Phase)
     assert [m.engaged for m in (Machine(), ARMED, MOVING, STOPPING, HELD)] == [
@@ -27,12 +27,12 @@ def test_the_way_from_arming_to_the_hold_after_a_fault():
 
 
 @pytest.mark.parametrize('held', [STOPPING, HELD])
-def test_arming_is_refused_with_the_reason_while_a_fault_is_latched(held):
+def test_arming_is_refused_with_a_reason_while_a_fault_is_latched(held):
     with pytest.raises(ArmError, match=r'0\.140 s old\. Disarm to acknowledge this, then arm'):
         state_machine.arm(held)
 
 
-def test_disarming_acknowledges_and_then_it_may_be_armed_again():
+def test_disarming_acknowledges_the_fault_and_allows_arming():
     assert state_machine.disarm(HELD) == Machine()
     assert state_machine.arm(state_machine.disarm(HELD)) == ARMED
     assert state_machine.disarm(ARMED) == Machine()
@@ -40,7 +40,7 @@ def test_disarming_acknowledges_and_then_it_may_be_armed_again():
 
 
 @pytest.mark.parametrize('moving', [MOVING, STOPPING])
-def test_who_is_disarmed_in_motion_stops_first(moving):
+def test_disarming_in_motion_stops_first(moving):
     disarmed = state_machine.disarm(moving)
     assert disarmed == Machine(Phase.STOPPING)
     assert state_machine.advance(disarmed, following=False, resting=False) == disarmed
@@ -50,11 +50,11 @@ def test_who_is_disarmed_in_motion_stops_first(moving):
     )
 
 
-def test_arming_the_armed_changes_nothing():
+def test_arming_twice_changes_nothing():
     assert state_machine.arm(ARMED) == ARMED and state_machine.arm(MOVING) == MOVING
 
 
-def test_the_first_fault_counts_and_at_rest_it_holds_at_once():
+def test_the_first_fault_is_kept_and_held_at_once_at_rest():
     assert (
         state_machine.trip(STOPPING, OTHER) == STOPPING and state_machine.trip(HELD, OTHER) == HELD
     )
@@ -63,7 +63,7 @@ def test_the_first_fault_counts_and_at_rest_it_holds_at_once():
     assert state_machine.trip(state_machine.disarm(MOVING), FAULT) == state_machine.disarm(MOVING)
 
 
-def test_a_pause_keeps_the_arming_and_acknowledges_nothing():
+def test_a_pause_keeps_armed_state_and_fault():
     paused = state_machine.pause(MOVING, True)
     assert paused.armed and not paused.engaged and paused.phase is Phase.MOVING
     assert state_machine.advance(paused, following=False, resting=False).phase is Phase.STOPPING
@@ -73,7 +73,7 @@ def test_a_pause_keeps_the_arming_and_acknowledges_nothing():
     assert state_machine.trip(paused, FAULT).fault == FAULT
 
 
-def test_a_swap_keeps_arming_pause_and_fault():
+def test_a_task_switch_keeps_armed_state_pause_and_fault():
     swapping = state_machine.swap(MOVING, True)
     assert swapping.armed and not swapping.engaged
     assert state_machine.swap(swapping, False) == MOVING
@@ -101,7 +101,7 @@ EVENTS = {
 
 
 @given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=40))
-def test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm(events):
+def test_after_a_fault_motion_needs_a_disarm_and_an_arm(events):
     state, owed = Machine(), ['arm']  # what the operator has to do before it may be engaged
     for name in events:
         before = state

@@ -33,7 +33,7 @@ def _sampled(made, before):
 
 
 @pytest.mark.parametrize('velocity', [0.5, -0.5])
-def test_at_half_a_radian_per_second_it_rests_within_a_fifth_of_a_second(velocity):
+def test_from_half_a_radian_per_second_it_stops_within_205_ms(velocity):
     made = stop_trajectory.build(PANDA, _state(velocity), LEAD, HOLD)
     assert made.braking == pytest.approx(HOLD)
     assert made.end <= 0.205
@@ -42,7 +42,7 @@ def test_at_half_a_radian_per_second_it_rests_within_a_fifth_of_a_second(velocit
 
 @settings(max_examples=60, deadline=None)
 @given(rows, rows)
-def test_it_is_smooth_gentle_and_never_turns_back(velocity, acceleration):
+def test_a_stop_is_smooth_within_limits_and_never_reverses(velocity, acceleration):
     state = MotionState(HOME, velocity, A * acceleration)
     made = stop_trajectory.build(PANDA, state, LEAD, HOLD)
     times, q, v, a = _sampled(made, state)
@@ -60,14 +60,14 @@ def test_it_is_smooth_gentle_and_never_turns_back(velocity, acceleration):
 
 @settings(max_examples=60, deadline=None)
 @given(rows)
-def test_joints_that_go_on_brake_together(velocity):
+def test_moving_joints_brake_together(velocity):
     made = stop_trajectory.build(PANDA, MotionState(HOME, velocity, np.zeros(7)), LEAD, HOLD)
     share = made.velocities @ velocity / max(velocity @ velocity, 1e-12)
     np.testing.assert_allclose(made.velocities, np.outer(share, velocity), atol=1e-9)
 
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_towards_an_end_stop_it_stays_within_the_limits(sign):
+def test_stops_near_end_stops_stay_within_limits(sign):
     # as fast as the bridge lets joints go, until it has braked them before their stops
     command, q = jerk_limiter.at_rest(PANDA, HOME), HOME
     fastest = sign * np.array(PANDA.limits.velocity)
@@ -83,7 +83,7 @@ def test_towards_an_end_stop_it_stays_within_the_limits(sign):
     assert not np.any(np.abs(command.value) > 0.05)
 
 
-def test_where_no_braking_is_enough_it_is_the_hardest():
+def test_beyond_stopping_distance_it_brakes_at_the_limit():
     made = stop_trajectory.build(PANDA, _state(1.0, position=UPPER - 1e-3), LEAD, HOLD)
     assert np.all(made.positions[-1] > UPPER)
     share = np.abs(made.accelerations).max(axis=0) / (A / PANDA.dynamics_factor)
@@ -91,19 +91,19 @@ def test_where_no_braking_is_enough_it_is_the_hardest():
     assert not np.any(made.velocities[-1]) and not np.any(made.accelerations[-1])
 
 
-def test_at_rest_it_stays_where_it_is():
+def test_at_rest_it_stays_in_place():
     made = stop_trajectory.build(PANDA, _state(0.0), LEAD, HOLD)
     assert not np.any(made.velocities) and np.array_equal(made.positions[-1], HOME)
 
 
-def test_a_robot_without_jerk_limits_gets_a_ramp_of_its_own():
+def test_a_robot_without_jerk_limits_gets_a_default_ramp():
     limits = dataclasses.replace(PANDA.limits, jerk=())
     robot = dataclasses.replace(PANDA, published='none', limits=limits)
     made = stop_trajectory.build(robot, _state(0.5), LEAD, HOLD)
     assert made.end <= 0.22 and np.all(np.abs(made.accelerations) <= A + 1e-9)
 
 
-def test_a_controller_moves_on_without_a_jump_from_one_to_the_next():
+def test_a_controller_changes_to_the_next_trajectory_without_a_jump():
     first = stop_trajectory.build(PANDA, _state(0.5), LEAD, HOLD)
     here = sample(first, _state(0.5, position=HOME - 0.01), LEAD)
     np.testing.assert_allclose(here.position, HOME)
@@ -115,7 +115,7 @@ def test_a_controller_moves_on_without_a_jump_from_one_to_the_next():
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32))
-def test_an_fr3_that_is_left_alone_stays_below_the_velocity_it_is_allowed_where_it_is(seed):
+def test_an_fr3_that_stops_stays_within_its_velocity_envelope(seed):
     rng = np.random.default_rng(seed)
     lower, upper = np.array(FR3.limits.position.lower), np.array(FR3.limits.position.upper)
     position = rng.uniform(lower + 0.3, upper - 0.3)

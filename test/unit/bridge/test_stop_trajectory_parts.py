@@ -27,7 +27,7 @@ def _dense(made):
 
 
 @pytest.mark.parametrize('braking', [False, True])
-def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
+def test_a_path_is_within_the_fr3s_envelope_if_all_its_samples_are(braking):
     rng = np.random.default_rng(int(braking))
     a, j = velocity_bounds.usable_acceleration(FR3), velocity_bounds.usable_jerk(FR3)
     seen = {True: 0, False: 0}
@@ -57,7 +57,7 @@ def test_a_way_is_within_the_fr3s_envelope_if_every_moment_of_it_is(braking):
     assert min(seen.values()) > 20
 
 
-def test_a_way_that_ends_beyond_the_limits_is_not_within():
+def test_a_path_that_ends_beyond_the_limits_is_not_within():
     state = MotionState(np.array(PANDA.home), np.full(7, 0.3), np.zeros(7))
     made = stop_trajectory.build(PANDA, state, 0.02, 0.06)
     assert stop_trajectory._within(PANDA, made)
@@ -71,7 +71,7 @@ def test_a_way_that_ends_beyond_the_limits_is_not_within():
             assert not stop_trajectory._within(PANDA, made._replace(positions=positions))
 
 
-def test_an_acceleration_is_let_go_before_the_joint_passes_rest_or_its_limit():
+def test_accelerations_end_before_the_joint_passes_rest_or_its_limit():
     rng, ramp = np.random.default_rng(0), 0.005
     most, jerk = np.array(PANDA.limits.velocity), velocity_bounds.usable_jerk(PANDA)
     shortened = reduced = 0
@@ -99,7 +99,7 @@ def test_an_acceleration_is_let_go_before_the_joint_passes_rest_or_its_limit():
     assert shortened > 100 and reduced > 100
 
 
-def test_one_joint_stops_as_soon_as_ruckig_can_stop_it():
+def test_one_joint_stops_as_fast_as_with_ruckig():
     rng, most, jerk = np.random.default_rng(0), 4.9, 980.0
     for _ in range(300):
         v = rng.uniform(-2.0, 2.0)
@@ -128,7 +128,7 @@ def test_one_joint_stops_as_soon_as_ruckig_can_stop_it():
 
 
 @pytest.mark.parametrize('a', [0.0, -1.0, 3.0])
-def test_a_joint_at_rest_stays_there_and_one_that_speeds_up_from_rest_is_stopped(a):
+def test_a_joint_at_rest_stays_and_one_that_accelerates_from_rest_is_stopped(a):
     begin, durations, jerks = stop_trajectory._stop(0.0, a, 4.9, 980.0)
     if a == 0.0:
         assert (begin, sum(durations), jerks) == (0.0, 0.0, (0.0, 0.0, 0.0))
@@ -137,7 +137,7 @@ def test_a_joint_at_rest_stays_there_and_one_that_speeds_up_from_rest_is_stopped
     assert np.sign(jerks[0]) == -np.sign(a)
 
 
-def test_joints_that_stop_alone_are_each_where_they_would_be_alone():
+def test_joints_that_stop_independently_match_single_joints():
     rng = np.random.default_rng(0)
     a, j = velocity_bounds.usable_acceleration(FR3), velocity_bounds.usable_jerk(FR3)
     for _ in range(100):

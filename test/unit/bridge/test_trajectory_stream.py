@@ -74,7 +74,7 @@ def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0, contro
 
 @pytest.mark.parametrize('jitter', [0.0, 0.002])
 @pytest.mark.parametrize('seed', range(3))
-def test_the_motion_is_the_commanded_one_later_and_within_limits_at_1_khz(jitter, seed):
+def test_executed_motion_is_the_delayed_command_within_limits_at_1_khz(jitter, seed):
     rng = np.random.default_rng(seed)
     targets = rng.normal(0.0, 0.4, (200, 7)) * (rng.random((200, 1)) < 0.8)
     _, commands, sent, controller = drive(
@@ -94,7 +94,7 @@ def test_the_motion_is_the_commanded_one_later_and_within_limits_at_1_khz(jitter
         np.testing.assert_allclose(moved, rows[inside, joint], atol=1e-3)
 
 
-def test_one_that_starts_when_it_arrives_has_only_the_newest_point():
+def test_an_unstamped_trajectory_has_only_the_newest_point():
     config = TrajectoryConfig(
         trajectory_stamped=False, trajectory_lead_s=0.04, trajectory_hold_s=0.06
     )
@@ -115,7 +115,7 @@ def test_one_that_starts_when_it_arrives_has_only_the_newest_point():
     assert np.all(np.abs(j) <= PANDA.limits.jerk)
 
 
-def test_every_trajectory_ends_at_rest_and_at_rest_they_cease():
+def test_every_trajectory_ends_at_rest_and_none_is_sent_at_rest():
     _, commands, sent, controller = drive(lambda t: 0.3 if t < 0.5 else 0.0, 2.0)
     assert all(not np.any(made.velocities[-1]) for _, made in sent)
     assert all(np.all(np.diff(made.times) > 0.0) and made.times[0] > 0.0 for _, made in sent)
@@ -128,14 +128,14 @@ def test_every_trajectory_ends_at_rest_and_at_rest_they_cease():
     np.testing.assert_allclose(controller.states[-1].position, travelled, atol=2e-4)
 
 
-def test_before_any_motion_it_is_sent_where_it_is_and_nothing_else():
+def test_before_any_motion_only_the_current_position_is_sent():
     ((time, made),) = drive(lambda _: 0.0, 0.4)[2]
     assert time == 0.0 and made.times.tolist() == [CONFIG.trajectory_settle_s]
     np.testing.assert_array_equal(made.positions, HOME[None])
     assert not made.velocities.any() and not made.accelerations.any()
 
 
-def test_a_controller_that_is_elsewhere_is_brought_to_the_arm_without_a_jolt():
+def test_a_controller_at_another_position_moves_to_the_arm_smoothly():
     """Its desired state is off by what tracking errors are at most."""
     off = trajectory_stream._MOVED * np.array([1, -1, 1, -1, 1, -1, 1])
     controller = Controller(HOME + off)
@@ -147,7 +147,7 @@ def test_a_controller_that_is_elsewhere_is_brought_to_the_arm_without_a_jolt():
     np.testing.assert_allclose(controller.states[steps].position, HOME, atol=1e-9)
 
 
-def test_after_a_hiccup_it_goes_on_from_what_the_robot_did_by_itself():
+def test_after_missed_cycles_it_continues_from_the_robots_own_braking():
     state, _, sent, controller = drive(lambda _: 0.5, 0.5)
     now = 0.5 + 0.12  # it brakes by itself by then
     controller.run(now)
@@ -192,7 +192,7 @@ def _brake_with_hiccups(seed, share):
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_hiccups_while_it_brakes_do_not_delay_rest(seed):
+def test_missed_cycles_while_braking_do_not_delay_rest(seed):
     """What is sent while braking goes on braking: a bridge that misses cycles changes nothing."""
     plain, other = _brake_with_hiccups(seed, 0.0), _brake_with_hiccups(seed, 0.3)
     rests = [np.flatnonzero(np.any(c.differences()[0] != 0.0, axis=1))[-1] for c in (plain, other)]
@@ -204,7 +204,7 @@ def test_hiccups_while_it_brakes_do_not_delay_rest(seed):
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_whenever_it_is_interrupted_the_robot_stays_within_limits(seed):
+def test_interruptions_at_any_time_keep_the_robot_within_limits(seed):
     """A cycle in ten comes late, one in twenty is interrupted: the tail may begin any time."""
     rng = np.random.default_rng(seed)
     targets = rng.normal(0.0, 0.4, (200, 7))
@@ -233,7 +233,7 @@ def test_whenever_it_is_interrupted_the_robot_stays_within_limits(seed):
     assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
 
 
-def test_after_a_long_hiccup_it_starts_from_rest_where_the_robot_stopped():
+def test_after_a_long_interruption_it_starts_from_rest_where_the_robot_stopped():
     state, _, sent, _ = drive(lambda _: 0.5, 0.5)
     state, command = trajectory_stream.resume(CONFIG, state, 9.0)
     assert jerk_limiter.is_at_rest(PANDA, command)
@@ -241,7 +241,7 @@ def test_after_a_long_hiccup_it_starts_from_rest_where_the_robot_stopped():
     assert not np.any(trajectory_stream.in_force(state, 9.0).velocity)
 
 
-def test_points_are_dense_whenever_a_cycle_comes():
+def test_points_are_dense_for_any_cycle_time():
     # a joint that comes to rest between two points passes rest by 0.0048 jerk T^2
     at_rest = jerk_limiter.at_rest(PANDA, HOME)
     for span in np.arange(0.1e-3, 8e-3, 7e-5):
@@ -253,7 +253,7 @@ def test_points_are_dense_whenever_a_cycle_comes():
         assert np.all(np.diff(times) <= 1.25e-3 + 1e-12) and times[-1] == pytest.approx(span)
 
 
-def test_who_was_never_told_to_move_resumes_at_rest():
+def test_without_earlier_commands_it_resumes_at_rest():
     state, command = trajectory_stream.resume(
         CONFIG, trajectory_stream.begin(CONFIG, 0.0, HOME), 1.0
     )
@@ -269,7 +269,7 @@ def test_who_was_never_told_to_move_resumes_at_rest():
     ('armed_before', 'shift', 'expected'),
     [(True, 0.01, 0.0), (True, 0.3, 0.3), (False, 0.01, 0.01)],
 )
-def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, expected):
+def test_arming_again_starts_at_the_new_position_of_the_arm(armed_before, shift, expected):
     command = jerk_limiter.shape(PANDA, Command(ZERO, ZERO, ZERO), None, HOME, DT)
     state = trajectory_stream.begin(CONFIG, 0.0, HOME)
     state, _ = trajectory_stream.advance(CONFIG, PANDA, state, DT, command, HOME, armed_before)
@@ -294,6 +294,6 @@ def test_armed_anew_it_starts_where_the_arm_was_moved_to(armed_before, shift, ex
         ({'trajectory_hold_s': 0.01}, 'trajectory_hold_s: 0.01 is below trajectory_lead_s 0.016'),
     ],
 )
-def test_settings_that_leave_gaps_are_refused(settings, words):
+def test_settings_that_leave_gaps_are_errors(settings, words):
     with pytest.raises(ConfigError, match=words):
         TrajectoryConfig(**settings)

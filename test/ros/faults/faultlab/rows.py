@@ -55,8 +55,8 @@ ROWS = (
         'late plans are bridged, then S',
         (
             f'{CAMPAIGN}test_fault[p4',
-            f'{PURE}test_commander.py::test_a_late_plan_lets_motion_go_on',
-            f'{PURE}test_commander.py::test_plans_that_are_late_too_often_are_a_fault',
+            f'{PURE}test_commander.py::test_motion_resumes_after_a_late_plan',
+            f'{PURE}test_commander.py::test_too_many_late_plans_are_a_fault',
         ),
     ),
     Row(
@@ -74,8 +74,8 @@ ROWS = (
         'plan beyond velocity, acceleration, jerk, envelope or position',
         'clamped in its own direction, or rejected; what leaves is legal',
         (
-            f'{PURE}test_oracle.py::test_whatever_the_targets_no_limit',
-            f'{PURE}test_oracle.py::test_a_target_beyond_limits_is_followed_in_its_own',
+            f'{PURE}test_oracle.py::test_no_target_exceeds_a_limit_and_braking_never_reverses',
+            f'{PURE}test_oracle.py::test_a_target_beyond_limits_is_followed_in_its_direction',
             'test/conformance/test_limiter_parity.py',
         ),
     ),
@@ -107,7 +107,7 @@ ROWS = (
         (
             'test/unit/robots/test_robot.py::test_a_scene_that_does_not_fit_the_robot_is_an_error',
             'test/unit/robots/test_franka_limits.py::test_the_panda_s_table_on_an_fr3_is_refused',
-            f'{PURE}test_monitors.py::test_an_arm_that_is_held_or_runs_away_is_found',
+            f'{PURE}test_monitors.py::test_a_blocked_or_runaway_arm_is_detected',
             'test/unit/robots/test_urdf_check.py',
         ),
     ),
@@ -167,9 +167,7 @@ ROWS = (
         'B7',
         'a storm of automatic recoveries',
         'at most 3 in 10 minutes; never armed again without an operator',
-        (
-            f'{PURE}test_state_machine.py::test_after_a_fault_nothing_moves_before_a_disarm_and_an_arm',
-        ),
+        (f'{PURE}test_state_machine.py::test_after_a_fault_motion_needs_a_disarm_and_an_arm',),
     ),
     Row(
         'S1',
@@ -187,7 +185,7 @@ ROWS = (
         'frozen, duplicated or replayed joint states',
         'found while the arm is to move; S',
         (
-            f'{PURE}test_monitors.py::test_frozen_joint_states_are_found_in_time',
+            f'{PURE}test_monitors.py::test_frozen_joint_states_are_detected_in_time',
             f'{CAMPAIGN}test_fault[s2',
         ),
     ),
@@ -196,8 +194,8 @@ ROWS = (
         'joint states delayed, dropped, reordered, doubled',
         'late ones are dropped; older than 50 ms: S',
         (
-            f'{PURE}test_monitors.py::test_lost_late_and_doubled_messages_trip_nothing',
-            f'{PURE}test_monitors.py::test_messages_that_were_overtaken_are_not_used',
+            f'{PURE}test_monitors.py::test_lost_late_and_duplicated_messages_trip_no_monitor',
+            f'{PURE}test_monitors.py::test_messages_out_of_order_are_ignored',
             f'{CAMPAIGN}test_fault[s1',
         ),
     ),
@@ -209,7 +207,7 @@ ROWS = (
             f'{ROS}test_state_rows.py::test_s4',
             f'{CAMPAIGN}test_fault[s4',
             'test/unit/robots/test_robot.py::test_joint_states_that_cannot_be_used_are_errors',
-            f'{PURE}test_monitors.py::test_a_jump_is_what_the_velocity_limit',
+            f'{PURE}test_monitors.py::test_a_jump_is_a_step_beyond_tolerance_and_velocity_limit',
         ),
     ),
     Row(
@@ -292,7 +290,7 @@ ROWS = (
         'L2',
         'the controller is switched off under the bridge',
         'S by the residual monitor',
-        (f'{PURE}test_monitors.py::test_an_arm_that_is_held_or_runs_away_is_found',),
+        (f'{PURE}test_monitors.py::test_a_blocked_or_runaway_arm_is_detected',),
         'a controller_manager: not among the wheels; an arm that ignores its commands is the same '
         'to the bridge',
     ),
@@ -341,7 +339,7 @@ ROWS = (
         'velocity ramps from 0; loss of the switch: S',
         (
             f'{BRIDGE}test_an_enabling_switch_has_to_be_held',
-            f'{PURE}test_commander.py::test_an_enabling_switch_must_be_held',
+            f'{PURE}test_commander.py::test_the_enabling_switch_must_be_held',
             f'{CAMPAIGN}test_fault[p1',
         ),
     ),
@@ -350,9 +348,9 @@ ROWS = (
         'towards joint limits',
         'slowed down in time; never beyond',
         (
-            f'{PURE}test_oracle.py::test_whatever_the_targets_no_limit',
-            f'{PURE}test_jerk_limiter.py::test_full_speed_towards_an_end_stop_stops',
-            f'{PURE}test_stop_trajectory.py::test_towards_an_end_stop_it_stays_within_the_limits',
+            f'{PURE}test_oracle.py::test_no_target_exceeds_a_limit_and_braking_never_reverses',
+            f'{PURE}test_jerk_limiter.py::test_full_speed_towards_an_end_stop_ends_at_the_margin',
+            f'{PURE}test_stop_trajectory.py::test_stops_near_end_stops_stay_within_limits',
         ),
         'singularities and self-collision: the planner avoids them by its costs, the bridge does '
         'not know them',

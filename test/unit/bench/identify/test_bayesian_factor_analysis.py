@@ -1,4 +1,4 @@
-"""Bayesian joint factor analysis: each step against the model's own densities, written in full."""
+"""Bayesian joint factor analysis: each step compared with computations with full matrices."""
 
 import numpy as np
 import pytest
@@ -23,13 +23,13 @@ def scaled(rng):
 
 @pytest.fixture
 def found(rng):
-    """Return any posterior at all."""
+    """Return a random posterior."""
     draw = [rng.uniform(0.3, 1.5, D) for _ in range(7)]
     return FactorPosterior(draw[0], -draw[1], *draw[2:], output_noise=0.4)
 
 
 def _joint(now):
-    """Return precision (2D, 2D) of z and t, and what takes x and y to its product with means."""
+    """Return the precision (2D, 2D) of z and t, and maps of x and y to precision times mean."""
     wz2, wx2 = now.wz**2 + now.vz, now.wx**2 + now.vx
     zz = np.ones((D, D)) / now.output_noise + np.diag(1.0 / now.z_noise)
     zt = -np.diag(now.wz / now.z_noise)
@@ -40,7 +40,7 @@ def _joint(now):
 
 
 def _bound(now, x, y):
-    """Return the lower bound of the evidence, with the best Gaussian of z and t for the rest."""
+    """Return the lower bound on the evidence, maximized over the Gaussian of z and t."""
     precision, pull_x, pull_y = _joint(now)
     pull = x @ pull_x.T + np.outer(y, pull_y)
     noise = (np.log(2 * np.pi * v).sum() for v in (now.z_noise, now.x_noise, np.ones(D)))
@@ -63,7 +63,7 @@ def _bound(now, x, y):
     return total + np.sum(prior + scipy.stats.gamma(a, scale=1.0 / b).entropy())
 
 
-def test_no_iteration_lowers_the_bound_of_the_evidence(scaled):
+def test_no_iteration_lowers_the_bound_on_the_evidence(scaled):
     now = bayesian_factor_analysis.em_step(
         CONFIG, scaled, N, bayesian_factor_analysis.initial_posterior(CONFIG, D)
     )
@@ -75,8 +75,8 @@ def test_no_iteration_lowers_the_bound_of_the_evidence(scaled):
     assert np.all(np.diff(bounds) > -1e-9) and bounds[-1] > bounds[0] + 1.0
 
 
-def test_an_iteration_is_what_dense_gaussians_give(scaled, found):
-    """Hold the sums that are written out against matrices, as the paper's appendix has them."""
+def test_an_iteration_matches_computations_with_dense_gaussians(scaled, found):
+    """Compare explicit sums with the matrices in the paper's appendix."""
     x, y = scaled.x, scaled.y
     precision, pull_x, pull_y = _joint(found)
     covariance = np.linalg.inv(precision)
@@ -106,11 +106,11 @@ def test_an_iteration_is_what_dense_gaussians_give(scaled, found):
     for got, want in zip(
         bayesian_factor_analysis.em_step(CONFIG, scaled, N, found), expected, strict=True
     ):
-        # two ways to the same sums of 40 numbers: rounding
+        # two computations of the same sums of 40 numbers: rounding
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
-def test_fewer_rows_with_the_same_products_give_the_same(scaled, found):
+def test_a_qr_factor_of_the_data_gives_the_same_iteration(scaled, found):
     r = np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r')
     short = bayesian_factor_analysis.em_step(
         CONFIG, StandardizedData(r[:, :-1], r[:, -1], scaled.unit), N, found
@@ -126,7 +126,7 @@ def _matrices(found):
     return wz, wx, np.diag(1.0 / found.z_noise), np.diag(1.0 / found.x_noise), np.ones(D)
 
 
-def test_prediction_from_noiseless_inputs_is_eq_4_where_weights_are_certain(found):
+def test_with_certain_weights_prediction_from_noiseless_inputs_is_eq_4(found):
     wz, wx, by_z, _, one = _matrices(found)
     py = found.output_noise
     c = np.linalg.inv(np.outer(one, one) / py + by_z)
@@ -137,8 +137,8 @@ def test_prediction_from_noiseless_inputs_is_eq_4_where_weights_are_certain(foun
     )
 
 
-def test_prediction_from_noiseless_inputs_is_the_limit_of_eq_3(found):
-    noise = 1e-12  # of relative order 1e-12, the noise that is left
+def test_prediction_from_noiseless_inputs_is_the_limit_of_eq_3_without_noise(found):
+    noise = 1e-12  # of inputs; the relative error is of the same order
     k = 1.0 + (found.wx**2 + found.vx) / noise + found.vz / found.z_noise
     from_noisy = found.wz * found.wx / (noise * k)  # eq. 3, by Sherman and Morrison
     np.testing.assert_allclose(
@@ -146,17 +146,17 @@ def test_prediction_from_noiseless_inputs_is_the_limit_of_eq_3(found):
     )
 
 
-def test_an_input_of_which_nothing_is_known_counts_nothing(found):
+def test_an_input_without_information_has_no_weight(found):
     gone = found._replace(wx=found.wx * [1.0, 1e-9, 1.0], wz=found.wz * [1.0, 1e-9, 1.0])
     # w_z w_x is 1e-18 of what it was, over a variance of order 1
     assert abs(bayesian_factor_analysis.predict_from_noiseless(gone)[1]) < 1e-16
 
 
-def test_irrelevant_inputs_are_found_and_left_out(rng):
+def test_irrelevant_inputs_get_negligible_coefficients(rng):
     t = rng.standard_normal((500, 6))
     y = t[:, :2] @ [1.0, -2.0] + 0.5 * rng.standard_normal(500)
     found = bayesian_factor_analysis.fit(FactorConfig(), standardize(t, y))
     b = bayesian_factor_analysis.predict_from_noiseless(found)
-    # by least squares they would be 1 / sqrt(500) = 0.04 or so
+    # least squares would give about 1 / sqrt(500) = 0.04
     assert np.all(np.abs(b[2:]) < 1e-3)
     assert found.alpha[2:].min() > 100.0 * found.alpha[:2].max()

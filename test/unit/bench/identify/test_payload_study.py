@@ -1,4 +1,4 @@
-"""`emppi bench identify --method rigid-body --case payload`: what is held is found, and said."""
+"""`emppi bench identify --method rigid-body --case payload` identifies and reports the payload."""
 
 import json
 
@@ -12,13 +12,13 @@ COMMAND = ['bench', 'identify', '--method', 'rigid-body', '--case', 'payload']
 
 @pytest.fixture
 def small(monkeypatch):
-    """Leave one level of noise, and the least of the variants."""
+    """Keep one level of noise and two variants."""
     kept = {name: payload_study.VARIANTS[name] for name in ('plain', 'torques 5 ms late')}
     monkeypatch.setattr(payload_study, 'VARIANTS', kept)
     monkeypatch.setattr(payload_study, 'LEVELS', payload_study.LEVELS[:1])
 
 
-def test_what_is_held_is_found(small, capsys):
+def test_the_payload_is_identified_and_late_torques_are_measured(small, capsys):
     assert main([*COMMAND, '--trials', '1', '--json']) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert set(result) == {'case', 'excitation', 'trials', 'seed', 'truth', 'rows'}
@@ -28,7 +28,7 @@ def test_what_is_held_is_found(small, capsys):
     assert (plain['noise_rad'], plain['noise_nm'], plain['seed']) == (*payload_study.LEVELS[0], 0)
     assert plain['off_in_sd'] > 0.0 and plain['cpu_s'] > 0.0
     for name, row in plain['parameters'].items():
-        # of six such numbers none is four standard deviations off, but for 1 in 2600
+        # that one of six numbers is off by four standard deviations has a probability of 1 in 2600
         assert row['value'] == pytest.approx(payload_study.TRUTH[name], abs=4.0 * row['sd'])
     assert plain['mass'] == plain['parameters']['mass']['value']
     assert plain['mass_sd'] < 0.01 * payload_study.TRUTH['mass']
@@ -36,7 +36,7 @@ def test_what_is_held_is_found(small, capsys):
     assert late['torque_lag_s'] - plain['torque_lag_s'] == pytest.approx(5e-3, abs=1e-3)
 
 
-def test_what_cannot_be_explained_is_a_row_too(small, monkeypatch, capsys):
+def test_a_failed_identification_is_a_row_of_the_table(small, monkeypatch, capsys):
     kept = {'late': payload_study.PayloadVariant(late=20)}
     monkeypatch.setattr(payload_study, 'VARIANTS', kept)
     assert main([*COMMAND, '--trials', '1', '--excitation', 'drawn']) == 0
@@ -52,13 +52,13 @@ def test_what_cannot_be_explained_is_a_row_too(small, monkeypatch, capsys):
         ('regression', 'payload', 'none'),
     ],
 )
-def test_a_case_of_another_method_is_named(method, case, expected, capsys):
+def test_a_case_of_another_method_is_an_error(method, case, expected, capsys):
     assert main(['bench', 'identify', '--method', method, '--case', case]) == 2
     words = f'--case: found {case}, expected {expected} for --method {method}'
     assert words in capsys.readouterr().err
 
 
-def test_the_help_names_it(capsys):
+def test_the_help_lists_all_cases(capsys):
     with pytest.raises(SystemExit):
         main(['bench', 'identify', '--help'])
     assert '{panda,payload,lengths,pendulum,weights}' in capsys.readouterr().out

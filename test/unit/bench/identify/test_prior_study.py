@@ -1,4 +1,4 @@
-"""What a prior is worth: the same systems from both priors, and what came of them in a table."""
+"""The study of priors: the same systems with several priors, and the table of results."""
 
 import argparse
 import json
@@ -21,11 +21,11 @@ from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import parse_task, task_text
 
 NAME = 'cartpole_swingup'
-ALONE = ('--jobs', '1')  # here, where what a test replaced is seen
+ALONE = ('--jobs', '1')  # in this process, where monkeypatching has effect
 
 
-@pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without, and with a body that is tracked
-def test_a_first_run_says_more_than_the_tasks_prior(name):
+@pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without and with a tracked body
+def test_a_prior_identified_from_one_run_is_tighter_than_the_tasks(name):
     rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior_study.STEP_S}}
     task = parse_task(changed(task_text(name), rate), name)
     trace = ClosedLoop(task, 3).run(1.5)
@@ -33,9 +33,9 @@ def test_a_first_run_says_more_than_the_tasks_prior(name):
     learned = prior_file.parse(text, task.parameters, task.priors, 'learned', name)
     drawn = learned.sample(500, np.random.default_rng(0))
     before = task.prior.sample(500, np.random.default_rng(0))
-    # by how much: one and a half seconds of motion leave less than a tenth of the spread
+    # one and a half seconds of motion reduce the spread to less than a tenth
     assert np.all(drawn.std(axis=0) < 0.1 * before.std(axis=0))
-    # and the prior that it gives has the truth within five of its standard deviations
+    # and the true values are within five standard deviations
     assert np.all(np.abs(drawn.mean(axis=0) - trace.truth) < 5.0 * drawn.std(axis=0))
 
 
@@ -47,7 +47,7 @@ def short(monkeypatch):
     )
 
 
-def test_both_priors_meet_the_same_systems(short, capsys):
+def test_all_priors_are_compared_on_the_same_systems(short, capsys):
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', *ALONE]
     assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
     out = json.loads(capsys.readouterr().out)
@@ -61,24 +61,24 @@ def test_both_priors_meet_the_same_systems(short, capsys):
     assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
 
 
-def test_seeds_and_processes_change_no_run(tmp_path, capsys):
+def test_runs_do_not_depend_on_the_range_of_seeds_or_the_number_of_processes(tmp_path, capsys):
     pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
     path = tmp_path / 'short.yaml'
     path.write_text(changed(task_text(NAME), {'duration_s': 0.6}))
     command = ['bench', 'identify', '--method', 'prior', '--tasks', str(path), '--models', '1']
 
-    def told(*arguments):
+    def results(*arguments):
         assert main([*command, '--json', *arguments]) == 0
         return json.loads(capsys.readouterr().out)
 
-    both = told('--seeds', '3-4', '--jobs', '2')
+    both = results('--seeds', '3-4', '--jobs', '2')
     assert list(dict.fromkeys(run['seed'] for run in both['runs'])) == [3, 4]
-    # bit for bit, and in this order, whoever is ready first
-    alone = told('--seeds', '4-4', '--jobs', '1')
+    # bit for bit, and in this order, whichever process finishes first
+    alone = results('--seeds', '4-4', '--jobs', '1')
     assert alone['runs'] == [run for run in both['runs'] if run['seed'] == 4]
 
 
-def test_seeds_are_how_many_or_which():
+def test_seeds_are_a_count_or_a_range():
     assert output.seeds('3') == range(3)
     assert output.seeds('50-59') == range(50, 60)
     assert list(output.seeds('7-7')) == [7]
@@ -87,7 +87,7 @@ def test_seeds_are_how_many_or_which():
             output.seeds(text)
 
 
-def test_a_run_that_says_nothing_is_told_and_the_other_priors_run_alone(
+def test_a_failed_identification_is_reported_and_other_priors_still_run(
     short, monkeypatch, capsys
 ):
     def nothing(*_):
@@ -113,7 +113,7 @@ def test_the_table_counts_successes_and_times():
     assert (row['median_s'], row['mean_s']) == pytest.approx((2.0, 4.0))
 
 
-def test_the_table_compares_the_same_systems():
+def test_the_table_compares_runs_of_the_same_system():
     wide = [EpisodeResult('t', i, 'wide', 4, True, time) for i, time in enumerate([3.0, 5.0, 4.0])]
     known = [
         EpisodeResult('t', i, 'identified', 4, True, time) for i, time in [(2, 1.0), (0, 2.0)]
@@ -123,7 +123,7 @@ def test_the_table_compares_the_same_systems():
     assert (row['less_s'], row['less_sd_s'], row['sooner']) == pytest.approx((2.0, 1.0, 2))
 
 
-def test_the_table_says_how_far_off_priors_are():
+def test_the_table_has_the_rms_error_of_each_prior():
     known = [
         PriorAccuracy('t', 0, 'wide', 'mass', 1.0, 4.0, 3.0, True),
         PriorAccuracy('t', 1, 'wide', 'mass', 1.0, 5.0, 3.0, False),

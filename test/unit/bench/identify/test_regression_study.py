@@ -1,4 +1,4 @@
-"""The benchmark: data as the paper says, baselines that are right, a table."""
+"""The benchmark of regression: data as in the paper, correct baselines, and a table."""
 
 import json
 
@@ -14,41 +14,42 @@ TRUE = np.arange(1.0, 11.0)
 
 
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])
-def test_data_are_what_the_paper_says(covariance):
+def test_generated_data_match_the_papers_description(covariance):
     setup = RegressionSetup(30, 60, input_snr=2.0, rows=40_000, covariance=covariance)
     data = regression_study.generate_data(setup, np.random.default_rng(3))
     assert data.x.shape == data.clean_x.shape == (40_000, 100)
-    # variances of 40 000 normal draws are known to sqrt(2 / 40 000) = 0.7 %: five of these, twice
+    # variances of 40 000 normal draws have standard errors of sqrt(2 / 40 000) = 0.7 %; five of
+    # these, for both
     ratio = data.clean_x[:, :RELEVANT].var(axis=0) / data.x[:, :RELEVANT].var(axis=0)
     np.testing.assert_allclose(ratio, 2.0 / 3.0, rtol=0.07)
     assert data.clean_y.var() / data.y.var() == pytest.approx(5.0 / 6.0, rel=0.07)
     np.testing.assert_allclose(data.x[:, 40:].var(axis=0), 1.0, rtol=0.035)
     np.testing.assert_allclose(data.clean_y, data.clean_x[:, :10] @ TRUE, rtol=1e-9)
-    for x in (data.x, data.clean_x):  # the same convex combinations of noisy and of clean ones
+    for x in (data.x, data.clean_x):  # the same convex combinations of noisy and clean inputs
         mixed = np.linalg.lstsq(x[:, :10], x[:, 10:40], rcond=None)[0]
         assert mixed.min() > -1e-9
         np.testing.assert_allclose(mixed.sum(axis=0), 1.0, rtol=1e-9)
 
 
-def test_the_truth_has_no_error_and_nothing_at_all_an_error_of_one():
+def test_true_coefficients_have_error_zero_and_zero_coefficients_error_one():
     data = regression_study.generate_data(RegressionSetup(0, 90, 5.0), np.random.default_rng(0))
     assert regression_study.prediction_error(np.r_[TRUE, np.zeros(90)], data) < 1e-20  # rounding
-    # the mean of 1000 outputs is 0 up to its standard error: its square is a thousandth
+    # the squared standard error of the mean of 1000 outputs is a thousandth
     assert regression_study.prediction_error(np.zeros(100), data) == pytest.approx(1.0, abs=0.02)
 
 
-def test_baselines_find_coefficients_where_there_is_no_noise():
+def test_without_noise_all_baselines_recover_the_coefficients():
     pytest.importorskip('sklearn', reason='the extra `identify` is not installed')
     rng = np.random.default_rng(1)
     x = rng.normal(2.0, 3.0, (400, 4))
     b = np.array([1.0, -2.0, 3.0, 0.5])
     for name, method in regression_study.baselines().items():
-        # regularized ones shrink: the LASSO by a thousandth of its largest weight
+        # regularized methods shrink: the LASSO by a thousandth of its largest weight
         np.testing.assert_allclose(method(x, x @ b + 1.0), b, rtol=0.02, err_msg=name)
 
 
 @pytest.mark.parametrize('covariance', ['wishart', 'mild'])  # one for each of the two methods
-def test_an_input_that_never_changes_is_left_out_whatever_the_method(covariance):
+def test_every_method_leaves_out_a_constant_input(covariance):
     setup = RegressionSetup(0, 5, 2.0, covariance=covariance)
     data = regression_study.generate_data(setup, np.random.default_rng(0))
     more = np.insert(data.x, 3, 1e9 + 0.1, axis=1)  # so large that its mean is rounded
@@ -61,7 +62,7 @@ def test_an_input_that_never_changes_is_left_out_whatever_the_method(covariance)
         regression_study.regress_noisy_inputs(more[:, 3:4], data.y)
 
 
-def test_total_least_squares_is_right_where_all_columns_have_like_noise():
+def test_total_least_squares_is_unbiased_if_all_columns_have_equal_noise():
     pytest.importorskip('sklearn', reason='the extra `identify` is not installed')
     from emppi_ros.bench.identify import regression_baselines
 
@@ -69,11 +70,11 @@ def test_total_least_squares_is_right_where_all_columns_have_like_noise():
     t = rng.standard_normal((200_000, 2))
     b = np.array([1.0, -0.5])
     x, y = t + 0.5 * rng.standard_normal(t.shape), t @ b + 0.5 * rng.standard_normal(len(t))
-    # an error of 1 / sqrt(200 000) = 0.002 or so each: five of these
+    # standard errors of about 1 / sqrt(200 000) = 0.002; times five
     np.testing.assert_allclose(regression_baselines.total_least_squares(x, y), b, atol=0.012)
     # ... and least squares underestimates by 1 / (1 + 0.25)
     np.testing.assert_allclose(regression_baselines.least_squares(x, y), 0.8 * b, atol=0.012)
-    # a redundant input, whose noise is not its own, disturbs a little, but does not break it
+    # a redundant input, whose noise is correlated, has a small effect
     again = regression_baselines.total_least_squares(np.column_stack([x, x @ [0.3, 0.7]]), y)
     np.testing.assert_allclose(again[:2] + again[2] * np.array([0.3, 0.7]), b, atol=0.05)
 

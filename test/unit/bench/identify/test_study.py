@@ -1,4 +1,4 @@
-"""A study is a class in a module of its own, and one line in the registry."""
+"""A study is a class in its own module and one line in the registry."""
 
 from dataclasses import dataclass
 import json
@@ -49,5 +49,5 @@ def test_one_line_registers_a_study_with_its_options_and_cases(coin, capsys):
 
 
 @pytest.mark.parametrize('name', list(study.STUDIES))
-def test_every_study_says_what_it_measures(name):
+def test_every_study_has_a_description(name):
     assert study.load(name).description

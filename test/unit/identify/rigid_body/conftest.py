@@ -1,4 +1,4 @@
-"""The arm that bodies are identified of."""
+"""The arm whose bodies are identified."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An arm of given bodies moves as the regressor says, and recordings show their noise."""
+"""Torques of an arm match the regressor, and noise is estimated from its recordings."""
 
 import numpy as np
 import pytest
@@ -16,13 +16,13 @@ from emppi_ros.identify.rigid_body import (
 
 
 def _bodies(rng, count):
-    """Return bodies (11 count,) that can be: roots of pseudo-inertias, and friction."""
-    found = []
+    """Return consistent bodies (11 count,): positive pseudo-inertias, and friction."""
+    bodies = []
     for root in rng.normal(0.0, 0.5, (count, 4, 4)):
-        found.append(
+        bodies.append(
             np.append(physical_consistency.from_pseudo_inertia(root @ root.T), rng.random())
         )
-    return np.concatenate(found)
+    return np.concatenate(bodies)
 
 
 def test_every_joint_has_one_body(panda):
@@ -30,41 +30,41 @@ def test_every_joint_has_one_body(panda):
     assert len(regressor.model_parameters(panda)) == 7 * 11
 
 
-def test_torques_are_the_regressor_times_whatever_bodies(panda, rng):
+def test_torques_equal_the_regressor_times_the_parameters(panda, rng):
     states = rng.uniform(-2.0, 2.0, (3, 30, panda.nv))
     for _ in range(3):
         bodies = _bodies(rng, panda.nv)
         changed = arm.with_parameters(panda, bodies)
         expected = (regressor.regressor(panda, *states) @ bodies).reshape(30, panda.nv)
-        found = arm.motion_torques(changed, states)
-        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
-        # ... and the model gives them back: rounding, of moments about another point
+        torques = arm.motion_torques(changed, states)
+        np.testing.assert_allclose(torques, expected, atol=1e-10 * np.abs(expected).max())
+        # ... and the model returns the parameters: rounding, of moments about another point
         np.testing.assert_allclose(
             regressor.model_parameters(changed), bodies, rtol=1e-7, atol=1e-9
         )
 
 
-def test_torques_of_impossible_bodies_are_linear_too(panda, rng):
+def test_torques_of_inconsistent_bodies_are_linear_in_their_parameters(panda, rng):
     states = rng.uniform(-2.0, 2.0, (3, 30, panda.nv))
     bodies = rng.standard_normal(11 * panda.nv)
-    bodies[::33] = 0.0  # no mass, yet a first moment: far out, at some loss of digits
+    bodies[::33] = 0.0  # no mass, yet a first moment: far away, with some loss of digits
     expected = (regressor.regressor(panda, *states) @ bodies).reshape(30, panda.nv)
-    found = arm.motion_torques(arm.with_parameters(panda, bodies), states)
-    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    torques = arm.motion_torques(arm.with_parameters(panda, bodies), states)
+    np.testing.assert_allclose(torques, expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_slopes_are_what_torques_differ_by(panda, rng):
+def test_torque_jacobians_match_finite_differences(panda, rng):
     states, h = rng.uniform(-1.0, 1.0, (3, 10, panda.nv)), 1e-5
     step = h * rng.standard_normal(states.shape)
-    found = arm.torque_jacobian(panda, states) @ np.concatenate(step, axis=1)[:, :, None]
-    differ = 0.5 * (
+    change = arm.torque_jacobian(panda, states) @ np.concatenate(step, axis=1)[:, :, None]
+    expected = 0.5 * (
         arm.motion_torques(panda, states + step) - arm.motion_torques(panda, states - step)
     )
     # MuJoCo's forward differences of 1e-6: second derivatives of some tens of N m times that
-    np.testing.assert_allclose(found[:, :, 0] / h, differ / h, atol=1e-3)
+    np.testing.assert_allclose(change[:, :, 0] / h, expected / h, atol=1e-3)
 
 
-def test_noise_is_seen_through_a_motion(panda, rng):
+def test_noise_is_estimated_from_a_moving_arm(panda, rng):
     motion = excitation_trajectory.random_motion(
         excitation_trajectory.MotionLimits(*_limits(panda)), 10.0, rng
     )
@@ -72,27 +72,27 @@ def test_noise_is_seen_through_a_motion(panda, rng):
         motion, np.linspace(0.0, 20.0, 2000, endpoint=False)
     )
     clean = motion_samples.MotionSamples(states, arm.motion_torques(panda, states))
-    seen, noise = motion_samples.add_noise(clean, 0.1, 0.05, rng)
-    found = motion_samples.estimate_noise(seen)
-    # fifth differences of 2000 samples hang together: a standard error of some 3 %, four times
-    np.testing.assert_allclose(found.states, noise.states, rtol=0.12)
-    np.testing.assert_allclose(found.torque, noise.torque, rtol=0.12)
-    # without noise next to nothing is taken for it, against the tenth that is asked for
+    noisy, noise = motion_samples.add_noise(clean, 0.1, 0.05, rng)
+    estimate = motion_samples.estimate_noise(noisy)
+    # fifth differences of 2000 samples are correlated: standard errors of about 3 %, times four
+    np.testing.assert_allclose(estimate.states, noise.states, rtol=0.12)
+    np.testing.assert_allclose(estimate.torque, noise.torque, rtol=0.12)
+    # without noise the estimate is next to nothing
     assert np.all(difference_noise(states) < 1e-4 * noise.states)
 
 
-def test_few_samples_say_nothing():
+def test_too_few_samples_for_an_estimate_of_noise_are_an_error():
     with pytest.raises(IdentificationError, match='5 samples do not determine their noise'):
         difference_noise(np.zeros((3, 5, 2)))
 
 
-def test_the_true_bodies_track_and_others_stray(panda, rng):
+def test_the_true_parameters_track_better_than_wrong_ones(panda, rng):
     motion = excitation_trajectory.random_motion(
         excitation_trajectory.MotionLimits(*_limits(panda)), 4.0, rng
     )
     true = regressor.model_parameters(panda)
     exact = arm_experiment.tracking_error(panda, motion, true)
-    # what is left comes of torques that hold for 4 ms
+    # the remaining error comes from torques that are held for 4 ms
     assert exact < 0.01
     assert arm_experiment.tracking_error(panda, motion, 1.2 * true) > 2.0 * exact
     # without a torque the arm falls, and is lost

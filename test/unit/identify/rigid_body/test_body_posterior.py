@@ -1,4 +1,4 @@
-"""Bodies from a linear regression: possible ones always, the best ones where data say so."""
+"""Bodies from a linear regression: always physically consistent, and as the data determine."""
 
 import numpy as np
 import pytest
@@ -17,23 +17,23 @@ def _information(rng, count, rows):
     return x.T @ x
 
 
-def test_without_data_a_body_is_an_everyday_one():
+def test_without_data_the_estimate_is_the_prior():
     of = InertialPrior(mass_kg=3.0, radius_m=0.2, friction=0.4)
     found = body_posterior.fit_bodies(np.zeros((22, 22)), np.zeros(22), of)
     np.testing.assert_allclose(found, np.tile(of.parameters(), 2), rtol=1e-6, atol=1e-9)
 
 
-def test_bodies_that_can_be_are_found(rng):
+def test_consistent_bodies_are_recovered(rng):
     true = np.concatenate(
         [InertialPrior(1.0, 0.3).parameters(), InertialPrior(5.0, 0.1, 2.0).parameters()]
     )
     information = _information(rng, 2, 60)
     found = body_posterior.fit_bodies(information, information @ true, WEAK)
-    # the prior of weight 1e-9 pulls by that over the information, some tens
+    # a prior of weight 1e-9 shifts the estimate by that over the information, about tens
     np.testing.assert_allclose(found, true, rtol=1e-6, atol=1e-8)
 
 
-def test_whatever_the_data_say_bodies_are_possible(rng):
+def test_estimates_are_physically_consistent_for_any_data(rng):
     for rows in (3, 10, 60):
         information = _information(rng, 2, rows)
         found = body_posterior.fit_bodies(
@@ -45,8 +45,8 @@ def test_whatever_the_data_say_bodies_are_possible(rng):
 
 
 @pytest.mark.parametrize('scale', [1e6, 1e9, 1e12])
-def test_data_of_nothing_that_can_be_end_inside_too(scale, rng):
-    """With so little noise that the best body is as near the border as rounding goes."""
+def test_inconsistent_data_with_little_noise_give_consistent_estimates(scale, rng):
+    """With so little noise that the best body is at the boundary up to rounding."""
     for _ in range(10):
         information = scale * _information(rng, 2, 60)
         unit = 10.0 ** rng.uniform(-2.0, 1.0, 22)
@@ -55,18 +55,18 @@ def test_data_of_nothing_that_can_be_end_inside_too(scale, rng):
         assert np.isfinite(found).all() and rigid_body_study.are_consistent(found).all()
 
 
-def test_a_weak_prior_is_a_projection(rng):
-    """The same convex problem by two solvers: Newton inside, and squares of roots."""
+def test_with_a_weak_prior_the_estimate_is_the_projection(rng):
+    """The same convex problem by two solvers: interior Newton steps, and a matrix root."""
     wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
     near = physical_consistency.project(wanted, information)
     found = body_posterior.fit_bodies(information, information @ wanted, WEAK)
     off = [float((b - wanted) @ information @ (b - wanted)) for b in (near, found)]
-    # the prior costs its weight times 5 dimensions; the other solver ends at 1e-6 of a root
+    # the prior adds its weight times 5 dimensions; the other solver stops at 1e-6 of a root
     assert off[1] == pytest.approx(off[0], rel=1e-6)
     np.testing.assert_allclose(found, near, atol=1e-4)
 
 
-def test_more_weight_is_closer_to_everyday(rng):
+def test_more_weight_moves_the_estimate_towards_the_prior(rng):
     wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
     everyday = InertialPrior().parameters()
     far = [
@@ -79,7 +79,7 @@ def test_more_weight_is_closer_to_everyday(rng):
     assert far == sorted(far, reverse=True) and far[-1] < 0.1 * far[0]
 
 
-def test_what_does_not_fit_is_an_error():
+def test_wrong_sizes_and_non_finite_values_are_errors():
     with pytest.raises(
         IdentificationError, match='12 parameters .* expected 11 parameters per body'
     ):
@@ -93,7 +93,7 @@ def _draw(information, score, everyday, rng, known=None):
     return body_posterior.sample_bodies(information, score, everyday, known, COUNT, rng)
 
 
-def test_draws_are_normal_ones_less_those_that_cannot_be(rng):
+def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rng):
     """The same distribution by rejection, about a body whose prior counts 8 observations."""
     everyday = InertialPrior(weight=8.0)
     found = _draw(np.zeros((11, 11)), np.zeros(11), everyday, rng)
@@ -103,23 +103,23 @@ def test_draws_are_normal_ones_less_those_that_cannot_be(rng):
     kept = tried[[rigid_body_study.are_consistent(row).all() for row in tried]]
     assert 1000 < len(kept) < 19_000
     sd = kept.std(axis=0)
-    # 2000 draws: means to 0.022 sd, sd to 1.6 %, and those kept a little better: five of these
+    # 2000 draws: standard errors of 0.022 sd and 1.6 %, of those kept a little less; times five
     np.testing.assert_allclose((found.mean(axis=0) - kept.mean(axis=0)) / sd, 0.0, atol=0.16)
     np.testing.assert_allclose(found.std(axis=0) / sd, 1.0, atol=0.12)
 
 
-def test_with_many_data_draws_are_normal(rng):
+def test_draws_are_normal_with_much_data(rng):
     x = rng.standard_normal((60, 11))
     true, information = InertialPrior(3.0, 0.2).parameters(), 1e6 * x.T @ x
     found = _draw(information, information @ true, InertialPrior(), rng)
     root = np.linalg.cholesky(information)
     white = (found - true) @ root
-    # 2000 draws: means to 0.022, variances to 0.032; five of these
+    # 2000 draws: standard errors of means 0.022, of variances 0.032; times five
     np.testing.assert_allclose(white.mean(axis=0), 0.0, atol=0.12)
     np.testing.assert_allclose(white.var(axis=0), 1.0, atol=0.16)
 
 
-def test_draws_are_possible_and_keep_what_is_known(rng):
+def test_draws_are_consistent_and_keep_known_parameters(rng):
     x = rng.standard_normal((8, 22))
     information = x.T @ x
     like = np.tile(InertialPrior().parameters(), 2)
@@ -133,12 +133,12 @@ def test_draws_are_possible_and_keep_what_is_known(rng):
         assert rigid_body_study.are_consistent(row - known.fixed).all()
 
 
-def test_what_is_known_spreads_as_it_should_beside_bodies_that_are_not(rng):
+def test_a_parameter_known_from_data_has_its_spread_beside_unknown_bodies(rng):
     count, sd = 5, 0.001
     information = np.zeros((11 * count, 11 * count))
     information[10, 10] = sd**-2.0  # the first joint's friction, and nothing else
     score = np.zeros(len(information))
     score[10] = 0.1 * sd**-2.0
     found = _draw(information, score, InertialPrior(weight=0.1), rng)
-    # it hangs together with nothing; draws are not all independent: twice five times 1.6 %
+    # it is not correlated; draws are not all independent: twice five times 1.6 %
     assert found[:, 10].std() == pytest.approx(sd, rel=0.16)

@@ -1,4 +1,4 @@
-"""What is welded to a link is a part of it, and parts add up."""
+"""Bodies that are welded to a link are parts of a composite body."""
 
 import mujoco
 import numpy as np
@@ -22,8 +22,8 @@ GROUP = '<custom><tuple name="t"><element objtype="body" objname="tool"/></tuple
 SPOT = '<body name="spot" mocap="true"><geom size="0.01"/></body>'
 
 
-def test_pseudo_inertias_of_parts_add_up_to_those_of_wholes():
-    """What is welded is fused by MuJoCo as the parts say; checked on both arms of the package."""
+def test_pseudo_inertias_of_parts_add_up_to_those_of_composite_bodies():
+    """MuJoCo fuses welded bodies to the sum of the parts, for both arms of the package."""
     for scene, joint in (('fr3_follow.xml', 'fr3_joint1'), ('panda_push.xml', 'panda_joint1')):
         whole, loose = (arm.load(ASSETS / scene, None, [joint], fuse) for fuse in (True, False))
         total = np.zeros((whole.nbody - 1, 10))
@@ -54,7 +54,7 @@ def write(folder, **parts):
         {'before': '<option density="1.2" viscosity="2e-5"/>'},
     ],
 )
-def test_what_is_no_part_of_the_arm_changes_nothing(parts, tmp_path):
+def test_objects_outside_the_arm_do_not_change_its_torques(parts, tmp_path):
     plain = arm.load(write(tmp_path), joints=JOINTS)
     states = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 20, 2))
     other = arm.load(write(tmp_path, **parts), joints=JOINTS)
@@ -66,13 +66,13 @@ def test_what_is_no_part_of_the_arm_changes_nothing(parts, tmp_path):
     )
 
 
-def test_a_body_with_two_joints_is_named(tmp_path):
+def test_a_body_with_two_joints_is_an_error(tmp_path):
     path = write(tmp_path, second='<joint name="twist" axis="1 0 0"/>')
     with pytest.raises(IdentificationError, match="body 'upper' has 2 degrees of freedom, expec"):
         arm.load(path, joints=(*JOINTS, 'twist'))
 
 
-def test_a_link_without_a_name_is_told_by_its_joint(tmp_path):
+def test_a_link_without_a_name_is_reported_by_its_joint(tmp_path):
     path = write(tmp_path, link='')
     whole, loose = (arm.load(path, None, JOINTS, fuse) for fuse in (True, False))
     assert (
@@ -87,7 +87,7 @@ def test_a_link_without_a_name_is_told_by_its_joint(tmp_path):
         )
 
 
-def test_moments_that_come_back_otherwise_are_named(tmp_path):
+def test_inertias_that_mujoco_changes_are_an_error(tmp_path):
     body = mjcf_export.BodyInertial(0.7, [0.0, 0.0, 0.03], [2e-3, 2e-3, 1e-3, 0.0, 0.0, 0.0])
     path = write(tmp_path)
     text = mjcf_export.to_mjcf(SceneFile(path, tmp_path), {'tool': body}, ({}, {}), 1e-3)

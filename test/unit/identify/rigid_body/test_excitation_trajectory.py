@@ -1,4 +1,4 @@
-"""Motions stay within limits, are their own derivatives, and are chosen for what they tell."""
+"""Excitation trajectories stay within limits, are consistent, and are optimized."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,8 @@ def limits(rng):
     )
 
 
-def test_limits_hold_at_every_instant_and_one_of_them_is_reached(limits, rng):
-    time = np.linspace(0.0, 8.0, 20_001)  # 200 times as fine as what peaks are sought on
+def test_motions_reach_one_of_their_limits_and_exceed_none(limits, rng):
+    time = np.linspace(0.0, 8.0, 20_001)  # 200 times finer than the samples that scale it
     for _ in range(20):
         free = rng.normal(0.0, 3.0, (2 * HARMONICS + 1, JOINTS))
         q, v, a = excitation_trajectory.evaluate_motion(
@@ -32,11 +32,11 @@ def test_limits_hold_at_every_instant_and_one_of_them_is_reached(limits, rng):
             np.abs(v).max(axis=0) / limits.velocity,
             np.abs(a).max(axis=0) / limits.acceleration,
         ]
-        # what is kept back for what lies between samples: 1 - cos(pi 5 / 100), twice
+        # margin for peaks between samples: 1 - cos(pi 5 / 100), twice
         assert np.max(used, axis=0).min() > 0.97
 
 
-def test_velocities_and_accelerations_are_derivatives(limits, rng):
+def test_velocities_and_accelerations_match_finite_differences(limits, rng):
     motion, h = excitation_trajectory.random_motion(limits, 6.0, rng), 1e-5
     time = np.linspace(0.0, 6.0, 50)
     before, now, after = (
@@ -46,7 +46,7 @@ def test_velocities_and_accelerations_are_derivatives(limits, rng):
     np.testing.assert_allclose((after[:2] - before[:2]) / (2.0 * h), now[1:], atol=1e-7)
 
 
-def test_a_motion_is_periodic(limits, rng):
+def test_motions_are_periodic(limits, rng):
     motion, time = excitation_trajectory.random_motion(limits, 6.0, rng), np.linspace(0.0, 6.0, 7)
     first, second = (
         excitation_trajectory.evaluate_motion(motion, time),
@@ -55,7 +55,7 @@ def test_a_motion_is_periodic(limits, rng):
     np.testing.assert_allclose(first, second, atol=1e-12)  # rounding
 
 
-def test_a_chosen_motion_tells_more_than_drawn_ones(rng):
+def test_an_optimized_motion_is_more_informative_than_random_ones(rng):
     model = arm.load(ASSETS / 'panda.xml')
     limits = MotionLimits(*np.outer([-1.0, 1.0, 1.0, 5.0], np.ones(model.nv)))
     prior = np.full(model.nv, 0.5), np.ones(11 * (model.nbody - 1))
@@ -67,5 +67,5 @@ def test_a_chosen_motion_tells_more_than_drawn_ones(rng):
     ]
     chosen = excitation_trajectory.optimize_motion(model, limits, 10.0, prior, rng, trials=60)
     assert excitation_trajectory.information(model, chosen, *prior) > max(drawn)
-    with_more = prior[0] * 0.5, prior[1]  # noise of half the size: no motion tells less
-    assert excitation_trajectory.information(model, chosen, *with_more) > max(drawn)
+    less_noise = prior[0] * 0.5, prior[1]
+    assert excitation_trajectory.information(model, chosen, *less_noise) > max(drawn)

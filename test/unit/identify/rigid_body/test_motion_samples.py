@@ -1,4 +1,4 @@
-"""Velocities and accelerations from positions: exact for parabolas, and as noisy as they say."""
+"""Velocities and accelerations from positions: exact for polynomials, with known noise."""
 
 import mujoco
 import numpy as np
@@ -31,8 +31,8 @@ def test_polynomials_are_differentiated_exactly(rng):
     np.testing.assert_allclose(found.samples.states[:, :, 0], wanted, rtol=1e-7)
 
 
-def test_noise_is_what_it_is_said_to_be(rng):
-    """Of a sine of 1 Hz: also, what the window cuts off is less than what noise leaves."""
+def test_estimated_noise_matches_the_errors(rng):
+    """For a sine of 1 Hz: the bias of the window is less than the noise."""
     time = STEP * np.arange(20_000)
     rate = 2.0 * np.pi
     clean = np.sin(rate * time)
@@ -42,7 +42,7 @@ def test_noise_is_what_it_is_said_to_be(rng):
         at = time[kept(found, time)]
         wanted = [np.sin(rate * at), rate * np.cos(rate * at), -(rate**2) * np.sin(rate * at)]
         off = found.samples.states[:, :, 0] - wanted
-        # at least 60 samples that are nearly independent: their rms is known to 9 %; of that, four
+        # at least 60 nearly independent samples: a standard error of the rms of 9 %, times four
         np.testing.assert_allclose(
             np.sqrt(np.mean(off**2, axis=1)), found.noise.states[:, 0], rtol=0.4
         )
@@ -50,7 +50,7 @@ def test_noise_is_what_it_is_said_to_be(rng):
         assert np.sqrt(np.mean(rest**2)) == pytest.approx(found.noise.torque[0], rel=0.4)
 
 
-def test_what_is_less_noisy_gets_a_shorter_window(rng):
+def test_less_noise_gives_a_shorter_window(rng):
     time = STEP * np.arange(10_000)
     clean, noise = np.sin(6.0 * time)[:, None], rng.standard_normal((10_000, 1))
     halves = []
@@ -65,20 +65,20 @@ def test_too_few_samples_are_an_error():
         motion_samples.differentiate(np.zeros((8, 1)), np.zeros((8, 1)), STEP)
 
 
-def test_noise_at_uneven_times_is_that_at_even_ones():
+def test_noise_is_estimated_at_uneven_sample_times():
     rng, time = np.random.default_rng(4), STEP * np.arange(4000)
     uneven = time + 0.1 * STEP * rng.standard_normal(len(time))
     noise = 0.3 * rng.standard_normal(len(time))
     even = uneven_difference_noise(time, np.sin(2.0 * time) + noise)
     # the same sums
     assert even == pytest.approx(difference_noise((np.sin(2.0 * time) + noise)[:, None])[0])
-    # 4000 samples know it to 1.1 %, and fifth differences of them to 2: five of these
+    # 4000 samples have a standard error of 1.1 %, their fifth differences of 2 %; times five
     assert uneven_difference_noise(uneven, np.sin(2.0 * uneven) + noise) == pytest.approx(
         0.3, rel=0.1
     )
 
 
-def test_a_command_counts_while_it_is_in_force():
+def test_commands_count_for_as_long_as_they_are_in_force():
     rng = np.random.default_rng(5)
     held = Signal('command', 'motor', 'N m', 0.01 * np.arange(50), rng.standard_normal(50), '')
     drive = JointDrive(((held, 2.0),), (), 0.0)
@@ -90,7 +90,7 @@ def test_a_command_counts_while_it_is_in_force():
     np.testing.assert_allclose(found, expected, atol=0.01)
 
 
-def test_a_command_beyond_its_range_counts_as_its_range():
+def test_commands_are_clipped_to_the_range_of_the_actuator():
     model = mujoco.MjModel.from_xml_string(
         '<mujoco><worldbody><body><joint name="pivot"/><geom size="0.1"/></body></worldbody>'
         '<actuator><motor name="motor" joint="pivot" gear="3" ctrlrange="-1 2"/></actuator>'

@@ -1,4 +1,4 @@
-"""Rigid-body parameters: bodies stay what they are, and what is none becomes the closest one."""
+"""Projection of rigid-body parameters to the closest physically consistent ones."""
 
 import mujoco
 import numpy as np
@@ -13,7 +13,7 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
 
 
 def _possible(rng):
-    """Return any body: a cloud of ten points with mass, and friction."""
+    """Return a random body, of ten point masses, and friction."""
     mass, place = rng.uniform(0.1, 1.0, 10), rng.normal(0.2, 0.5, (10, 3))
     square = (mass[:, None] * place).T @ place
     inertia = np.trace(square) * np.eye(3) - square
@@ -21,7 +21,7 @@ def _possible(rng):
 
 
 def _impossible(rng):
-    """Return what is no body's, with a negative moment of inertia and friction, and a metric."""
+    """Return parameters with a negative moment of inertia and friction, and a metric."""
     root = rng.standard_normal((BODY_PARAMETERS, BODY_PARAMETERS))
     return _possible(rng) - 2.0 * np.eye(BODY_PARAMETERS)[4] - 1.5 * np.eye(BODY_PARAMETERS)[
         10
@@ -36,14 +36,14 @@ def _moments(actual):
     return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - shift)
 
 
-def test_a_pseudo_inertia_comes_back(rng):
+def test_pseudo_inertias_convert_back_to_parameters(rng):
     for actual in (_possible(rng), _impossible(rng)[0]):
         full = physical_consistency.pseudo_inertia(actual)
         again = physical_consistency.from_pseudo_inertia(full)
         np.testing.assert_allclose(again, actual[:10], rtol=1e-12, atol=1e-14)  # rounding
 
 
-def test_the_pseudo_inertia_is_positive_definite_just_for_triangles(rng):
+def test_the_pseudo_inertia_is_positive_definite_iff_the_triangle_inequality_holds(rng):
     signs = set()
     for _ in range(300):
         actual = _possible(rng)
@@ -55,7 +55,7 @@ def test_the_pseudo_inertia_is_positive_definite_just_for_triangles(rng):
     assert signs == {True, False}
 
 
-def test_a_body_of_mujoco_is_its_own_projection():
+def test_the_projection_of_a_body_of_mujoco_is_the_body_itself():
     model = mujoco.MjModel.from_xml_string("""
       <mujoco><worldbody><body><freejoint/>
         <geom type="box" size="0.1 0.2 0.3" pos="0.3 -0.1 0.2" mass="2"/>
@@ -69,64 +69,64 @@ def test_a_body_of_mujoco_is_its_own_projection():
     inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     actual = np.array([mass, *(mass * centre), *inertia[np.triu_indices(3)], 0.1])
     np.testing.assert_allclose(_moments(actual)[::-1], model.body_inertia[1], rtol=1e-10)
-    # it starts there and has nowhere to go: rounding of eigenvectors
+    # the start is the solution: rounding of eigenvectors
     np.testing.assert_allclose(
         project(actual, np.eye(BODY_PARAMETERS)), actual, rtol=1e-9, atol=1e-12
     )
 
 
-def test_a_projection_is_possible_and_no_body_is_closer(rng):
+def test_the_projection_is_the_closest_consistent_body(rng):
     found, metric = _impossible(rng)
     near = project(found, metric)
     low, middle, high = _moments(near)
-    # of numbers of order 1, a root of which is squared: rounding
+    # rounding of numbers of order 1, computed from a root
     assert near[0] > 0.0 and near[10] >= 0.0
     assert low > -1e-12 and high <= low + middle + 1e-9
-    # bodies form a convex set, and the closest point of one has all of it on its other side
+    # bodies form a convex set, which lies on one side of the plane through the closest point
     pull = metric @ (near - found)
     size = np.linalg.norm(pull)
     for _ in range(500):
         other = _possible(rng) * rng.uniform(0.0, 10.0)
-        # the solver ends at relative changes of 1e-12, of squares: 1e-6 of the root
+        # the solver stops at relative changes of 1e-12 of squares: 1e-6 of the root
         assert (other - near) @ pull > -1e-5 * size * np.linalg.norm(other - near)
 
 
-def test_a_projection_repeated_changes_nothing(rng):
+def test_projecting_twice_equals_projecting_once(rng):
     found, metric = _impossible(rng)
     once = project(found, metric)
-    # at the border of what is possible it starts 1e-9 off
+    # from the boundary the solver starts 1e-9 inside
     np.testing.assert_allclose(project(once, metric), once, atol=1e-6)
 
 
-def test_what_moves_nothing_stays_where_it_was(rng):
+def test_parameters_without_weight_stay_unchanged(rng):
     actual = _possible(rng)
     actual[10] = -0.2
     metric = np.diag([*np.zeros(10), 1.0])
-    # nobody sees the other ten, which are possible already
+    # the other ten have no weight, and are consistent already
     np.testing.assert_allclose(project(actual, metric)[:10], actual[:10], rtol=1e-9)
 
 
-def test_it_does_not_matter_how_far_off_is_what_moves_nothing(rng):
+def test_large_offsets_of_parameters_without_weight_do_not_matter(rng):
     actual, root = _possible(rng), rng.standard_normal((5, BODY_PARAMETERS))
     metric = root.T @ root
     nothing = np.linalg.svd(root)[2][-1]
     near = project(actual + 1e6 * nothing, metric)
-    # a body explains all of it; 1e6 times rounding, over what may be a hundredth of a weight
+    # some body fits exactly; 1e6 times rounding, over a weight of perhaps a hundredth
     np.testing.assert_allclose(root @ near, root @ actual, atol=1e-5)
     assert _moments(near)[0] > 0.0 and near[0] > 0.0
 
 
-def test_bodies_do_not_disturb_one_another_where_the_metric_parts_them(rng):
+def test_bodies_are_projected_independently_if_the_metric_separates_them(rng):
     first, second = _impossible(rng), _impossible(rng)
     metric = np.zeros((22, 22))
     metric[:11, :11], metric[11:, 11:] = first[1], second[1]
     both = project(np.concatenate([first[0], second[0]]), metric)
     alone = np.concatenate([project(*first), project(*second)])
-    # convex: one answer, as exact as in the test of what is closest
+    # convex: a single solution, as exact as in the test of the closest body
     np.testing.assert_allclose(both, alone, atol=1e-4)
 
 
-def test_sizes_that_do_not_match_and_what_is_not_finite_are_errors():
+def test_wrong_sizes_and_non_finite_values_are_errors():
     with pytest.raises(
         IdentificationError, match=r'12 parameters .* expected 11 parameters per body'
     ):

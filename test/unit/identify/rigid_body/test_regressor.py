@@ -13,7 +13,7 @@ from emppi_ros.model import scene
 
 @pytest.fixture(scope='module')
 def panda():
-    """Return the arm without what a regressor leaves out, such as rotors and dry friction."""
+    """Return the arm without effects outside the regressor, such as rotors and dry friction."""
     model = scene.load_scene(ASSETS / 'panda.xml')
     model.dof_armature[:] = 0.0
     model.dof_frictionloss[:] = 0.0
@@ -27,7 +27,7 @@ def _states(model, rng, count):
 
 
 def _inverse(model, states):
-    """Return what MuJoCo computes, (n nv,); its damping is passive, so that it is left in."""
+    """Return torques (n nv,) by MuJoCo's inverse dynamics, which include damping."""
     data, torques = mujoco.MjData(model), []
     for position, velocity, acceleration in zip(*states, strict=True):
         data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, acceleration
@@ -37,16 +37,16 @@ def _inverse(model, states):
 
 
 @pytest.mark.parametrize('name', ['two_link', 'slider', 'panda'])
-def test_it_gives_the_torques_of_inverse_dynamics(name, request, rng):
+def test_torques_match_mujocos_inverse_dynamics(name, request, rng):
     model = request.getfixturevalue(name)
     states = _states(model, rng, 20)
     found = regressor.regressor(model, *states) @ regressor.model_parameters(model)
     expected = _inverse(model, states)
-    # two ways to sums of products of a chain of seven bodies: rounding, of the largest torque
+    # two computations of sums over a chain of seven bodies: rounding, of the largest torque
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
-def test_masses_of_the_model_play_no_part(panda, rng):
+def test_the_regressor_does_not_depend_on_the_models_masses(panda, rng):
     states = _states(panda, rng, 3)
     before = regressor.regressor(panda, *states)
     changed = scene.load_scene(ASSETS / 'panda.xml')
@@ -54,14 +54,14 @@ def test_masses_of_the_model_play_no_part(panda, rng):
     np.testing.assert_allclose(regressor.regressor(changed, *states), before, atol=1e-10)
 
 
-def test_seven_hinges_have_as_many_base_parameters_as_theory_says(panda, rng):
+def test_a_panda_has_the_published_number_of_base_parameters(panda, rng):
     rows = regressor.regressor(panda, *_states(panda, rng, 60))
     by_friction = np.abs(rows[:, 10::11]).max(axis=0) > 0.0
     assert by_friction.sum() == panda.nv
     moving = np.linalg.matrix_rank(rows, tol=1e-8 * np.linalg.norm(rows))
     # 43 inertial base parameters of a Panda (Gaz et al. 2019), and 7 frictions
     assert moving == 43 + 7
-    # centred, as for a regression with an offset, nothing is lost: no column is constant
+    # nor does a regression with an offset lose any: no column is constant
     assert len(errors_in_variables.independent_columns(rows)) == moving
 
 
@@ -78,8 +78,8 @@ def _recording(model, rng, count):
     return states
 
 
-def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
-    noise = 0.3  # where it matters; `emppi bench identify --method rigid-body` has others
+def test_projection_to_consistent_bodies_improves_torque_predictions(panda):
+    noise = 0.3  # large enough to matter; `emppi bench identify --method rigid-body` has others
     true, errors = regressor.model_parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
@@ -96,11 +96,11 @@ def test_torques_are_better_predicted_by_bodies_that_can_be(panda):
             moments = np.linalg.eigvalsh(physical_consistency.pseudo_inertia(body))
             assert body[0] > 0.0 and body[10] >= 0.0 and moments[0] > -1e-9  # rounding
     before, after = np.mean(errors, axis=0)
-    # a bound: measured are a third and less
+    # a bound: the measured ratio is a third or less
     assert after < 0.7 * before
 
 
-def test_what_does_not_fit_is_an_error(block, slider):
+def test_unsupported_models_and_wrong_sizes_are_errors(block, slider):
     with pytest.raises(IdentificationError, match='fixed base'):
         regressor.regressor(block, *np.zeros((3, 1, block.nv)))
     with pytest.raises(IdentificationError, match=r'qpos \(1, 2\).* expected \(n, 1\) each'):

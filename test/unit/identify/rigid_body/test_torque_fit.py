@@ -1,4 +1,4 @@
-"""The motion and the bodies together are most likely, and better than a regression."""
+"""Maximum-likelihood fit of motion and bodies, compared with a regression."""
 
 import json
 
@@ -35,44 +35,44 @@ def _recording(panda, rng, rows=150):
     return MotionSamples(states, arm.motion_torques(panda, states))
 
 
-def test_without_noise_the_torques_of_the_truth_are_found(panda, rng):
+def test_without_noise_the_true_torques_are_predicted(panda, rng):
     recording, other = _recording(panda, rng), _recording(panda, rng)
     none = MotionNoise(np.zeros((3, 7)), np.full(7, 1e-6))
     found = torque_fit.fit_torques(panda, recording, none, WEAK)
     torque = arm.motion_torques(arm.with_parameters(panda, found.parameters), other.states)
-    # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has some 1e-4 of that
+    # a prior of 1e-6 observations with 1e-6 N m each; the worst direction has about 1e-4 of that
     assert np.abs(torque - other.torque).max() < 1e-5 * np.abs(other.torque).max()
     np.testing.assert_array_equal(found.states, recording.states)
 
 
-def test_it_is_the_most_likely_motion_with_the_most_likely_bodies(panda, rng):
-    """No gradient of the joint log-likelihood is left, of motion and of bodies."""
-    seen, noise = add_noise(_recording(panda, rng), 0.1, 0.05, rng)
-    found = torque_fit.fit_torques(panda, seen, noise)
-    changed = arm.with_parameters(panda, found.parameters)
+def test_the_fit_maximizes_the_joint_likelihood_of_motion_and_bodies(panda, rng):
+    """The gradient of the joint log-likelihood is zero, for motion and bodies."""
+    measured, noise = add_noise(_recording(panda, rng), 0.1, 0.05, rng)
+    fit = torque_fit.fit_torques(panda, measured, noise)
+    changed = arm.with_parameters(panda, fit.parameters)
 
-    def pulls(states, torque):
-        """Return what measured motion and torques pull at the motion, in 1 / sd."""
-        left = (seen.torque - torque) / noise.torque**2
-        by_torque = (np.swapaxes(arm.torque_jacobian(changed, states), 1, 2) @ left[:, :, None])[
-            :, :, 0
-        ]
-        by_motion = (seen.states - states) / noise.states[:, None] ** 2
+    def gradients(states, torque):
+        """Return gradients of the log-likelihood of torques and motion, in 1 / sd."""
+        residual = (measured.torque - torque) / noise.torque**2
+        jacobian = np.swapaxes(arm.torque_jacobian(changed, states), 1, 2)
+        by_torque = (jacobian @ residual[:, :, None])[:, :, 0]
+        by_motion = (measured.states - states) / noise.states[:, None] ** 2
         sd = noise.states.ravel()
         return sd * by_torque, sd * np.concatenate(by_motion, axis=1)
 
-    torque = arm.motion_torques(changed, found.states)
-    one, other = pulls(found.states, torque)
-    # turns end at changes of a hundredth of a standard deviation: some such are left
-    assert np.sqrt(np.mean((one + other) ** 2)) < 0.1 * np.sqrt(np.mean(one**2))
+    torque = arm.motion_torques(changed, fit.states)
+    by_torque, by_motion = gradients(fit.states, torque)
+    # iterations end at changes of a hundredth of a standard deviation: a few times that remains
+    remaining = np.sqrt(np.mean((by_torque + by_motion) ** 2))
+    assert remaining < 0.1 * np.sqrt(np.mean(by_torque**2))
     weight = 1.0 / np.tile(noise.torque, len(torque))
-    x = regressor(panda, *found.states) * weight[:, None]
-    again = body_posterior.fit_bodies(x.T @ x, x.T @ (seen.torque.ravel() * weight))
-    off = x @ (again - found.parameters)
-    assert np.sqrt(np.mean(off**2)) < 0.1  # standard deviations of torques, likewise
+    x = regressor(panda, *fit.states) * weight[:, None]
+    again = body_posterior.fit_bodies(x.T @ x, x.T @ (measured.torque.ravel() * weight))
+    difference = x @ (again - fit.parameters)
+    assert np.sqrt(np.mean(difference**2)) < 0.1  # standard deviations of torques, likewise
 
 
-def test_it_predicts_better_than_projected_least_squares_where_motion_is_noisy(panda):
+def test_with_noisy_motion_predictions_beat_projected_least_squares(panda):
     errors = []
     for seed in range(2):
         rng = np.random.default_rng([5, seed])
@@ -92,10 +92,10 @@ def test_it_predicts_better_than_projected_least_squares_where_motion_is_noisy(p
             [np.mean((clean @ (b - model_parameters(panda))) ** 2) for b in (ours, least)]
         )
     ours, least = np.mean(errors, axis=0)
-    assert ours < 0.7 * least  # a bound: measured is less than half
+    assert ours < 0.7 * least  # a bound: the measured ratio is below a half
 
 
-def test_a_regression_without_offset_is_the_one_through_the_origin(rng):
+def test_regression_without_offset_passes_through_the_origin(rng):
     pytest.importorskip('sklearn', reason='the extra `identify` is not installed')
     x, y = rng.normal(3.0, 1.0, (80, 4)), rng.normal(2.0, 1.0, 80)
     x[:, 2] = 0.0
@@ -105,7 +105,7 @@ def test_a_regression_without_offset_is_the_one_through_the_origin(rng):
     np.testing.assert_allclose(found, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-10)
 
 
-def test_data_that_do_not_match_are_errors(panda):
+def test_mismatched_data_and_torques_without_noise_are_errors(panda):
     states = np.zeros((3, 20, 7))
     with pytest.raises(IdentificationError, match='do not match'):
         torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((19, 7))))
@@ -113,7 +113,7 @@ def test_data_that_do_not_match_are_errors(panda):
         torque_fit.fit_torques(panda, MotionSamples(states, np.zeros((20, 7))))
 
 
-def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
+def test_the_command_prints_every_noise_level_and_method(monkeypatch, capsys):
     true = model_parameters(arm.load(rigid_body_study.ASSETS / 'panda.xml'))
     found = {'ridge': 0.9 * true, rigid_body_study.OURS: 0.99 * true, 'nothing': 0.0 * true}
     monkeypatch.setattr(rigid_body_study, 'estimate_all', lambda model, recording: dict(found))
@@ -123,15 +123,15 @@ def test_the_command_prints_every_level_and_method(monkeypatch, capsys):
     assert [row['noise'] for row in result['levels']] == list(rigid_body_study.LEVELS)
     for row in result['levels']:
         of = row['methods']
-        # errors are squares of shares of the torque, with gravity: so above those of the variance
+        # errors are squared shares of the torque including gravity, larger than of its variance
         assert 0.0 == of['truth']['torque_error'] < of['ours']['torque_error']
         assert of['ours']['torque_error'] == pytest.approx(of['ridge']['torque_error'] / 100.0)
         assert of['nothing']['lost'] == 1 and of['nothing']['tracking_rad'] is None
         assert of['ours']['possible'] == 1.0 and of['ours']['below_percent']['ridge'] > 0.0
 
 
-def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
-    """Equations without these numbers have the solution of those with them."""
+def test_non_inertial_terms_match_those_of_a_joint_least_squares_fit(panda, rng):
+    """Normal equations without these terms have the same solution as those with them."""
     recording = _recording(panda, rng, rows=60)
     root = rng.standard_normal((60, 7, 7)) + 3.0 * np.eye(7)
     extra = rng.standard_normal((60, 7, 2))
@@ -146,15 +146,15 @@ def test_what_else_torques_have_is_found_as_by_least_squares_of_all(panda, rng):
     whole = np.concatenate([x, columns.reshape(60, 7, 14)], axis=2)
     rows = (white @ whole).reshape(420, -1)
     best = np.linalg.lstsq(rows, (white @ target[:, :, None]).ravel(), rcond=1e-10)[0]
-    # what no motion shows may be anything: torques are compared. Ten times the torques, as they
-    # may be before, weigh 1e-5 of what 60 samples say
+    # torques are compared, since some parameters have no effect on them. The prior of the terms,
+    # ten times the torques, weighs 1e-5 of the information of 60 samples
     found = np.linalg.lstsq(normal.information, normal.score, rcond=1e-12)[0]
     np.testing.assert_allclose(rows[:, :77] @ found, rows[:, :77] @ best[:77], atol=0.02)
     np.testing.assert_allclose(normal.non_inertial.given(found).ravel(), best[77:], atol=0.02)
 
 
-def test_recordings_together_have_the_sum_of_their_normal_equations(panda, rng):
-    """Each with the noise of its own; about the motion and the bodies that were found."""
+def test_normal_equations_of_several_recordings_add_up(panda, rng):
+    """Each with its own noise, at the fitted motion and bodies."""
     parts = [add_noise(_recording(panda, rng, 80), share, share, rng) for share in (0.05, 0.2)]
     derived = [
         DifferentiatedMotion(seen, noise, 0.0 * seen.torque, 0.1, 0.1) for seen, noise in parts
@@ -172,8 +172,8 @@ def test_recordings_together_have_the_sum_of_their_normal_equations(panda, rng):
         normal = torque_fit.normal_equations(panda, states, target, covariance, None)
         information, score = information + normal.information, score + normal.score
     off = body_posterior.fit_bodies(information, score) - found.parameters
-    # turns end at changes of a hundredth of a standard deviation: some such of all 1120 torques
+    # iterations end at changes of a hundredth of a standard deviation, of 1120 torques
     assert off @ information @ off < 1120 * 0.1**2
-    # and far less than either recording would change it
+    # much less than the change by fitting either recording alone
     alone = torque_fit.fit_torques(panda, *parts[1]).parameters - found.parameters
     assert off @ information @ off < 0.01 * (alone @ information @ alone)
