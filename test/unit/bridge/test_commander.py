@@ -1,4 +1,4 @@
-"""The commander follows good plans only, obeys the operator, brakes in time, and holds."""
+"""The commander follows valid plans, obeys the operator, brakes in time, and holds."""
 
 import dataclasses
 from typing import NamedTuple
@@ -24,7 +24,7 @@ PUSHED = Fault(faults.EXTERNAL_TORQUE, 'somebody pushes')
 
 
 class Arm:
-    """Measures and plans in virtual time, as long as it is told to."""
+    """Measures and plans in virtual time, until `measures` or `plans` is unset."""
 
     def __init__(self, config=None, robot=ROBOT, **settings):
         self.commander = Commander(config or BridgeConfig(), robot, **settings)
@@ -175,7 +175,7 @@ def test_a_robot_in_motion_at_startup_is_braked_from_its_velocity():
     assert commander.machine.phase is Phase.STOPPING
     start = Command(np.full(7, 0.4), np.zeros(7), np.zeros(7))
     np.testing.assert_allclose(first, jerk_limiter.shape(ROBOT, start, None, HOME, DT).value)
-    for sign in (1.0, -1.0):  # what is measured may be anything; what is commanded may not
+    for sign in (1.0, -1.0):  # any velocity may be measured; commands are within limits
         wild = Commander(BridgeConfig(), ROBOT)
         wild.measure(Measurement(0.0, 0.0, HOME, np.full(7, sign * 99.0)))
         rate = wild.step(DT)[0].value
@@ -289,7 +289,7 @@ def test_the_end_of_a_task_switch_does_not_arm(arm):
 def test_a_task_switch_that_does_not_end_is_a_fault(arm):
     limit = BridgeConfig().swap_timeout_s
     arm.moving().commander.swap(arm.now, True)
-    for _ in range(3):  # asked again and again, the time is that of the first
+    for _ in range(3):  # repeated requests do not extend the time
         arm.run(limit / 3)
         assert arm.commander.machine.fault is None
         arm.commander.swap(arm.now, True)
@@ -315,7 +315,7 @@ def test_an_arm_is_still_after_a_while_without_measured_motion(arm):
 
 
 def assert_smooth(arm):
-    """No command steps by more than the acceleration that is used, in a cycle of 4 ms."""
+    """Check that no command changes by more than the usable acceleration in a cycle of 4 ms."""
     usable = ROBOT.dynamics_factor * np.array(ROBOT.limits.acceleration)
     assert np.all(np.abs(np.diff(np.array(arm.rows), axis=0)) <= usable * 0.004 + 1e-9)  # rounding
 
@@ -334,7 +334,7 @@ UNMONITORED = MonitorConfig(_NEVER, _NEVER, _NEVER, _NEVER, _NEVER, residual_rad
 
 
 class Cycle(NamedTuple):
-    """What the commander shows after a step."""
+    """The commander's state after a step."""
 
     command: Command
     machine: Machine
@@ -348,7 +348,7 @@ def _plan(start, speed=0.5, duration=1.0, joints=1):
 
 
 def _measure(commander, robot, now):
-    """Measure a robot that stays at home, whatever it is commanded to."""
+    """Measure a robot that stays at home and ignores commands."""
     home = np.array(robot.home)
     commander.measure(Measurement(now, 0.0, home, np.zeros_like(home)))
 

@@ -1,4 +1,4 @@
-"""Monitors: a sound arm never trips one, and each fault trips its own, in time, by name."""
+"""Monitors: a fault-free arm trips none, and each fault trips its own in time."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from emppi_ros.robots.robot import load_robot
 PANDA = load_robot('panda')
 HOME = np.array(PANDA.home)
 CONFIG = MonitorConfig()
-# no whole number of cycles: a rounding decides nothing
+# not multiples of the cycle, so that rounding does not matter
 UNEVEN = MonitorConfig(residual_window_s=0.0585, residual_after_s=0.0985)
 BRIDGE_S = 0.004  # the bridge's cycle
 LAG_S = 0.02  # of the simulated arm
@@ -23,7 +23,7 @@ ZERO = np.zeros(7)
 
 
 def motion(seed, seconds, fastest=0.5):
-    """Return commands (cycles, 7) as the bridge shapes them towards random targets."""
+    """Return commands (cycles, 7) that the bridge shapes for random targets."""
     rng = np.random.default_rng(seed)
     position, command, target, rows = HOME.copy(), jerk_limiter.at_rest(PANDA, HOME), ZERO, []
     for k in range(round(seconds / BRIDGE_S)):
@@ -91,7 +91,7 @@ def feed(*rows, robot=PANDA, velocity=None):
 
 @pytest.fixture(scope='module')
 def clean():
-    """Return commands of 12 s, and what an arm made of them at 250 Hz."""
+    """Return commands of 12 s, and the motion of an arm at 250 Hz."""
     commands = motion(1, 12.0)
     return commands, arm(commands, 250, np.random.default_rng(2))
 
@@ -103,7 +103,7 @@ def clean():
 def test_no_monitor_trips_on_a_fault_free_arm(rate_hz, seeds):
     for seed in seeds:
         commands = motion(seed, 60.0)
-        assert np.max(np.abs(commands)) > 1.0  # it does move
+        assert np.max(np.abs(commands)) > 1.0  # it moves
         seen = run(stream(*arm(commands, rate_hz, np.random.default_rng(seed))), commands)
         assert len(seen) > 59.9 * rate_hz
         assert not found(seen) and all(monitor.used for _, monitor in seen)
@@ -148,7 +148,7 @@ def test_a_step_of_the_senders_clock_trips_no_monitor(clean, step):
 
 
 def test_slow_motion_of_a_coarse_encoder_is_not_frozen():
-    """The slowest motion that is legal: 12 bits a turn, no noise, velocity 0 between steps."""
+    """Slow motion with 12 bits per turn, no noise, and velocity 0 between steps."""
     step = 2.0 * np.pi / 4096
     for speed in np.geomspace(1e-4, 0.6, 13):
         ramp = np.minimum(np.arange(1000) * BRIDGE_S * 3.75, speed)
@@ -182,7 +182,7 @@ def test_two_alternating_sources_are_a_fault_for_one_second():
     live = [(0.004 * k, EPOCH + 0.004 * k, HOME) for k in range(3)]
     bag = [(t + 0.001, stamp - 5000.0, HOME) for t, _, _ in live for stamp in [EPOCH + t]]
     turns = sorted(live + bag, key=lambda row: row[0])
-    assert feed(*turns[:3]).fault is None  # back once: a clock that was set
+    assert feed(*turns[:3]).fault is None  # back once, as a clock that was set
     fault = feed(*turns[:4]).fault
     assert fault.code == faults.STATE_JUMP and 'two sources' in fault.text
     after = (0.9, EPOCH + 10.0, HOME), (1.1, EPOCH + 10.1, HOME)
@@ -196,7 +196,7 @@ def test_a_clock_that_is_set_back_repeatedly_is_not_a_second_source():
         assert feed(*rows[:n]).fault is None and feed(*rows[:n]).used
 
 
-# --- what is measured ------------------------------------------------------------------------
+# --- measured values -------------------------------------------------------------------------
 
 
 @given(
@@ -301,12 +301,12 @@ def test_joint_states_frozen_at_rest_are_detected_when_motion_is_commanded():
     seen = found(run(stream(times, np.tile(HOME, (300, 1)), np.zeros((300, 7))), commands))
     assert {fault.code for _, fault in seen} == {faults.STATE_FROZEN}
     assert 0.4 + 0.05 < seen[0][0] <= 0.4 + 0.05 + 2 * BRIDGE_S + 1e-9
-    # and no longer than its commands count: at rest there is nothing to see
+    # and no longer than commands count: at rest the states are not expected to change
     assert 0.48 < seen[-1][0] <= 0.48 + 0.06 + 2 * BRIDGE_S + 1e-9
 
 
 def residuals(commands, velocities):
-    """Return where an independent, plain reading of the rule finds velocities off (n, 7)."""
+    """Return where velocities violate the rule (n, 7), by an independent implementation."""
     off = np.zeros(velocities.shape, dtype=bool)
     for k in range(1, len(velocities)):
         now = (k - 1) * BRIDGE_S  # the newest command, for a cycle reads before it commands
@@ -325,7 +325,7 @@ def test_residuals_match_an_independent_implementation(seed, command):
     commands = motion(seed, 6.0)
     times, q, dq = arm(commands, 250, rng)
     pushes = np.repeat(rng.choice([0.0, 0.0, 0.0, 0.3], (50, 7)), 30, axis=0)
-    dq = dq + pushes  # for 0.12 s each, some of them on end
+    dq = dq + pushes  # for 0.12 s each, some in a row
     off, since, expected = residuals(commands, dq), np.full(7, np.inf), []
     for k, t in enumerate(times):
         since = np.where(off[k], np.minimum(since, t), np.inf)
@@ -365,7 +365,7 @@ def test_with_effort_commands_positions_are_compared_with_measured_velocities():
 
 
 def test_commands_are_copied(clean):
-    """A caller may use its array of commands again."""
+    """A caller may reuse its array of commands."""
     velocity = np.full(7, 0.1)
     monitor = monitors.command(CONFIG, PANDA, MonitorState(), 0.0, velocity)
     monitor = monitors.command(CONFIG, PANDA, monitor, 0.01, velocity)

@@ -1,4 +1,4 @@
-"""An oracle that differentiates commands of the arms, at the bridge's rate and at 1 kHz."""
+"""Commands of the arms, differentiated at the bridge's rate and at 1 kHz, stay within limits."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The states of the bridge: every way into motion leads through an operator's hands."""
+"""The states of the bridge: motion always requires an operator."""
 
 from hypothesis import given
 from hypothesis import strategies as st

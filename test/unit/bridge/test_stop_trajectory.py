@@ -1,4 +1,4 @@
-"""A stop trajectory ends at rest for any command: smoothly, within limits, and soon."""
+"""A stop trajectory ends at rest from any command: smoothly, quickly, and within limits."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ def _state(velocity, acceleration=0.0, position=HOME):
 
 
 def _sampled(made, before):
-    """Return what a controller at 1 kHz makes of it, from its first point on."""
+    """Return the motion of a controller at 1 kHz, from the first point on."""
     times = np.arange(made.times[0], made.end + DT, DT)
     states = [sample(made, before, t) for t in times]
     return times, *map(np.array, zip(*states, strict=True))
@@ -48,7 +48,7 @@ def test_a_stop_is_smooth_within_limits_and_never_reverses(velocity, acceleratio
     times, q, v, a = _sampled(made, state)
     assert np.all(np.diff(made.times) > 0.0)
     np.testing.assert_allclose(q[0], HOME)
-    # constant jerk between points: cubics, which the quintics must hit up to rounding
+    # constant jerk between points gives cubics, which the quintics match up to rounding
     assert np.all(np.abs(a) <= A + 1e-6)
     steps = np.diff(a, axis=0) / DT
     assert np.all(np.abs(steps) <= JERK * (1 + 1e-4) + 1e-2)  # of 3750; a is rounded to 1e-8
@@ -68,7 +68,7 @@ def test_moving_joints_brake_together(velocity):
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
 def test_stops_near_end_stops_stay_within_limits(sign):
-    # as fast as the bridge lets joints go, until it has braked them before their stops
+    # as fast as the bridge allows, until it has braked the joints before their stops
     command, q = jerk_limiter.at_rest(PANDA, HOME), HOME
     fastest = sign * np.array(PANDA.limits.velocity)
     for _ in range(1500):
@@ -87,7 +87,7 @@ def test_beyond_stopping_distance_it_brakes_at_the_limit():
     made = stop_trajectory.build(PANDA, _state(1.0, position=UPPER - 1e-3), LEAD, HOLD)
     assert np.all(made.positions[-1] > UPPER)
     share = np.abs(made.accelerations).max(axis=0) / (A / PANDA.dynamics_factor)
-    assert np.all((share > 0.97) & (share <= 1.0))  # the limiter keeps 2 % for roundings
+    assert np.all((share > 0.97) & (share <= 1.0))  # the limiter has a margin of 2 % for rounding
     assert not np.any(made.velocities[-1]) and not np.any(made.accelerations[-1])
 
 
@@ -129,5 +129,5 @@ def test_an_fr3_that_stops_stays_within_its_velocity_envelope(seed):
         _, q, v, _ = _sampled(stop_trajectory.build(FR3, state, LEAD, HOLD), state)
         for where, speed in zip(q, v, strict=True):
             down, up = franka_limits.velocity_envelope('fr3', FR3.commanded, where)
-            # 1e-3 rad/s are kept below it for roundings
+            # a margin of 1e-3 rad/s is kept for rounding
             assert np.all(speed >= down - 1e-3) and np.all(speed <= up + 1e-3)

@@ -14,7 +14,7 @@ LOWER, UPPER = np.array(FR3.limits.position.lower), np.array(FR3.limits.position
 
 
 def _dense(made):
-    """Return positions and velocities (n, joints) on the way, 200 between each two points."""
+    """Return positions and velocities (n, joints) of a path, 200 between each two points."""
     q, v = [], []
     for i in range(len(made.times) - 1):
         span = made.times[i + 1] - made.times[i]
@@ -34,7 +34,7 @@ def test_a_path_is_within_the_fr3s_envelope_if_all_its_samples_are(braking):
     for _ in range(800):
         velocity = rng.uniform(-0.6, 0.6) * rng.uniform(-1.0, 1.0, 7)
         velocity *= np.array(FR3.limits.velocity)
-        # towards the end stop, from so near that it becomes tight for some
+        # towards the end stop, from so close that some cannot stop in time
         room = rng.uniform(0.0, 1.0, 7) * velocity**2 / a + rng.uniform(0.02, 0.5, 7)
         position = np.clip(np.where(velocity > 0.0, UPPER - room, LOWER + room), LOWER, UPPER)
         state = MotionState(position, velocity, np.zeros(7))
@@ -49,7 +49,7 @@ def test_a_path_is_within_the_fr3s_envelope_if_all_its_samples_are(braking):
         down, up = franka_limits.velocity_envelope('fr3', FR3.commanded, q)
         spare = min((v - down).min(), (up - v).min())
         inside = np.all((q[-1] >= LOWER) & (q[-1] <= UPPER))
-        # of six moments between two points: what they miss is no more than the arc between them
+        # `_within` checks six times between two points: errors are at most the arc between them
         if not inside or spare < -0.05 or spare > 1e-6:
             expected = bool(inside and spare > 0.0)
             assert stop_trajectory._within(FR3, made) == expected, (inside, spare)
@@ -83,13 +83,13 @@ def test_accelerations_end_before_the_joint_passes_rest_or_its_limit():
         state = MotionState(np.array(PANDA.home), velocity, wanted)
         given, time = stop_trajectory._release(PANDA, state, ramp, jerk)
         after = velocity + 0.5 * given * time
-        # products of numbers of order 1 here and 1000 there
+        # rounding of products of numbers of order 1 and 1000
         assert np.all(np.abs(after) <= most + 1e-12)
         assert np.all(after * velocity >= -1e-12)
         assert np.all(np.abs(given) <= jerk * time * (1.0 + 1e-9))
         assert np.all((given == 0.0) | (np.sign(given) == np.sign(wanted)))
         assert np.all(given[velocity == 0.0] == 0.0)
-        # where there is room for it, nothing is taken from it and all take the same time
+        # with room, the acceleration is unchanged and all joints take the same time
         towards = velocity * wanted < 0.0
         room = np.where(towards, np.abs(velocity), most - np.abs(velocity))
         free = (np.abs(wanted) * ramp / 2.0 < room) & (velocity != 0.0)
@@ -105,7 +105,7 @@ def test_one_joint_stops_as_fast_as_with_ruckig():
         v = rng.uniform(-2.0, 2.0)
         a = rng.uniform(-1.0, 1.0) * most
         begin, durations, jerks = stop_trajectory._stop(v, a, most, jerk)
-        # what could not end before the joint turns back is reduced to what just can
+        # an acceleration that would reverse the joint is reduced to the largest that does not
         if v * a < 0.0 and a * a > 2.0 * jerk * abs(v):
             assert begin == pytest.approx(np.sign(a) * np.sqrt(2.0 * jerk * abs(v)), rel=1e-12)
         else:
@@ -158,5 +158,5 @@ def test_joints_that_stop_independently_match_single_joints():
                     speed += acceleration * t + change * t**2 / 2.0
                     acceleration += change * t
                     left -= t
-                # phases of others cut these into some twenty sums of numbers of order 1
+                # rounding of about twenty sums of numbers of order 1
                 assert v == pytest.approx(speed, abs=1e-11)

@@ -1,4 +1,4 @@
-"""What a controller makes of the trajectories is the commanded motion, within its limits."""
+"""A controller executes the trajectories as the commanded motion, within limits."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ class Controller:
 
 
 def drive(target, seconds, config=CONFIG, jitter=0.0, delay=1e-3, seed=0, controller=None):
-    """Return the bridge's side, the commands (time, velocity), what was sent, the controller."""
+    """Return the bridge's state, commands (time, velocity), sent trajectories, and controller."""
     rng = np.random.default_rng(seed)
     state, command = trajectory_stream.begin(CONFIG, -DT, HOME), jerk_limiter.at_rest(PANDA, HOME)
     commands, sent, controller, last = [], [], controller or Controller(), -DT
@@ -80,7 +80,7 @@ def test_executed_motion_is_the_delayed_command_within_limits_at_1_khz(jitter, s
     _, commands, sent, controller = drive(
         lambda t: targets[int(t / 0.05)], 5.0, jitter=jitter, seed=seed
     )
-    # cycles come on a grid of 4 ms: of two intervals one is 8 ms, the other 12
+    # on a grid of 4 ms: intervals of 8 and 12 ms alternate
     assert np.mean(np.diff([time for time, _ in sent])) == pytest.approx(PERIOD, rel=0.25)
     v, a, j = controller.differences()
     assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
@@ -89,8 +89,8 @@ def test_executed_motion_is_the_delayed_command_within_limits_at_1_khz(jitter, s
     inside = times < controller.time - 1e-3
     for joint in range(7):
         moved = np.interp(times[inside], np.arange(len(v)) * 1e-3, v[:, joint])
-        # what curves within a millisecond, an acceleration of 10 that changes by 1500 per second,
-        # linear interpolation misses by 1e-3^2 / 8 * 1500; and a grid of 1 ms is not a command's
+        # linear interpolation of accelerations that change by 1500 per second has errors of
+        # 1e-3^2 / 8 * 1500; and commands are not on the grid of 1 ms
         np.testing.assert_allclose(moved, rows[inside, joint], atol=1e-3)
 
 
@@ -105,12 +105,12 @@ def test_an_unstamped_trajectory_has_only_the_newest_point():
     v, a, j = controller.differences()
     lag = round((config.trajectory_lead_s + 2e-3) / 1e-3)
     wanted = np.repeat([row for _, row in commands], 4, axis=0)
-    # a sine of 4 rad/s changes by 0.0064 in 4 ms, for which a command is held here. Who arrives up
-    # to 1 ms later than the one before has 0.4e-3 rad to make up for on a quintic of 16 ms, whose
-    # fastest moment is 1.875 times its mean. Before half a second it is on its way to the sine.
+    # a sine of 4 rad/s changes by 0.0064 in 4 ms, for which a command is held here. A message that
+    # arrives 1 ms later than the one before has to catch up 0.4e-3 rad on a quintic, whose peak
+    # velocity is 1.875 times its mean. In the first half second the motion approaches the sine.
     bound = 0.0064 + 1.875 * 0.4e-3 / config.trajectory_lead_s
     assert np.max(np.abs(v[lag:] - wanted[: len(v) - lag])[500:]) < bound
-    # what it makes up for comes on top of our shares, and stays within the robot's own limits
+    # catching up exceeds our shares, but not the robot's limits
     assert np.all(np.abs(a) <= PANDA.limits.acceleration)
     assert np.all(np.abs(j) <= PANDA.limits.jerk)
 
@@ -121,8 +121,8 @@ def test_every_trajectory_ends_at_rest_and_none_is_sent_at_rest():
     assert all(np.all(np.diff(made.times) > 0.0) and made.times[0] > 0.0 for _, made in sent)
     stopped = max(time for time, row in commands if np.any(row))
     assert stopped + 3 * PERIOD < sent[-1][0] < stopped + 8 * PERIOD
-    # where the robot stops is where the commands led, by their trapezoids: a command's way is
-    # cubic, and differs from those by jerk dt^3 / 12, some 3e-6 rad a command for 50 commands
+    # the robot stops at the integral of the commands by trapezoids. The actual path is cubic and
+    # differs by jerk dt^3 / 12, about 3e-6 rad per command for 50 commands
     speeds = np.array([row for _, row in commands])
     travelled = HOME + DT * np.sum(speeds, axis=0)
     np.testing.assert_allclose(controller.states[-1].position, travelled, atol=2e-4)
@@ -136,7 +136,7 @@ def test_before_any_motion_only_the_current_position_is_sent():
 
 
 def test_a_controller_at_another_position_moves_to_the_arm_smoothly():
-    """Its desired state is off by what tracking errors are at most."""
+    """Its desired state is off by the largest tolerated tracking error."""
     off = trajectory_stream._MOVED * np.array([1, -1, 1, -1, 1, -1, 1])
     controller = Controller(HOME + off)
     settled = CONFIG.trajectory_settle_s
@@ -149,7 +149,7 @@ def test_a_controller_at_another_position_moves_to_the_arm_smoothly():
 
 def test_after_missed_cycles_it_continues_from_the_robots_own_braking():
     state, _, sent, controller = drive(lambda _: 0.5, 0.5)
-    now = 0.5 + 0.12  # it brakes by itself by then
+    now = 0.5 + 0.12  # the controller already brakes by then
     controller.run(now)
     state, command = trajectory_stream.resume(CONFIG, state, now - DT)
     assert np.all((command.value > 0.0) & (command.value < 0.5))
@@ -160,7 +160,7 @@ def test_after_missed_cycles_it_continues_from_the_robots_own_braking():
             controller.send(now + 1e-3, made, now)
         now += DT
         controller.run(now)
-        assert k or made is not None  # the first one at once
+        assert k or made is not None  # the first is sent at once
     v, a, j = controller.differences()
     assert np.min(v[600:700]) < 0.4 and np.all(v[-1] == pytest.approx(0.5))
     assert np.all(np.abs(a) <= A) and np.all(np.abs(j) <= JERK)
@@ -168,7 +168,7 @@ def test_after_missed_cycles_it_continues_from_the_robots_own_braking():
 
 
 def _brake_with_hiccups(seed, share):
-    """Return the controller that is braked from 0.5 rad/s; a share of cycles is 5-25 ms late."""
+    """Return a controller that is braked from 0.5 rad/s; a share of cycles is 5-25 ms late."""
     rng = np.random.default_rng(seed)
     speeds = 0.5 * rng.uniform(-1.0, 1.0, 7)
     speeds[rng.integers(7)] = 0.5
@@ -193,7 +193,7 @@ def _brake_with_hiccups(seed, share):
 
 @pytest.mark.parametrize('seed', range(10))
 def test_missed_cycles_while_braking_do_not_delay_rest(seed):
-    """What is sent while braking goes on braking: a bridge that misses cycles changes nothing."""
+    """Trajectories sent while braking continue to brake, even if the bridge misses cycles."""
     plain, other = _brake_with_hiccups(seed, 0.0), _brake_with_hiccups(seed, 0.3)
     rests = [np.flatnonzero(np.any(c.differences()[0] != 0.0, axis=1))[-1] for c in (plain, other)]
     assert rests[1] - rests[0] <= 1  # ms, of the controller's grid
@@ -205,7 +205,7 @@ def test_missed_cycles_while_braking_do_not_delay_rest(seed):
 
 @pytest.mark.parametrize('seed', range(10))
 def test_interruptions_at_any_time_keep_the_robot_within_limits(seed):
-    """A cycle in ten comes late, one in twenty is interrupted: the tail may begin any time."""
+    """One cycle in ten is late, one in twenty interrupted: stops may begin at any time."""
     rng = np.random.default_rng(seed)
     targets = rng.normal(0.0, 0.4, (200, 7))
     state, command = trajectory_stream.begin(CONFIG, -DT, HOME), jerk_limiter.at_rest(PANDA, HOME)
@@ -276,7 +276,7 @@ def test_arming_again_starts_at_the_new_position_of_the_arm(armed_before, shift,
     state, _ = trajectory_stream.advance(CONFIG, PANDA, state, DT, command, HOME, False)
     state, _ = trajectory_stream.advance(CONFIG, PANDA, state, 2 * DT, command, HOME + shift, True)
     np.testing.assert_allclose(state.reference.position, HOME + expected)
-    # it has settled on what was sent now, and then needs news in time for the next motion
+    # it settles at the sent position, and needs a message in time for the next motion
     np.testing.assert_allclose(trajectory_stream.in_force(state, 1.0).position, HOME + expected)
     assert state.sent_at == 2 * DT and state.sent.braking == CONFIG.trajectory_settle_s
     due = 2 * DT + CONFIG.trajectory_lead_s - 3e-3
