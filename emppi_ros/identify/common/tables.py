@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import csv
 import importlib
 import importlib.util
+import math
 from pathlib import Path
 import re
 from types import ModuleType
@@ -161,9 +162,20 @@ def _csv(path: Path) -> dict[str, Array]:
             raise IdentificationError(
                 f'{path}: line {line}: found {len(row)} cells, expected {len(names)}'
             )
-        for column, cell in enumerate(row):
-            table[line - 2, column] = _number(path, line, names[column], cell.strip())
+        table[line - 2] = _numbers(path, line, names, row)
     return dict(zip(names, table.T, strict=True))
+
+
+def _numbers(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> list[float]:
+    """Return the cells of a row as numbers; IdentificationError names a cell that is none."""
+    try:
+        values = [float(cell or 'nan') for cell in row]
+    except ValueError:
+        values = []
+    # most rows have only numbers and empty cells; the others are read cell by cell
+    if values and len(row) - sum(map(math.isfinite, values)) == row.count(''):
+        return values
+    return [_number(path, line, name, cell.strip()) for name, cell in zip(names, row, strict=True)]
 
 
 def _number(path: Path, line: int, name: str, cell: str) -> float:

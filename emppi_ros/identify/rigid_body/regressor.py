@@ -8,6 +8,8 @@ w + h x a. Jacobians map both to joint torques. MuJoCo computes motion and Jacob
 its model have no effect.
 """
 
+from typing import NamedTuple
+
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -40,19 +42,12 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
             f'qpos {qpos.shape}, qvel {qvel.shape} and qacc {qacc.shape} do not match: '
             f'expected (n, {model.nv}) each'
         )
-    data = mujoco.MjData(model)
     rows = np.zeros((len(qpos), model.nv, model.nbody - 1, BODY_PARAMETERS))
-    for row, position, velocity, acceleration in zip(rows, qpos, qvel, qacc, strict=True):
-        data.qpos[:], data.qvel[:] = position, velocity
-        mujoco.mj_fwdPosition(model, data)
-        mujoco.mj_fwdVelocity(model, data)
-        data.qacc[:] = acceleration
-        mujoco.mj_rnePostConstraint(model, data)
-        for body in range(1, model.nbody):
-            row[:, body - 1, :10] = _body_regressor(model, data, body)
-            if model.body_jntnum[body]:
-                dof = model.body_dofadr[body]
-                row[dof, body - 1, 10] = velocity[dof]
+    for body, motion in enumerate(_body_motions(model, qpos, qvel, qacc), start=1):
+        rows[:, :, body - 1, :10] = _body_regressor(motion)
+        if model.body_jntnum[body]:
+            dof = model.body_dofadr[body]
+            rows[:, dof, body - 1, 10] = qvel[:, dof]
     return rows.reshape(len(qpos) * model.nv, -1)
 
 
@@ -73,20 +68,52 @@ def model_parameters(model: mujoco.MjModel) -> Array:
     return found.ravel()
 
 
-def _body_regressor(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Array:
-    """Return the contribution (nv, 10) of a body's inertial parameters to the torques."""
-    kind = mujoco.mjtObj.mjOBJ_XBODY
-    velocity, acceleration = np.empty(6), np.empty(6)
-    mujoco.mj_objectVelocity(model, data, kind, body, velocity, 1)
-    mujoco.mj_objectAcceleration(model, data, kind, body, acceleration, 1)
-    spin, turning, moving = velocity[:3], acceleration[:3], acceleration[3:]
+class _BodyMotion(NamedTuple):
+    """Motion of a body in n states, and how the joints move it."""
+
+    velocity: Array  # (n, 6) angular and linear, in the body's frame
+    acceleration: Array  # (n, 6) likewise; gravity is subtracted
+    turn: Array  # (n, 3, 3) rotation from the body's frame to the world's
+    linear: Array  # (n, 3, nv) Jacobian of the frame's origin, in the world's frame
+    angular: Array  # (n, 3, nv) Jacobian of the frame's rotation, likewise
+
+
+def _body_motions(
+    model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array
+) -> list[_BodyMotion]:
+    """Return the motion of each body except the world in states (n, nv)."""
+    data, kind = mujoco.MjData(model), mujoco.mjtObj.mjOBJ_XBODY
+    shapes = (6,), (6,), (3, 3), (3, model.nv), (3, model.nv)
+    motions = [
+        _BodyMotion(*(np.empty((len(qpos), *shape)) for shape in shapes))
+        for _ in range(1, model.nbody)
+    ]
+    for i, (position, velocity, acceleration) in enumerate(zip(qpos, qvel, qacc, strict=True)):
+        data.qpos[:], data.qvel[:] = position, velocity
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        data.qacc[:] = acceleration
+        mujoco.mj_rnePostConstraint(model, data)
+        for body, motion in enumerate(motions, start=1):
+            mujoco.mj_objectVelocity(model, data, kind, body, motion.velocity[i], 1)
+            mujoco.mj_objectAcceleration(model, data, kind, body, motion.acceleration[i], 1)
+            mujoco.mj_jacBody(model, data, motion.linear[i], motion.angular[i], body)
+            motion.turn[i] = data.xmat[body].reshape(3, 3)
+    return motions
+
+
+def _body_regressor(motion: _BodyMotion) -> Array:
+    """Return the contribution (n, nv, 10) of a body's inertial parameters to the torques."""
+    spin, turning = motion.velocity[:, :3], motion.acceleration[:, :3]
+    moving = motion.acceleration[:, 3:]
     cross = np.tensordot(spin, _CROSS, 1)
-    force, moment = np.zeros((3, 10)), np.zeros((3, 10))
-    force[:, 0] = moving
-    force[:, 1:4] = np.tensordot(turning, _CROSS, 1) + cross @ cross
-    moment[:, 1:4] = -np.tensordot(moving, _CROSS, 1)
-    moment[:, 4:] = (_INERTIA_BASIS @ turning + (_INERTIA_BASIS @ spin) @ cross.T).T
-    linear, angular = np.empty((3, model.nv)), np.empty((3, model.nv))
-    mujoco.mj_jacBody(model, data, linear, angular, body)
-    turn = data.xmat[body].reshape(3, 3)
-    return (turn.T @ linear).T @ force + (turn.T @ angular).T @ moment
+    force, moment = np.zeros((2, len(spin), 3, 10))
+    force[:, :, 0] = moving
+    force[:, :, 1:4] = np.tensordot(turning, _CROSS, 1) + cross @ cross
+    moment[:, :, 1:4] = -np.tensordot(moving, _CROSS, 1)
+    inertial = np.tensordot(spin, _INERTIA_BASIS, (1, 2)) @ np.swapaxes(cross, 1, 2)
+    inertial += np.tensordot(turning, _INERTIA_BASIS, (1, 2))
+    moment[:, :, 4:] = np.swapaxes(inertial, 1, 2)
+    back = np.swapaxes(motion.turn, 1, 2)
+    torques = np.swapaxes(back @ motion.linear, 1, 2) @ force
+    return torques + np.swapaxes(back @ motion.angular, 1, 2) @ moment
