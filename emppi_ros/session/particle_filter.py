@@ -58,7 +58,7 @@ class ParticleFilter:
 
     def __init__(self, task: Task, seed: int | np.random.Generator = 0) -> None:
         """Draw the particles from the prior; `seed` may be a generator."""
-        _ = scipy.optimize, scipy.stats  # import lazily: not in the first update
+        _ = scipy.optimize  # import lazily: not in the first update
         self._task, self._config = task, task.belief
         self._rng = np.random.default_rng([seed, _STREAM] if isinstance(seed, int) else seed)
         threads = task.planner.threads

@@ -114,8 +114,15 @@ class Harness:
                 return
 
     def says(self, name):
-        """Return level, message and values that a node last published on /diagnostics."""
+        """
+        Return level, message and values that a node publishes next on /diagnostics.
+
+        A node in this process is asked to report now; the others report once a second.
+        """
         self.statuses.pop(name, None)
+        for node in self.nodes:
+            if node.get_name() == name and hasattr(node, 'diagnostics'):
+                node.diagnostics.publish()
         self.spin_until(lambda: name in self.statuses)
         return self.statuses[name]
 
