@@ -42,7 +42,7 @@ setup(
     python_requires='>=3.11',  # MuJoCo 4
     install_requires=[
         'imageio[ffmpeg]',  # MP4 and GIF, with an encoder inside the wheel
-        'matplotlib',
+        'matplotlib>=3.7',  # legends outside of the axes
         'mcap-ros2-support>=0.5',  # bags, read and written without ROS
         'mujoco>=4.0',
         'numpy',
@@ -51,7 +51,7 @@ setup(
         'ruckig',  # jerk-limited motion
         'scipy>=1.9',  # whose parts are loaded when first named
         'tqdm',
-        'transforms3d>=0.4.2',  # the first for NumPy 2
+        'transforms3d>=0.4',  # NumPy 2 needs 0.4.2
     ],
     extras_require={
         # `emppi bench paper` on all cores, and on a Dask cluster

@@ -123,8 +123,9 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
     """Return poses (n, 7) between samples; quaternions w first, without changes of sign."""
     inside = np.clip(time, pose.time[0], pose.time[-1])  # rounding may put the last one outside
     place = [np.interp(inside, pose.time, column) for column in pose.values.T[:3]]
-    turns = Slerp(pose.time, Rotation.from_quat(pose.values[:, 3:], scalar_first=True))
-    quaternions = turns(inside).as_quat(scalar_first=True)
+    # SciPy has the scalar last; `scalar_first` needs SciPy 1.14, Ubuntu 24.04 has 1.11
+    turns = Slerp(pose.time, Rotation.from_quat(np.roll(pose.values[:, 3:], -1, axis=1)))
+    quaternions = np.roll(turns(inside).as_quat(), 1, axis=1)
     before = pose.values[np.searchsorted(pose.time, inside, side='right') - 1, 3:]
     quaternions *= np.where(np.sum(quaternions * before, axis=1) < 0.0, -1.0, 1.0)[:, None]
     return np.column_stack([*place, quaternions])

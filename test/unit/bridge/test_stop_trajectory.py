@@ -62,7 +62,7 @@ def test_a_stop_is_smooth_within_limits_and_never_reverses(velocity, acceleratio
 @given(rows)
 def test_moving_joints_brake_together(velocity):
     made = stop_trajectory.build(PANDA, MotionState(HOME, velocity, np.zeros(7)), LEAD, HOLD)
-    share = made.velocities @ velocity / max(velocity @ velocity, 1e-12)
+    share = made.velocities @ velocity / max(velocity @ velocity, np.finfo(float).tiny)
     np.testing.assert_allclose(made.velocities, np.outer(share, velocity), atol=1e-9)
 
 
