@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 import copy
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -20,7 +20,6 @@ from emppi_ros.tasks.cost import Cost, Term
 from emppi_ros.tasks.residuals import Residual
 from emppi_ros.tasks.schema import (
     BeliefConfig,
-    Condition,
     ParameterConfig,
     SimulationConfig,
     StageConfig,
@@ -31,7 +30,6 @@ from emppi_ros.tasks.stages import Stage
 
 Array = npt.NDArray[np.float64]
 StateFunction = Callable[['States'], npt.ArrayLike]
-C = TypeVar('C')
 _UNLIMITED = 1e6  # rad or m, of joints without a range
 _FASTEST = 100.0  # rad/s or m/s, of joints whose model has no limit of velocity
 _RISE_S = 0.05  # from rest to the limit of velocity
@@ -112,22 +110,25 @@ def from_model(
         truths[key] = (
             Prior('fixed', value=float(value)) if isinstance(value, (int, float)) else value
         )
-    settings = _config(SimulationConfig, simulation, {'truth': {}}, 'simulation')
-    file = TaskFile(
-        name=name,
-        scene='',
-        robot=name,
-        success=Condition({}, below=0.5, hold_s=hold_s),
-        planner=_config(PlannerConfig, planner, _planner(model), 'planner'),
-        belief=_config(BeliefConfig, belief, _belief(model), 'belief'),
-        simulation=dataclasses.replace(
-            settings, truth={key: _plain(value) for key, value in truths.items()}
-        ),
-        cost={'cost': {}},
-        parameters={key: _plain(entry) for key, entry in entries.items()},
-        objects={**_free_bodies(model), **objects},
-        duration_s=duration_s,
-    )
+    settings = {
+        **_keys(simulation, {}),
+        'truth': {key: _plain(value) for key, value in truths.items()},
+    }
+    # built like a YAML file, so that every value is checked
+    data = {
+        'name': name,
+        'scene': '',
+        'robot': name,
+        'success': {'residual': {}, 'below': 0.5, 'hold_s': hold_s},
+        'planner': _keys(planner, _planner(model)),
+        'belief': _keys(belief, _belief(model)),
+        'simulation': settings,
+        'cost': {'cost': {}},
+        'parameters': {key: _plain(entry) for key, entry in entries.items()},
+        'objects': {**_free_bodies(model), **_plain(objects)},
+        'duration_s': duration_s,
+    }
+    file = config.build(TaskFile, data, str(name))
     terms = [_function(model, qpos, 'cost', cost)]
     if terminal_cost is not None:
         final = _function(model, qpos, 'terminal_cost', terminal_cost)
@@ -142,8 +143,8 @@ def from_model(
 def _plain(value: Any) -> Any:
     """Return dataclasses and tuples, at any depth, as a YAML file would give them."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {key: _plain(item) for key, item in fields.items() if item is not None}
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.generic):
@@ -153,10 +154,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _config(cls: type[C], given: C | Mapping[str, Any], default: dict[str, Any], where: str) -> C:
-    if isinstance(given, Mapping):
-        return config.build(cls, {**default, **_plain(given)}, where)
-    return given
+def _keys(settings: object, default: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a whole config, or given keys merged into the default ones."""
+    plain: dict[str, Any] = _plain(settings)
+    return {**default, **plain} if isinstance(settings, Mapping) else plain
 
 
 def _start(model: mujoco.MjModel, start: npt.ArrayLike | None) -> Array:

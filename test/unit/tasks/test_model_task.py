@@ -1,10 +1,13 @@
 """A task made from an MjModel and a cost in Python runs like one from YAML."""
 
+import dataclasses
+
 import mujoco
 import numpy as np
 import pytest
 
 import emppi_ros as emppi
+from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import load_task
@@ -118,6 +121,44 @@ def test_a_cost_may_read_any_array_of_mjdata():
 )  # fmt: skip
 def test_errors_name_what_is_wrong(change, error, match):
     with pytest.raises(error, match=match):
+        _task(**change)
+
+
+@pytest.mark.parametrize(
+    ('part', 'change', 'match'),
+    [
+        ('planner', {'temperature': -1.0}, 'temperature: found -1.0, expected a number above 0'),
+        ('planner', {'rate_hz': 0.0}, 'rate_hz: found 0.0, expected from 0.01'),
+        ('planner', {'horizon': 8.5}, 'horizon: found 8.5, expected an integer'),
+        ('planner', {'risk': 'most'}, "risk: found 'most', expected one of none"),
+        ('belief', {'particles': 0}, 'particles: found 0, expected from 1'),
+        ('belief', {'likelihood': LikelihoodConfig(joint_position_sd=-1.0)},
+         'likelihood: joint_position_sd: found -1.0'),
+        ('simulation', {'tracking_rate_hz': -5.0}, 'tracking_rate_hz: found -5.0'),
+    ],
+)  # fmt: skip
+def test_values_of_config_objects_are_checked(part, change, match):
+    wrong = dataclasses.replace(getattr(_task(), part), **change)
+    with pytest.raises(ConfigError, match=f'{part}: {match}'):
+        _task(**{part: wrong})
+
+
+def test_config_objects_are_used_unchanged():
+    first = _task(planner=SMALL | {'temperature': 2.0}, simulation={'tracking_delay_s': 0.1})
+    again = _task(planner=first.planner, belief=first.belief, simulation=first.simulation)
+    assert again.file == first.file
+
+
+@pytest.mark.parametrize(
+    ('change', 'match'),
+    [
+        ({'duration_s': -1.0}, 'duration_s: found -1.0'),
+        ({'hold_s': -1.0}, 'hold_s: found -1.0, expected a non-negative number'),
+        ({'truth': {'mass': np.nan}}, 'truth: mass: .* expected a finite number'),
+    ],
+)
+def test_other_values_are_checked(change, match):
+    with pytest.raises(ConfigError, match=match):
         _task(**change)
 
 
