@@ -158,3 +158,12 @@ def harness():
     made = Harness()
     yield made
     made.close()
+
+
+@pytest.fixture(scope='module')
+def module_harness():
+    """Return the harness of a graph that several tests share, one after the other."""
+    pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+    made = Harness()
+    yield made
+    made.close()

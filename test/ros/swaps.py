@@ -13,6 +13,7 @@ from emppi_ros.nodes.common import graph, qos
 from emppi_ros.nodes.common.convert import to_seconds
 from emppi_ros.robots.robot import load_robot
 from emppi_ros.tasks import switch_protocol
+from emppi_ros.tasks.task import task_text
 
 SWAPS = int(os.environ.get('EMPPI_SWAPS', '0'))  # of the campaign, `make swaps`
 # a busy machine plans late, and an arm that follows old plans presses on the table; and here
@@ -43,7 +44,7 @@ class SwapGraph:
     """Planner, belief, bridge and simulator as processes; the arm is armed and moves."""
 
     def __init__(self, harness, task='panda_push', bridge=PATIENT, **others):
-        self.harness = harness
+        self.harness, self.task = harness, task
         specs = {spec.name: spec for spec in graph.describe(task, '', 1)}
         specs['bridge'] = graph.NodeSpec('bridge', bridge)
         for name, parameters in others.items():
@@ -61,6 +62,15 @@ class SwapGraph:
         self.requests = harness.publisher(String, 'emppi/task/request')
         self.children = harness.spawn(*specs.values())
         harness.spin_until(lambda: self._rows and len(self.plans) > 3, 60.0)
+
+    def start_over(self):
+        """Let the arm rest, not armed, with the first task, and forget what was heard."""
+        for name in ('emppi/pause', 'emppi/arm'):
+            self.harness.call(SetBool, name, SetBool.Request(data=False))
+        self.harness.spin_until(lambda: self.speed() == 0.0)
+        if self.running() != task_text(self.task):
+            assert self.ask(self.task).said == switch_protocol.DONE
+        del self.texts[:-1], self.answers[:]
 
     def arm(self):
         answer = self.harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))

@@ -17,12 +17,67 @@ from swaps import SwapGraph
 
 from emppi_ros.cli import main
 from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.switching import client
+from emppi_ros.nodes.tools.process_group import unused_domain
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import task_text
 
 pytestmark = pytest.mark.alone
 
 PUSH, TIP = task_text('panda_push'), task_text('panda_reconfigure')
+
+
+def test_a_node_that_cannot_follow_is_named_and_nothing_changes(harness):
+    arm = SwapGraph(harness, simulator={'truth': "['block_mass=0.3']"})
+    other = TIP.replace('block_mass', 'mass')
+    answer = arm.ask(other)
+    assert answer.said == switch_protocol.REFUSED
+    assert '/simulator' in answer.reason and "unknown parameter 'block_mass'" in answer.reason
+    arm.children.end('belief', signal.SIGKILL)
+    harness.spin_until(lambda: arm.children.code('belief') is not None)
+    arm.arm()
+    answer = arm.ask('panda_reconfigure')
+    assert answer.said == switch_protocol.REFUSED and '/belief' in answer.reason
+    assert len(arm.texts) == 1
+    assert harness.says('bridge')[2]['swapping'] == 'False'
+
+
+def test_a_planner_that_is_gone_in_a_swap_leaves_the_arm_held(harness):
+    arm = SwapGraph(harness, bridge={**swaps.PATIENT, 'swap_timeout_s': 1.0})
+    arm.arm()
+    arm.get_moving()
+    assert not harness.call(SetBool, 'emppi/swap', SetBool.Request(data=True)).success
+    harness.spin_until(lambda: 'did not end it in time' in harness.says('bridge')[1])
+    assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
+    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
+    assert not answer.success and 'Disarm to acknowledge' in answer.message
+
+
+def test_who_is_not_the_planner_may_speak_and_nothing_happens(harness):
+    arm = SwapGraph(harness)
+    answers = harness.publisher(String, 'emppi/task/answers')
+    harness.spin_until(lambda: answers.get_subscription_count() > 0)
+    for text in ('', '{}', 'ready', '{"node": 1}', np.random.default_rng(0).bytes(99).hex()):
+        answers.publish(String(data=text))
+    tasks = harness.publisher(String, 'emppi/task', qos.LATCHED)
+    harness.spin_until(lambda: tasks.get_subscription_count() > 2)
+    for text in ('a: 1', '{planner: 3}', '[', 'robot: panda'):
+        tasks.publish(String(data=text))
+    count = len(arm.plans)
+    harness.spin_until(lambda: len(arm.plans) > count + 3)
+    harness.children.check()
+
+
+@pytest.fixture(scope='module')
+def running(module_harness):
+    return SwapGraph(module_harness)
+
+
+@pytest.fixture
+def arm(running):
+    """Return a graph that the tests below share; those above start their own, one at a time."""
+    running.start_over()
+    return running
 
 
 def bad_requests():
@@ -36,8 +91,8 @@ def bad_requests():
     }
 
 
-def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
-    arm = SwapGraph(harness)
+def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(arm):
+    harness = arm.harness
     arm.arm()
     for request, name in (('panda_reconfigure', 'panda_reconfigure'), (PUSH, 'panda_push')):
         swap = arm.swap(request)
@@ -58,8 +113,8 @@ def test_tasks_are_swapped_in_motion_and_bad_requests_change_nothing(harness):
     arm.get_moving()
 
 
-def test_of_two_requests_at_once_one_is_refused(harness):
-    arm = SwapGraph(harness)
+def test_of_two_requests_at_once_one_is_refused(arm):
+    harness = arm.harness
     first, second = arm.send('panda_reconfigure'), arm.send(PUSH)
     harness.spin_until(lambda: arm.answer(first) and arm.answer(second), 40.0)
     answers = [arm.answer(first), arm.answer(second)]
@@ -75,35 +130,22 @@ def test_of_two_requests_at_once_one_is_refused(harness):
     assert arm.speed() == 0.0
 
 
-def test_a_node_that_cannot_follow_is_named_and_nothing_changes(harness):
-    arm = SwapGraph(harness, simulator={'truth': "['block_mass=0.3']"})
-    other = TIP.replace('block_mass', 'mass')
-    answer = arm.ask(other)
-    assert answer.said == switch_protocol.REFUSED
-    assert '/simulator' in answer.reason and "unknown parameter 'block_mass'" in answer.reason
-    arm.children.end('belief', signal.SIGKILL)
-    harness.spin_until(lambda: arm.children.code('belief') is not None)
-    arm.arm()
-    answer = arm.ask('panda_reconfigure')
-    assert answer.said == switch_protocol.REFUSED and '/belief' in answer.reason
-    assert len(arm.texts) == 1
-    assert harness.says('bridge')[2]['swapping'] == 'False'
-
-
-def test_the_command_swaps_and_tells_how_long_it_took(harness, monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))
+def test_the_command_swaps_and_tells_how_long_it_took(arm, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(unused_domain()))
+    monkeypatch.setattr(client, '_DISCOVERY_S', 0.5)
     assert main(['task', 'panda_pusch']) == 2
     assert "did you mean 'panda_push'" in capsys.readouterr().err
     assert main(['task', 'panda_push', '--timeout', '1']) == 2
     assert 'is the planner running' in capsys.readouterr().err
-    arm = SwapGraph(harness)
+    monkeypatch.undo()
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(arm.harness.domain))
     moved = tmp_path / 'moved.yaml'
     moved.write_text(PUSH.replace('duration_s: 15.0', 'duration_s: 16.0'))
     assert main(['task', str(moved), '--json']) == 0
     assert '"said": "done"' in (out := capsys.readouterr().out) and '"to_first_plan_s": ' in out
     assert main(['task', 'cartpole_swingup']) == 2
     assert "refused: robot: the task is for 'cartpole'" in capsys.readouterr().err
-    harness.spin_until(lambda: 'duration_s: 16.0' in arm.running())
+    arm.harness.spin_until(lambda: 'duration_s: 16.0' in arm.running())
 
 
 def as_messages(values):
@@ -119,8 +161,8 @@ def as_messages(values):
     ]
 
 
-def test_numbers_are_tuned_between_cycles_all_or_none(harness):
-    arm = SwapGraph(harness)
+def test_numbers_are_tuned_between_cycles_all_or_none(arm):
+    harness = arm.harness
     beliefs = harness.listen(PointCloud2, 'emppi/belief', qos.LATCHED)
 
     def tune(**values):
@@ -161,29 +203,3 @@ def test_numbers_are_tuned_between_cycles_all_or_none(harness):
     answer = arm.ask('panda_push')
     assert answer.said == switch_protocol.DONE and answer.figures['tuned']
     harness.spin_until(lambda: 'joint_velocity_sd: 0.02' in arm.running())
-
-
-def test_a_planner_that_is_gone_in_a_swap_leaves_the_arm_held(harness):
-    arm = SwapGraph(harness, bridge={**swaps.PATIENT, 'swap_timeout_s': 1.0})
-    arm.arm()
-    arm.get_moving()
-    assert not harness.call(SetBool, 'emppi/swap', SetBool.Request(data=True)).success
-    harness.spin_until(lambda: 'did not end it in time' in harness.says('bridge')[1])
-    assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
-    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
-    assert not answer.success and 'Disarm to acknowledge' in answer.message
-
-
-def test_who_is_not_the_planner_may_speak_and_nothing_happens(harness):
-    arm = SwapGraph(harness)
-    answers = harness.publisher(String, 'emppi/task/answers')
-    harness.spin_until(lambda: answers.get_subscription_count() > 0)
-    for text in ('', '{}', 'ready', '{"node": 1}', np.random.default_rng(0).bytes(99).hex()):
-        answers.publish(String(data=text))
-    tasks = harness.publisher(String, 'emppi/task', qos.LATCHED)
-    harness.spin_until(lambda: tasks.get_subscription_count() > 2)
-    for text in ('a: 1', '{planner: 3}', '[', 'robot: panda'):
-        tasks.publish(String(data=text))
-    count = len(arm.plans)
-    harness.spin_until(lambda: len(arm.plans) > count + 3)
-    harness.children.check()
