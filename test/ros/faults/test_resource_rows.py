@@ -1,45 +1,20 @@
-"""Row A4: no disk, no file descriptors, nowhere to log."""
+"""Row A4: nowhere to log, and too few file descriptors to start."""
 
-import os
 from pathlib import Path
-import resource
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
-if not hasattr(resource, 'prlimit'):
+if not Path('/dev/full').exists():
     pytest.skip('needs Linux', allow_module_level=True)
 
-from faultlab import trials
-from faultlab.graph import Graph
 
 pytestmark = pytest.mark.alone
 
-SILENCE = next(fault for fault in trials.FAULTS if fault.name == 'silent')
 ROOT = Path(__file__).resolve().parents[3]
 _UP_S = 4.0  # of five that start together, the first has so long to come up or to end
-
-
-def _run_faults(graph):
-    for seed in range(2):
-        result = trials.run_surely(graph, SILENCE, np.random.default_rng(seed))
-        assert not result.unprovoked and result.said == 'held plan-late'
-
-
-@pytest.mark.slow
-def test_a4_without_a_file_descriptor_left_it_goes_on():
-    graph = Graph('forward')
-    try:
-        pid = graph.bridge.pid
-        used = max(int(name) for name in os.listdir(f'/proc/{pid}/fd')) + 1
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, used))
-        _run_faults(graph)
-        assert graph.children.code('bridge') is None
-    finally:
-        graph.close()
 
 
 @pytest.mark.slow

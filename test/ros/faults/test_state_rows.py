@@ -19,8 +19,6 @@ from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.robots.robot import load_robot
 
-pytestmark = pytest.mark.alone
-
 PANDA, FR3 = load_robot('panda'), load_robot('fr3')
 HOME = np.array(PANDA.home)
 PERIOD = 0.004

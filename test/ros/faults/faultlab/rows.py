@@ -37,7 +37,7 @@ ROWS = (
         (
             f'{CAMPAIGN}test_fault[p2',
             f'{CAMPAIGN}test_p2',
-            f'{ROS}test_planner_rows.py::test_p2',
+            f'{ROS}test_bridge_rows.py::test_p2',
         ),
     ),
     Row(
@@ -239,7 +239,7 @@ ROWS = (
         'C3',
         'no processor time',
         'tail or S; nothing illegal leaves',
-        (f'{ROS}test_load_rows.py::test_c3',),
+        (f'{ROS}test_bridge_rows.py::test_c3',),
         'cgroup limits, swap and throttling of real-time tasks: needs a machine of its own; '
         'half an hour each',
     ),
@@ -266,7 +266,7 @@ ROWS = (
         'N3',
         'flood of messages, 10 MB strings, wrong types',
         'the bridge keeps its rate and does not grow; what is wrong is dropped',
-        (f'{ROS}test_load_rows.py::test_n3', f'{FUZZ}test_messages.py'),
+        (f'{ROS}test_bridge_rows.py::test_n3', f'{FUZZ}test_messages.py'),
         'ten minutes of it: seconds here',
     ),
     Row(
@@ -365,7 +365,7 @@ ROWS = (
         'A4',
         'disk full, file descriptors exhausted, log folder read-only',
         'control unaffected, or a clean refusal',
-        (f'{ROS}test_resource_rows.py::test_a4',),
+        (f'{ROS}test_bridge_rows.py::test_a4', f'{ROS}test_resource_rows.py::test_a4'),
         'GPU: none is used',
     ),
 )
