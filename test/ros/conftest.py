@@ -39,7 +39,7 @@ class Harness:
         self.statuses = {}
         self._tasks = None
         self.children = None
-        self.feeds = []
+        self.feeds, self._subscriptions = [], []
         self._watch_diagnostics()
 
     def make(self, cls, **parameters):
@@ -66,8 +66,15 @@ class Harness:
         from emppi_ros.nodes.common import qos
 
         heard = []
-        self.tester.create_subscription(kind, topic, heard.append, profile or qos.DEFAULT)
+        self._subscriptions.append(
+            self.tester.create_subscription(kind, topic, heard.append, profile or qos.DEFAULT)
+        )
         return heard
+
+    def stop_listening(self):
+        """End what `listen` began."""
+        while self._subscriptions:
+            self.tester.destroy_subscription(self._subscriptions.pop())
 
     def publisher(self, kind, topic, profile=None):
         from emppi_ros.nodes.common import qos

@@ -34,27 +34,53 @@ TOPICS = {
 }
 
 
-def bring_up(harness):
+def test_without_measurements_it_says_what_is_missing(harness):
+    harness.publish_task(TASK)
+    harness.make(MarkersNode)
+    heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
+    harness.spin_until(lambda: 'no belief received' in harness.says('markers')[1])
+    assert not heard
+
+
+def test_it_runs_as_a_process(harness):
+    harness.publish_task('cartpole_swingup')
+    children = harness.spawn(MARKERS)
+    harness.spin_until(
+        lambda: harness.statuses.get('markers', ('', ''))[1] == 'nobody looks', 60.0
+    )
+    children.end('markers')
+    harness.spin_until(lambda: children.code('markers') is not None)
+    assert children.code('markers') == 0
+
+
+@pytest.fixture(scope='module')
+def drawing(module_harness):
     """Return the node, in this process, and the planner; the others are processes."""
-    node = harness.make(MarkersNode, rate_hz=20.0)
-    planner = harness.make(PlannerNode, task=TASK)
-    harness.spawn(NodeSpec('belief'), NodeSpec('bridge'), NodeSpec('simulator'))
-    harness.spin_until(lambda: node.state == 'active', 60.0)
+    node = module_harness.make(MarkersNode, rate_hz=20.0)
+    planner = module_harness.make(PlannerNode, task=TASK)
+    module_harness.spawn(NodeSpec('belief'), NodeSpec('bridge'), NodeSpec('simulator'))
+    module_harness.spin_until(lambda: node.state == 'active', 60.0)
     return node, planner
 
 
-def planning(planner):
-    return planner.stats.starts and not planner._error
+@pytest.fixture
+def graph(module_harness, drawing):
+    """Return the harness of a graph that plans, its markers node, and its planner."""
+    node, planner = drawing
+    module_harness.spin_until(lambda: planner.stats.starts and not planner._error, 60.0)
+    yield module_harness, node, planner
+    module_harness.stop_listening()
+    module_harness.spin_until(lambda: module_harness.says('markers')[1] == 'nobody looks', 60.0)
+    module_harness.spin_until(lambda: planner.session.candidates is None, 60.0)
 
 
-def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeypatch):
-    said = []
+def test_without_subscribers_nothing_is_published_or_subscribed(graph, monkeypatch):
+    (harness, _, planner), said = graph, []
     for module in (markers.conversion, candidates):
         name = 'write_shapes' if module is markers.conversion else 'write_candidates'
         monkeypatch.setattr(module, name, lambda *_: said.append(1))
-    node, planner = bring_up(harness)
-    harness.spin_until(lambda: planning(planner), 60.0)
-    harness.spin_until(lambda: len(planner.stats.starts) > 20, 60.0)
+    before = planner.stats.cycles
+    harness.spin_until(lambda: planner.stats.cycles > before + 20, 60.0)
     assert not said and planner.session.candidates is None
     heard = {
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
@@ -63,9 +89,8 @@ def test_without_subscribers_nothing_is_published_or_subscribed(harness, monkeyp
     assert harness.says('markers')[:2] == (OK, 'nobody looks')
 
 
-def test_subscribers_receive_the_same_markers_at_all_times(harness):
-    node, planner = bring_up(harness)
-    harness.spin_until(lambda: planning(planner), 60.0)
+def test_subscribers_receive_the_same_markers_at_all_times(graph):
+    harness, node, _ = graph
     heard = {topic: harness.listen(kind, topic, qos.NEWEST) for topic, kind in TOPICS.items()}
     harness.spin_until(lambda: all(len(messages) > 5 for messages in heard.values()), 60.0)
     harness.spin_until(lambda: _shown(heard[ROLLOUTS][-1], 'rollouts'), 60.0)
@@ -84,9 +109,8 @@ def test_subscribers_receive_the_same_markers_at_all_times(harness):
     assert points.width == node.task.belief.particles
 
 
-def test_who_looks_away_is_no_longer_worked_for(harness):
-    node, planner = bring_up(harness)
-    harness.spin_until(lambda: planning(planner), 60.0)
+def test_who_looks_away_is_no_longer_worked_for(graph):
+    harness, _, planner = graph
     looking = harness.tester.create_subscription(
         MarkerArray, ROLLOUTS, lambda _: None, QoSPresetProfiles.SYSTEM_DEFAULT.value
     )
@@ -100,9 +124,8 @@ def test_who_looks_away_is_no_longer_worked_for(harness):
     assert harness.says('markers')[2]['pictures'] == drawn
 
 
-def test_objects_are_looked_at_without_the_planners_help(harness):
-    _, planner = bring_up(harness)
-    harness.spin_until(lambda: planning(planner), 60.0)
+def test_objects_are_looked_at_without_the_planners_help(graph):
+    harness, _, planner = graph
     heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
     harness.spin_until(lambda: len(heard) > 3, 60.0)
     assert planner.session.candidates is None
@@ -111,25 +134,6 @@ def test_objects_are_looked_at_without_the_planners_help(harness):
     middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)
     # the tracker's noise: 2 mm, six sigma; nothing is armed, so nothing moved
     np.testing.assert_allclose(middle, place, atol=0.012)
-
-
-def test_without_measurements_it_says_what_is_missing(harness):
-    harness.publish_task(TASK)
-    harness.make(MarkersNode)
-    heard = harness.listen(MarkerArray, OBJECTS, qos.NEWEST)
-    harness.spin_until(lambda: 'no belief received' in harness.says('markers')[1])
-    assert not heard
-
-
-def test_it_runs_as_a_process(harness):
-    harness.publish_task('cartpole_swingup')
-    children = harness.spawn(MARKERS)
-    harness.spin_until(
-        lambda: harness.statuses.get('markers', ('', ''))[1] == 'nobody looks', 60.0
-    )
-    children.end('markers')
-    harness.spin_until(lambda: children.code('markers') is not None)
-    assert children.code('markers') == 0
 
 
 def test_rviz_is_told_topics_that_exist():

@@ -21,9 +21,10 @@ from std_srvs.srv import SetBool
 from swaps import SWAPS, SwapGraph
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.cli import main
+from emppi_ros.cli import interrupt, main
+from emppi_ros.cli import record as record_command
 from emppi_ros.nodes.common import graph
-from emppi_ros.nodes.tools import message_definitions
+from emppi_ros.nodes.tools import bag_recorder, message_definitions
 from emppi_ros.nodes.tools.process_group import isolated_environment
 from emppi_ros.replay import replay
 from emppi_ros.replay.bag_reader import Bag
@@ -68,6 +69,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
         recorder.send_signal(signal.SIGINT)
         said, errors = recorder.communicate(timeout=20.0)
     assert recorder.returncode == 0, errors
+    harness.children.stop()  # what follows needs the processor
     counts = json.loads(said)['topics']
     heard = {name for name, count in counts.items() if count}
     assert heard >= {
@@ -121,13 +123,21 @@ def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_pat
     assert not verdict['notes']
 
 
-def test_a_recorder_that_hears_nothing_says_so_and_overwrites_nothing(harness, tmp_path):
-    folder = tmp_path / 'bag'
-    said, errors = record(harness, '--out', str(folder), '--duration', '5.5').communicate()
-    assert '/emppi/task (no publisher)' in errors
-    assert json.loads(said)['messages'] == 0
-    _, errors = record(harness, '--out', str(folder), '--duration', '1').communicate()
-    assert f'{folder}: already exists' in errors and '--overwrite' in errors
+def test_a_recorder_that_hears_nothing_says_so_and_overwrites_nothing(
+    harness, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))
+    monkeypatch.setattr(record_command, '_STATUS_S', 0.4)
+    monkeypatch.setattr(bag_recorder, '_SILENT_S', 0.2)
+    monkeypatch.setattr(interrupt.signal, 'signal', lambda *_: None)  # pytest keeps its own
+    words = ['record', '--json', '--out', str(tmp_path / 'bag'), '--duration', '0.5']
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert '/emppi/task (no publisher)' in said.err
+    assert json.loads(said.out)['messages'] == 0
+    assert main(words) == 2
+    errors = capsys.readouterr().err
+    assert f'{tmp_path / "bag"}: already exists' in errors and '--overwrite' in errors
 
 
 @pytest.mark.parametrize(
