@@ -102,7 +102,7 @@ class Identification:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Options of a method that has none."""
+    """Options of a method or study that has none."""
 
 
 class Method(ABC):
@@ -129,6 +129,10 @@ class Method(ABC):
 
 def load(name: str) -> Method:
     """Return the method of a name in METHODS; only then is its module imported."""
-    module, _, attribute = METHODS[name].partition(':')
-    method: Method = getattr(importlib.import_module(module), attribute)()
-    return method
+    return create(METHODS[name])
+
+
+def create(place: str) -> Any:
+    """Return an object of the class at `module:class`."""
+    module, _, name = place.partition(':')
+    return getattr(importlib.import_module(module), name)()

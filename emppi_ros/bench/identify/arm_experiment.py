@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.identify.rigid_body import arm, excitation_trajectory
-from emppi_ros.identify.rigid_body.body_posterior import InertialPrior
-from emppi_ros.identify.rigid_body.excitation import TORQUE_SD
+from emppi_ros.identify.rigid_body.excitation import typical_prior
 from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion, MotionLimits
 from emppi_ros.robots.robot import load_robot
 
@@ -17,12 +16,10 @@ Array = npt.NDArray[np.float64]
 STIFFNESS, DAMPING = 100.0, 20.0  # 1/s^2, 1/s: critically damped; soft, so that the model matters
 _PHYSICS_S, _CYCLE = 1e-3, 4  # physics steps per control cycle
 _MAX_ERROR = 1.0  # rad: the motion is lost
-PERIOD_S = 10.0
+PERIOD_S, _TRIALS = 10.0, 150  # of an optimized motion
 
 
-def tracking_error(
-    model: mujoco.MjModel, motion: excitation_trajectory.FourierMotion, parameters: Array
-) -> float:
+def tracking_error(model: mujoco.MjModel, motion: FourierMotion, parameters: Array) -> float:
     """
     Return the rms tracking error in rad; infinite if the arm leaves the motion.
 
@@ -69,10 +66,7 @@ def limits_of(robot: str) -> MotionLimits:
     )
 
 
-def optimized_motion(
-    model: mujoco.MjModel, limits: MotionLimits, seed: int, trials: int = 150
-) -> FourierMotion:
+def optimized_motion(model: mujoco.MjModel, limits: MotionLimits, seed: int) -> FourierMotion:
     """Return a motion optimized for its information."""
-    prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
-    rng = np.random.default_rng([seed, 1])
-    return excitation_trajectory.optimize_motion(model, limits, PERIOD_S, prior, rng, trials)
+    rng, prior = np.random.default_rng([seed, 1]), typical_prior(model)
+    return excitation_trajectory.optimize_motion(model, limits, PERIOD_S, prior, rng, _TRIALS)

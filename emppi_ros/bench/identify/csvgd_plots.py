@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify.csvgd_systems import rollout
-from emppi_ros.identify.common.figures import blank_figure
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 
 Array = npt.NDArray[np.float64]
@@ -16,7 +15,7 @@ _TRUTH, _FIRST, _SECOND = 'tab:red', 'tab:blue', 'tab:green'
 
 
 def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    figure = blank_figure(columns * size[0], rows * size[1])
+    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout='constrained')
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     return figure, list(axes.ravel())
 

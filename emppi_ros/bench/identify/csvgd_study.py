@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+import functools
 import json
 from pathlib import Path
 import sys
@@ -59,9 +60,8 @@ def run_csvgd(
     done = csvgd.infer(
         problem, settings, effort.threads, lambda now: watch(float(now.iteration + 1))
     )
-    return SamplerResult(
-        done.theta, done.steps, time.process_time() - began, done.beyond, done.defect
-    )  # fmt: skip
+    seconds = time.process_time() - began
+    return SamplerResult(done.theta, done.steps, seconds, done.beyond, done.defect)
 
 
 def run_baseline(problem: ShootingProblem, name: str, effort: SamplerBudget) -> SamplerResult:
@@ -82,11 +82,8 @@ def cached(
     if path.exists():
         with np.load(path) as data:
             if str(data['key']) == said:
-                return SamplerResult(
-                    data['theta'],
-                    int(data['steps']),
-                    *(float(data[name]) for name in ('cpu_s', 'beyond', 'defect')),
-                )
+                numbers = (float(data[name]) for name in ('cpu_s', 'beyond', 'defect'))
+                return SamplerResult(data['theta'], int(data['steps']), *numbers)
     found = make()
     folder.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix('.part.npz')
@@ -145,21 +142,12 @@ def _cached_csvgd(
     out: Path, advance: Advance,
 ) -> SamplerResult:  # fmt: skip
     key = cache_key(case, effort, settings)
-    return cached(
-        out / case,
-        name,
-        key,
-        lambda: run_csvgd(problem, settings, effort, advance(name)),
-    )
+    run = functools.partial(run_csvgd, problem, settings, effort, advance(name))
+    return cached(out / case, name, key, run)
 
 
 def _cost(found: SamplerResult) -> dict[str, Any]:
-    return {
-        'steps': found.steps,
-        'cpu_s': found.cpu_s,
-        'beyond': found.beyond,
-        'defect': found.defect,
-    }
+    return {name: value for name, value in found._asdict().items() if name != 'theta'}
 
 
 def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
@@ -195,12 +183,8 @@ def pendulum(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, An
             chosen = settings[name]
             found = _cached_csvgd('pendulum', name, problem, chosen, effort, out, advance)
         else:
-            found = cached(
-                out / 'pendulum',
-                name,
-                cache_key('pendulum', effort),
-                lambda name=name: run_baseline(problem, name, effort),
-            )
+            run = functools.partial(run_baseline, problem, name, effort)
+            found = cached(out / 'pendulum', name, cache_key('pendulum', effort), run)
         told[name] = posterior_metrics.repeat_comparison(problem, truth, found.theta, effort.seed)
         measured = {
             key: posterior_metrics.mean_and_error(values) for key, values in told[name].items()

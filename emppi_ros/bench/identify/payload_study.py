@@ -9,12 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify import arm_experiment
-from emppi_ros.bench.identify.arm_experiment import (
-    PERIOD_S,
-    ArmStudySetup,
-    limits_of,
-    optimized_motion,
-)
+from emppi_ros.bench.identify.arm_experiment import PERIOD_S, ArmStudySetup
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common import posterior_samples
@@ -54,25 +49,22 @@ VARIANTS = {
 def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield a row for each motion, variant and noise level; `advance` is called after each."""
     plant = Plant.from_file(ASSETS / 'fr3_payload.yaml')
-    limits, names = limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
+    limits, names = arm_experiment.limits_of('fr3'), scene.names(true_arm(0.0), 'joint')
     for seed in range(setup.seed, setup.seed + setup.trials):
-        motion = (
-            optimized_motion(arm.load(ASSETS / 'fr3_follow.xml', joints=names), limits, seed)
-            if setup.excitation == 'chosen'
-            else excitation_trajectory.random_motion(
-                limits, PERIOD_S, np.random.default_rng([seed, 1])
-            )
-        )
-        wanted = excitation_trajectory.evaluate_motion(
-            motion, np.arange(0.0, PERIOD_S, _PHYSICS_S)
-        )
+        if setup.excitation == 'chosen':
+            model = arm.load(ASSETS / 'fr3_follow.xml', joints=names)
+            motion = arm_experiment.optimized_motion(model, limits, seed)
+        else:
+            rng = np.random.default_rng([seed, 1])
+            motion = excitation_trajectory.random_motion(limits, PERIOD_S, rng)
+        times = np.arange(0.0, PERIOD_S, _PHYSICS_S)
+        wanted = excitation_trajectory.evaluate_motion(motion, times)
         done = {dry: simulate(true_arm(dry), wanted) for dry in {v.dry for v in VARIANTS.values()}}
         for name, variant in VARIANTS.items():
             for level in LEVELS:
                 rng = np.random.default_rng([seed, 2])
-                recording = record_sensors(
-                    done[variant.dry][:, ::_STEPS_PER_SAMPLE], names, variant, level, rng
-                )
+                samples = done[variant.dry][:, ::_STEPS_PER_SAMPLE]
+                recording = record_sensors(samples, names, variant, level, rng)
                 of = {'seed': seed, 'variant': name, 'noise_rad': level[0], 'noise_nm': level[1]}
                 yield of | identify(plant, recording, variant.links, seed)
                 advance()
@@ -100,10 +92,8 @@ def simulate(model: mujoco.MjModel, wanted: Array) -> Array:
     rows = np.empty((2, *wanted.shape[1:]))
     for k, (place, rate, rise) in enumerate(np.swapaxes(wanted, 0, 1)):
         scratch.qpos[:], scratch.qvel[:] = data.qpos, data.qvel
-        off = arm_experiment.STIFFNESS * (place - data.qpos) + arm_experiment.DAMPING * (
-            rate - data.qvel
-        )
-        scratch.qacc[:] = rise + off
+        off, slow = place - data.qpos, rate - data.qvel
+        scratch.qacc[:] = rise + (arm_experiment.STIFFNESS * off + arm_experiment.DAMPING * slow)
         mujoco.mj_inverse(model, scratch)
         data.qfrc_applied[:] = scratch.qfrc_inverse
         rows[:, k] = data.qpos, data.qfrc_applied

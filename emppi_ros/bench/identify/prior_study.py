@@ -106,20 +106,16 @@ def measure(system: StudySystem, threads: int | None = None) -> SystemResults:
     changes timing.
     """
     name, seed = system.task, system.seed
-    text = changed(
-        task_text(str(_ARM) if name == _ARM.stem else name),
-        {'simulation': {'joint_state_rate_hz': 1.0 / STEP_S}},
-    )
+    text = task_text(str(_ARM) if name == _ARM.stem else name)
+    text = changed(text, {'simulation': {'joint_state_rate_hz': 1.0 / STEP_S}})
     if threads is not None:
         text = changed(text, {'planner': {'threads': threads}})
     task = parse_task(text, name)
     loop = ClosedLoop(task, seed)
     first = loop.run()
     truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
-    files, failed = (
-        {SAVED: prior_file.from_belief(task.name, task.parameters, loop.filter.belief)},
-        '',
-    )
+    failed = ''
+    files = {SAVED: prior_file.from_belief(task.name, task.parameters, loop.filter.belief)}
     try:
         files[IDENTIFIED] = learn(task, first, seed, threads or 0)
     except IdentificationError as error:

@@ -7,6 +7,7 @@ Data are those of their section IV.A: noisy inputs, of which many are redundant 
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 from dataclasses import dataclass
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,25 +116,13 @@ def baselines() -> Mapping[str, Regression]:
 
 def own_methods() -> Mapping[str, Regression]:
     """Return the methods of this package: the default, and that of the paper."""
-    return {
-        'default': regress_noisy_inputs,
-        'factors': bayesian_factor_analysis.regress,
-    }
+    return {'default': regress_noisy_inputs, 'factors': bayesian_factor_analysis.regress}
 
 
-def panels(rows: int, covariance: str, unlike: float, scaled: bool) -> Iterator[RegressionSetup]:
+def panels(options: 'RegressionOptions') -> Iterator[RegressionSetup]:
     """Yield the eight panels of Fig. 2: four mixtures of inputs by two noise levels."""
-    for snr in SNRS:
-        for redundant, irrelevant in MIXTURES:
-            yield RegressionSetup(
-                redundant,
-                irrelevant,
-                snr,
-                rows=rows,
-                covariance=covariance,
-                unlike=unlike,
-                scaled=scaled,
-            )
+    for snr, mixture in itertools.product(SNRS, MIXTURES):
+        yield RegressionSetup(*mixture, snr, **dataclasses.asdict(options))
 
 
 def measure(
@@ -192,7 +181,7 @@ class RegressionStudy(Study):
         """Return the errors of all methods for each panel."""
         others = baselines()
         methods = {**own_methods(), **others}
-        setups = list(panels(options.rows, options.covariance, options.unlike, options.scaled))
+        setups = list(panels(options))
         rows = []
         with settings.progress('regressions', len(setups), 'panels') as advance:
             for i, setup in enumerate(setups):

@@ -16,12 +16,7 @@ from emppi_ros.bench.identify import (
     payload_study,
     regression_study,
 )
-from emppi_ros.bench.identify.arm_experiment import (
-    PERIOD_S,
-    ArmStudySetup,
-    limits_of,
-    optimized_motion,
-)
+from emppi_ros.bench.identify.arm_experiment import PERIOD_S, ArmStudySetup
 from emppi_ros.bench.identify.study import Study, StudySettings, option
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import (
@@ -62,9 +57,8 @@ def without_offset(method: Regression) -> Regression:
         used = np.abs(x).max(axis=0) > _RANK * np.abs(x).max()  # others are always zero
         signs = np.tile([1.0, -1.0], len(y))
         found = np.zeros(x.shape[1])
-        found[used] = method(
-            signs[:, None] * np.repeat(x[:, used], 2, axis=0), signs * np.repeat(y, 2)
-        )
+        rows = signs[:, None] * np.repeat(x[:, used], 2, axis=0)
+        found[used] = method(rows, signs * np.repeat(y, 2))
         return found
 
     return regress
@@ -113,17 +107,18 @@ def record_samples(
     model: mujoco.MjModel, motion: FourierMotion, noise: float, rng: np.random.Generator
 ) -> MotionSamples:
     """Return noisy samples of a motion."""
-    states = excitation_trajectory.evaluate_motion(
-        motion, PERIOD_S * PERIODS * np.arange(ROWS) / ROWS
-    )
+    times = PERIOD_S * PERIODS * np.arange(ROWS) / ROWS
+    states = excitation_trajectory.evaluate_motion(motion, times)
     clean = MotionSamples(states, arm.motion_torques(model, states))
     return add_noise(clean, noise, TORQUE_NOISE, rng)[0]
 
 
 def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> list[dict[str, Any]]:
     """Return a row for each noise level; `advance` is called after each trial."""
-    model, limits = arm.load(ASSETS / 'panda.xml'), limits_of('panda')
-    best = optimized_motion(model, limits, setup.seed) if setup.excitation == 'chosen' else None
+    model, limits = arm.load(ASSETS / 'panda.xml'), arm_experiment.limits_of('panda')
+    best = None
+    if setup.excitation == 'chosen':
+        best = arm_experiment.optimized_motion(model, limits, setup.seed)
     rows = []
     for noise in LEVELS:
         trials = []
@@ -150,10 +145,8 @@ def evaluate_parameters(
     `torque_error` is the squared torque error over the variance of each joint, averaged over
     joints; `possible` is the share of consistent bodies; `tracking_rad` is the rms tracking error.
     """
-    rows = regressor(
-        model,
-        *excitation_trajectory.evaluate_motion(held_out, PERIOD_S * np.arange(_TEST) / _TEST),
-    )
+    times = PERIOD_S * np.arange(_TEST) / _TEST
+    rows = regressor(model, *excitation_trajectory.evaluate_motion(held_out, times))
     true = (rows @ model_parameters(model)).reshape(-1, model.nv)
     off = (rows @ found).reshape(-1, model.nv) - true
     return {

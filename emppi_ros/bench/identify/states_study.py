@@ -13,7 +13,7 @@ from emppi_ros.bench.identify.study import Study, StudySettings
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import solver
-from emppi_ros.identify.states.estimation import StatesEstimate, estimate, initial_states
+from emppi_ros.identify.states.estimation import estimate, initial_states
 from emppi_ros.identify.states.solver import SolverConfig
 
 Array = npt.NDArray[np.float64]
@@ -36,15 +36,8 @@ def pendulum_motions(seed: int) -> list[Motion]:
 def furuta_motion(seed: int) -> Motion:
     """Return a swing-up of the Furuta pendulum."""
     start = np.array([0.0, np.random.default_rng(seed).uniform(0.1, 0.5)])
-    return _observe(
-        *pendulums.simulate(
-            pendulums.furuta_plant(),
-            pendulums.FURUTA_TRUTH,
-            start,
-            FURUTA_STEPS,
-            pendulums.swing_up,
-        )
-    )
+    plant, truth = pendulums.furuta_plant(), pendulums.FURUTA_TRUTH
+    return _observe(*pendulums.simulate(plant, truth, start, FURUTA_STEPS, pendulums.swing_up))
 
 
 def _observe(qpos: Array, ctrl: Array) -> Motion:
@@ -57,7 +50,7 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
     motions = pendulum_motions(seed)
     for kind in pendulums.FRICTION_MODELS:
         plant = pendulums.pendulum_plant(kind)
-        found = []
+        names, found = [unknown.name for unknown in plant.unknowns], []
         for motion in motions:
             found.append(estimate(plant, motion, SETTINGS))
             advance()
@@ -68,14 +61,14 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
             if i != j
         ]
         inertia = np.array([result.theta[0] for result in found])
+        off = np.abs(inertia / pendulums.PENDULUM_TRUTH[0] - 1).max()
         yield {
             'friction': kind,
             'cost': float(np.mean([result.solution.mean_cost for result in found])),
             'cross_validation': float(np.mean(others)),
-            'inertia_error_percent': 100.0
-            * float(np.abs(inertia / pendulums.PENDULUM_TRUTH[0] - 1).max()),
+            'inertia_error_percent': 100.0 * float(off),
             'iterations': max(result.solution.iterations for result in found),
-            'parameters': [dict(_values(plant, result)) for result in found],
+            'parameters': [dict(zip(names, r.theta.tolist(), strict=True)) for r in found],
         }
 
 
@@ -83,11 +76,6 @@ def _state_cost(plant: Plant, theta: Array, motion: Motion) -> float:
     """Return the mean cost of a recording with fixed parameters."""
     fixed = plant.with_fixed(theta)
     return solver.solve(fixed, motion, SETTINGS, initial_states(fixed, motion)).mean_cost
-
-
-def _values(plant: Plant, result: StatesEstimate) -> Iterator[tuple[str, float]]:
-    for unknown, value in zip(plant.unknowns, result.theta, strict=True):
-        yield unknown.name, float(value)
 
 
 def measure_furuta(seed: int) -> dict[str, Any]:

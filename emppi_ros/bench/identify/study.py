@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.methods import ProgressBar, no_progress
+from emppi_ros.identify.methods import NoOptions, ProgressBar, create, no_progress
 
 STUDIES = {  # name -> module:class
     'regression': 'emppi_ros.bench.identify.regression_study:RegressionStudy',
@@ -38,11 +38,6 @@ def option(default: Any, doc: str, kind: str = 'text', **keywords: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class NoStudyOptions:
-    """Options of a study that has none."""
-
-
-@dataclass(frozen=True)
 class StudySettings:
     """Settings that all studies share."""
 
@@ -58,7 +53,7 @@ class Study(ABC):
     """A benchmark of identification on data with known truth."""
 
     description: ClassVar[str]  # part of `emppi bench identify --help`
-    options: ClassVar[type] = NoStudyOptions  # frozen dataclass of `option` fields
+    options: ClassVar[type] = NoOptions  # frozen dataclass of `option` fields
     cases: ClassVar[Mapping[str, int]] = {'': 10}  # case -> default number of trials
     parallel: ClassVar[bool] = False  # runs in several processes, or on a cluster
 
@@ -83,6 +78,4 @@ def load_library(module: str) -> ModuleType:
 
 def load(name: str) -> Study:
     """Return the study of a name in STUDIES; only then is its module imported."""
-    module, _, attribute = STUDIES[name].partition(':')
-    study: Study = getattr(importlib.import_module(module), attribute)()
-    return study
+    return create(STUDIES[name])

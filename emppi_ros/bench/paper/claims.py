@@ -5,13 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emppi_ros.bench.paper.cells import LEARNER, ORACLE, WRONG
-from emppi_ros.bench.paper.summary import (
-    KNOWN,
-    STEPS,
-    ErrorReduction,
-    JointKindBelief,
-    Summary,
-)
+from emppi_ros.bench.paper.summary import KNOWN, STEPS, ErrorReduction, JointKindBelief, Summary
 from emppi_ros.model.uncertain_joints import MOVED_M
 
 FIRST_RUN = 0.9  # of first runs succeed

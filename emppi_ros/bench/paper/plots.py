@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -118,7 +117,7 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
 
 def calibration(shares: Mapping[str, Share]) -> Figure:
     """Return how often 90 % intervals hold the true value, by parameter."""
-    figure = _figure(1.8 + 0.5 * len(shares))
+    figure = Figure(figsize=(WIDTH, 1.8 + 0.5 * len(shares)), layout='constrained')
     axis = figure.subplots()
     axis.axvspan(
         *(100.0 * bound for bound in CALIBRATED), color=CALIBRATED_BAND, label='calibrated'
@@ -141,10 +140,8 @@ def calibration(shares: Mapping[str, Share]) -> Figure:
 def ablation(shares: Mapping[tuple[int, int], Share]) -> Figure:
     """Return success over the number of models and of rollouts per model."""
     models, rollouts = (sorted({size[i] for size in shares}) for i in (0, 1))
-    figure = Figure(
-        figsize=(2.4 + 1.5 * len(rollouts), 1.6 + 1.1 * len(models)), layout='constrained'
-    )
-    FigureCanvasAgg(figure)
+    size = 2.4 + 1.5 * len(rollouts), 1.6 + 1.1 * len(models)
+    figure = Figure(figsize=size, layout='constrained')
     axis = figure.subplots()
     rates = np.full((len(models), len(rollouts)), np.nan)
     for (m, k), share in shares.items():
@@ -268,7 +265,6 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     lines = math.ceil(count / columns)
     width = {1: 6.5, 2: 10.0}.get(columns, 12.0)
     figure = Figure(figsize=(width, 0.6 + 2.9 * lines), layout='constrained')
-    FigureCanvasAgg(figure)
     axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     for axis in axes[count:]:
         axis.set_visible(False)
@@ -286,7 +282,7 @@ def _by_task(
         places |= {(task, name): y + i for i, name in enumerate(names)}
         middles.append(y + 0.5 * (len(names) - 1))
         y += len(names) + 0.8
-    figure = _figure(1.5 + 0.21 * y)
+    figure = Figure(figsize=(WIDTH, 1.5 + 0.21 * y), layout='constrained')
     axis = figure.subplots()
     axis.set_yticks(middles, [task.replace('_', ' ') for task in values])
     axis.set_ylim(y - 0.8, -1.0)
@@ -301,9 +297,3 @@ def _legend(figure: Figure, values: Mapping[str, Mapping[str, object]]) -> None:
     marks = [Patch(facecolor=COLORS[name]) for name in names]
     if names != [LEARNER]:
         figure.legend(marks, names, loc='outside lower center', ncols=len(names))
-
-
-def _figure(height: float) -> Figure:
-    figure = Figure(figsize=(WIDTH, height), layout='constrained')
-    FigureCanvasAgg(figure)
-    return figure

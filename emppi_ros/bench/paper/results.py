@@ -19,7 +19,6 @@ from emppi_ros.bench.paper.claims import Verdict
 from emppi_ros.bench.paper.published import COMPARED, PAPER, SOURCE
 from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.paper.summary import SuccessAndTime, Summary
-from emppi_ros.bench.statistics import Share
 from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import MOVED_M
 from emppi_ros.tasks.schema import TaskFile
@@ -118,7 +117,7 @@ def write(
             'The same tasks by Table I and Algorithm 1: N, K, T, Sigma and lambda of the table, N '
             'particles, one likelihood variance for all compared quantities, resampling around '
             'the mean, predictions from measurements, controls held over a step.',
-            _shares(summary.published, (LEARNER, ORACLE)),
+            _by_task(summary.published, (LEARNER, ORACLE)),
             *_verdicts(claims.judge_published(summary)),
         ]
     if compared := settings_lines(cells):
@@ -153,30 +152,28 @@ def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[st
 def _success(summary: Summary) -> Iterable[str]:
     names = [n for n in CONTROLLERS if any(n in shares for shares in summary.success.values())]
     yield 'Successful runs, with 95 % Wilson intervals.'
-    yield _shares(summary.success, names)
+    yield _by_task(summary.success, names)
     if summary.attempts:
         yield 'Attempts that reached their target (attempts of one run are correlated).'
-        yield _shares(summary.attempts, names)
+        yield _by_task(summary.attempts, names)
     yield (
         'Median time to success in seconds (the time limit without success), and the mean '
         'difference to the oracle with the same seed, with a 95 % bootstrap interval.'
     )
-    yield _table(
-        ['task', *names],
-        [[task, *(_time(summary, task, name) for name in names)] for task in summary.success],
-    )
+    times = {
+        task: {name: _time(summary, task, name) for name in of}
+        for task, of in summary.time_s.items()
+    }
+    yield _by_task(times, names)
 
 
-def _shares(by_task: Mapping[str, Mapping[str, Share]], names: Sequence[str]) -> str:
-    lines = [
-        [task, *(shares.get(name, '-') for name in names)] for task, shares in by_task.items()
-    ]
+def _by_task(cells: Mapping[str, Mapping[str, object]], names: Sequence[str]) -> str:
+    """Return a table with a line for each task and a column for each name."""
+    lines = [[task, *(of.get(name, '-') for name in names)] for task, of in cells.items()]
     return _table(['task', *names], lines)
 
 
 def _time(summary: Summary, task: str, name: str) -> str:
-    if name not in summary.time_s[task]:
-        return '-'
     regret = summary.regret_s.get(task, {}).get(name)
     return f'{summary.time_s[task][name]:.2f}' + ('' if regret is None else f'; {regret}')
 
@@ -237,23 +234,13 @@ def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
         "time limit without success). `none` is the paper's update. With a risk measure all "
         f'models share their candidates: {rollouts} instead of {models * rollouts}.'
     )
-    names = [
-        name for name in RISK_MEASURES if any(name in outcomes for outcomes in by_task.values())
-    ]
-    yield _table(
-        ['task', *names],
-        [
-            [
-                task,
-                *(
-                    f'{outcome.success}; {outcome.time_s:.2f}'
-                    if (outcome := outcomes.get(n))
-                    else '-'
-                    for n in names
-                ),
-            ]
+    names = [n for n in RISK_MEASURES if any(n in outcomes for outcomes in by_task.values())]
+    yield _by_task(
+        {
+            task: {name: f'{one.success}; {one.time_s:.2f}' for name, one in outcomes.items()}
             for task, outcomes in by_task.items()
-        ],
+        },
+        names,
     )
 
 

@@ -17,7 +17,7 @@ from emppi_ros.bench.paper.cells import (
     RISK,
     SUCCESS,
 )
-from emppi_ros.bench.paper.rows import AttemptResult, Row
+from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.statistics import Mean, Share
 
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
@@ -101,27 +101,17 @@ def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, li
 def summarize(rows: Sequence[Row]) -> Summary:
     """Summarize rows."""
     runs = by_task(rows)
-    calibrated = [row for row in rows if row.study == CALIBRATION]
     sizes = group(
         (row for row in rows if row.study == ABLATION), lambda row: (row.models, row.rollouts)
     )
     return Summary(
         success=_each(runs, success),
-        attempts=_each(
-            {
-                task: {
-                    name: group_rows
-                    for name, group_rows in controllers.items()
-                    if _attempts(group_rows)
-                }
-                for task, controllers in runs.items()
-                if any(_attempts(group_rows) for group_rows in controllers.values())
-            },
-            lambda group_rows: statistics.share([one.reached for one in _attempts(group_rows)]),
-        ),
-        time_s=_each(
-            runs, lambda group_rows: float(np.median([row.time_s for row in group_rows]))
-        ),
+        attempts={
+            task: {name: statistics.share(reached) for name, reached in tried.items() if reached}
+            for task, tried in _each(runs, _attempts).items()
+            if any(tried.values())
+        },
+        time_s=_each(runs, _median_time),
         regret_s={
             task: {
                 name: lost
@@ -133,11 +123,8 @@ def summarize(rows: Sequence[Row]) -> Summary:
         },
         fall=_falls(runs),
         plan_ms=_each(runs, plan_ms),
-        calibration=coverage(calibrated),
-        ablation={
-            size: statistics.share([row.success for row in group_rows])
-            for size, group_rows in sizes.items()
-        },
+        calibration=coverage([row for row in rows if row.study == CALIBRATION]),
+        ablation={size: success(group_rows) for size, group_rows in sizes.items()},
         risk=_each(by_task(rows, RISK), success_and_time),
         kinds={
             task: joint_kind(controllers[LEARNER])
@@ -166,8 +153,13 @@ def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduct
     }
 
 
-def _attempts(rows: Sequence[Row]) -> list[AttemptResult]:
-    return [attempt for row in rows for attempt in row.attempts]
+def _attempts(rows: Sequence[Row]) -> list[bool]:
+    """Return whether each attempt reached its target."""
+    return [attempt.reached for row in rows for attempt in row.attempts]
+
+
+def _median_time(rows: Sequence[Row]) -> float:
+    return float(np.median([row.time_s for row in rows]))
 
 
 def _each(
@@ -186,7 +178,7 @@ def success(rows: Sequence[Row]) -> Share:
 
 def success_and_time(rows: Sequence[Row]) -> SuccessAndTime:
     """Return success rate and time to success."""
-    return SuccessAndTime(success(rows), float(np.median([row.time_s for row in rows])))
+    return SuccessAndTime(success(rows), _median_time(rows))
 
 
 def regret(rows: Sequence[Row], oracle: Sequence[Row]) -> Mean | None:
@@ -248,43 +240,30 @@ def plan_ms(rows: Sequence[Row]) -> float:
 
 def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
-
-    def plain(
-        value: Share | Mean | ErrorReduction | JointKindBelief | ErrorConvergence | float,
-    ) -> Any:
-        if isinstance(value, Share):
-            return {**value._asdict(), 'rate': value.rate}
-        if isinstance(value, ErrorReduction):
-            return {**value._asdict(), 'fallen': plain(value.fallen), 'ratio': value.ratio}
-        if isinstance(value, ErrorConvergence):
-            return {**value._asdict(), 'fall': plain(value.fall)}
-        if isinstance(value, JointKindBelief):
-            return {**value._asdict(), 'known': plain(value.known)}
-        return value._asdict() if isinstance(value, Mean) else value
-
-    tables = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
+    same = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published')
     return {
-        **{
-            name: {
-                task: {controller: plain(value) for controller, value in group_values.items()}
-                for task, group_values in getattr(summary, name).items()
-            }
-            for name in tables
-        },
-        'squared_error': {task: plain(value) for task, value in summary.fall.items()},
-        'calibration': {name: plain(value) for name, value in summary.calibration.items()},
-        'kind_of_joint': {task: plain(value) for task, value in summary.kinds.items()},
-        'in_steps': {task: plain(value) for task, value in summary.in_steps.items()},
-        'learning': {task: plain(value) for task, value in summary.learning.items()},
+        **{name: _plain(getattr(summary, name)) for name in same},
+        'squared_error': _plain(summary.fall),
+        'calibration': _plain(summary.calibration),
+        'kind_of_joint': _plain(summary.kinds),
+        'in_steps': _plain(summary.in_steps),
+        'learning': _plain(summary.learning),
         'ablation': [
-            {'models': models, 'rollouts': rollouts, **plain(value)}
+            {'models': models, 'rollouts': rollouts, **_plain(value)}
             for (models, rollouts), value in summary.ablation.items()
         ],
         'risk': {
-            task: {
-                name: {**plain(one.success), 'time_s': one.time_s}
-                for name, one in group_values.items()
-            }
-            for task, group_values in summary.risk.items()
+            task: {name: {**_plain(one.success), 'time_s': one.time_s} for name, one in of.items()}
+            for task, of in summary.risk.items()
         },
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return mappings and named tuples as dictionaries, with the rate or ratio of each tuple."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if not isinstance(value, tuple):
+        return value
+    derived = {name: getattr(value, name) for name in ('rate', 'ratio') if hasattr(value, name)}
+    return _plain(value._asdict()) | derived

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 import mujoco
 import numpy as np
@@ -77,17 +76,11 @@ def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def blank_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, which needs no display."""
-    figure = Figure(figsize=(width, height), layout='constrained')
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
     """Draw particles (N, P): a histogram of each parameter, and scatter plots of pairs."""
     count = theta.shape[1]
-    figure = blank_figure(max(2.6 * count, 4.0), max(2.4 * count, 3.6))
+    size = max(2.6 * count, 4.0), max(2.4 * count, 3.6)
+    figure = Figure(figsize=size, layout='constrained')
     axes = figure.subplots(count, count, squeeze=False)
     names = [f'{u.name} [{u.unit}]' if u.unit else u.name for u in unknowns]
     for row in range(count):
@@ -113,7 +106,7 @@ def draw_pairs(unknowns: Sequence[UnknownParameter], theta: Array) -> Figure:
 
 def draw_convergence(convergence: Convergence) -> Figure:
     """Draw the objective over the iterations."""
-    figure = blank_figure(5.5, 3.4)
+    figure = Figure(figsize=(5.5, 3.4), layout='constrained')
     axis = figure.subplots()
     axis.plot(np.arange(len(convergence.values)), convergence.values, color=_POSTERIOR)
     if (convergence.values > 0.0).all():
@@ -128,7 +121,8 @@ def draw_convergence(convergence: Convergence) -> Figure:
 def draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
     """Draw the forecast of each recording, and its error."""
     shown = forecasts[0].quantities
-    figure = blank_figure(max(4.2 * len(forecasts), 5.5), 3.4 * len(shown) + 0.4)
+    size = max(4.2 * len(forecasts), 5.5), 3.4 * len(shown) + 0.4
+    figure = Figure(figsize=size, layout='constrained')
     shape = {'sharex': 'col', 'height_ratios': [2, 1] * len(shown)}
     axes = figure.subplots(2 * len(shown), len(forecasts), squeeze=False, **shape)
     for column, one in enumerate(forecasts):

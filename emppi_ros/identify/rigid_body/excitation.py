@@ -22,7 +22,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 BodyPair = tuple[str, str]  # names of bodies
-TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
+_TORQUE_SD = 0.5  # N m, noise of all joints assumed for the optimization
 _CHECK_STEP_S, _SAMPLES = 0.01, 100  # of a trajectory; samples per period
 _RANK = 1e-8  # relative to the largest singular value: smaller ones are unexcited
 
@@ -117,7 +117,7 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
         violations.extend([found] if found else [])
         return found is None
 
-    prior = np.full(model.nv, TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
+    prior = typical_prior(model)
     rng = np.random.default_rng(config.seed)
     try:
         motion = excitation_trajectory.optimize_motion(
@@ -145,6 +145,11 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
     }
     _check_efforts(task, summary['torque'])
     return ExcitationResult(joints, found, summary)
+
+
+def typical_prior(model: mujoco.MjModel) -> tuple[Array, Array]:
+    """Return the noise of torques (nv,), and the spread (11 B,) of typical bodies."""
+    return np.full(model.nv, _TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
 
 
 def _limits(task: Task, joints: tuple[str, ...], home: Array, share: float) -> MotionLimits:

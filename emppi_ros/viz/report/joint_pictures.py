@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import imageio.v3 as imageio
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 import mujoco
@@ -144,7 +143,6 @@ def draw(task: Task, record: RunRecord, joint: UncertainJoint, item: JointedObje
     camera, extent = _camera(task, joint, item, record.belief_theta[0])
     renderer = Renderer(model, *PANEL, camera)
     figure = Figure(figsize=(PANEL[0] * len(times) / 100, 6.0), layout='constrained')
-    FigureCanvasAgg(figure)
     axes = figure.subplots(1, len(times))
     try:
         for axis, (title, row) in zip(axes, times.items(), strict=True):

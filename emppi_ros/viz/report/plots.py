@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 import matplotlib.style
@@ -122,7 +121,6 @@ def _quantile(probability: float) -> Callable[[Array, Array], Array]:
 def motion(task: Task, record: RunRecord) -> Figure:
     """Return the objects' paths from above (without objects: joints over time), and the error."""
     figure = Figure(figsize=(11, 4.8), layout='constrained')
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     if task.objects:
         _draw_paths(left, task, record.qpos)
@@ -206,7 +204,6 @@ def latency(task: Task, record: RunRecord) -> Figure:
     ]
     rows = [row for row in rows if len(row[1])]
     figure = Figure(figsize=(5.5 * max(len(rows), 1), 3.8), layout='constrained')
-    FigureCanvasAgg(figure)
     axes = figure.subplots(1, max(len(rows), 1), squeeze=False)[0]
     for axis, (title, values, limit, meaning) in zip(axes, rows, strict=False):
         p50, p99 = np.percentile(values, [50, 99])
@@ -225,5 +222,4 @@ def latency(task: Task, record: RunRecord) -> Figure:
 
 def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(10, height * rows), layout='constrained')
-    FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
