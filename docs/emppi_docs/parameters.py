@@ -19,7 +19,7 @@ from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task
 
 HEAD = ('parameter', 'description', 'value', 'default')
-_CALLS = ('declare', 'declare_all', 'declare_again')
+_CALLS = ('declare', 'declare_all')
 
 
 def node_modules() -> dict[str, ModuleType]:

@@ -22,7 +22,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.prior import JointPrior
 from emppi_ros.core import config, paths
 from emppi_ros.core.config import key
-from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
 from emppi_ros.model.parameters import Parameter
 
 MAX_CHARACTERS = 1 << 20  # some 50 000 numbers, parsed in two seconds
@@ -200,10 +200,8 @@ def _check(entry: ParameterPrior, parameter: Parameter) -> None:
                 f'{parameter.lower:g} and {parameter.upper:g} {parameter.unit}'.rstrip()
             )
     if entry.prior is not None:
-        try:
-            entry.prior.sample(parameter, 1, np.random.default_rng(0))
-        except ConfigError as error:
-            raise ConfigError(f'{where}: prior: {error}') from None
+        rng = np.random.default_rng(0)
+        prefix_errors(f'{where}: prior', entry.prior.sample, parameter, 1, rng)
 
 
 def to_yaml(file: PriorFile, where: str) -> str:

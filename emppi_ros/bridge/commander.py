@@ -21,7 +21,7 @@ from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig, MonitorState
 from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.config import key, positive
+from emppi_ros.core.config import non_negative, positive
 from emppi_ros.core.errors import ArmError, ConfigError
 from emppi_ros.robots.robot import Robot
 
@@ -46,17 +46,13 @@ class BridgeConfig:
         0.206, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
     )
     plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
-    late_plans: int = key(
+    late_plans: int = non_negative(
         20,
-        check=lambda value: value >= 0,
-        allowed='at least 0',
         doc='times a minute that motion may continue after braking for a late plan',
     )
     state_timeout_s: float = positive(0.05, doc='age of the joint states at which to hold')
-    enable_timeout_s: float = key(
+    enable_timeout_s: float = non_negative(
         0.0,
-        check=lambda value: value >= 0.0,
-        allowed='at least 0',
         doc='age of emppi/enable, true while the switch is held, at which to hold; 0: no switch',
     )
     swap_timeout_s: float = positive(

@@ -51,8 +51,10 @@ def key(
 
 
 def positive(default: Any = dataclasses.MISSING, doc: str = '') -> Any:
-    """Return a field for a number above 0."""
-    return key(default, check=lambda value: value > 0, allowed='a number above 0', doc=doc)
+    """Return a field for a finite number above 0."""
+    return key(
+        default, check=lambda value: 0 < value < math.inf, allowed='a number above 0', doc=doc
+    )
 
 
 def non_negative(default: Any = dataclasses.MISSING, doc: str = '') -> Any:

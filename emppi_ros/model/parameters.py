@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError, ParameterError, SceneError, unknown
+from emppi_ros.core.errors import ConfigError, ParameterError, prefix_errors, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.fields import FIELDS, Expand
 
@@ -73,10 +73,8 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
     """Raise if a named object does not exist, or if two parameters write the same element."""
     elements: dict[tuple[str, str, int], str] = {}
     for parameter in parameters:
-        try:
-            scene.find(model, FIELDS[parameter.field].kind, parameter.of)
-        except SceneError as error:
-            raise SceneError(f'parameters: {parameter.name}: of: {error}') from None
+        where, kind = f'parameters: {parameter.name}: of', FIELDS[parameter.field].kind
+        prefix_errors(where, scene.find, model, kind, parameter.of)
         # both fields write the axis
         field = 'jnt_axis' if parameter.field == 'jnt_articulation' else parameter.field
         for i in range(3) if parameter.choices else [parameter.element]:

@@ -1,10 +1,13 @@
 """Load MJCF scenes, and find named objects in models."""
 
 from collections.abc import Sequence
+import hashlib
 from pathlib import Path
 import warnings
 
 import mujoco
+import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import mjcf_security
@@ -136,3 +139,26 @@ def find_scalar(model: mujoco.MjModel, name: str) -> int:
     if not is_scalar(model, index):
         raise SceneError(f'joint {name!r} is not a hinge or slide')
     return index
+
+
+def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
+    """Return the actuators that drive a joint."""
+    by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
+    return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
+
+
+def kinematics(model: mujoco.MjModel, qpos: npt.NDArray[np.float64]) -> mujoco.MjData:
+    """Return data with the poses of all bodies and cameras in a configuration (nq,)."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = qpos
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)  # cameras may follow a centre of mass
+    mujoco.mj_camlight(model, data)
+    return data
+
+
+def digest(model: mujoco.MjModel) -> str:
+    """Return the SHA-256 hash of a compiled model."""
+    buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, buffer)
+    return hashlib.sha256(buffer.data).hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import config, paths
-from emppi_ros.core.config import fraction, key, one_of
+from emppi_ros.core.config import fraction, key, one_of, registered
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
 from emppi_ros.model import scene
 from emppi_ros.robots import franka_limits
@@ -90,12 +90,7 @@ class Robot:
     )
     frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")
-    backend: str = key(
-        'forward',
-        check=lambda name: name in BACKENDS,
-        allowed='one of ' + ', '.join(BACKENDS),
-        doc='how the bridge talks to it',
-    )
+    backend: str = registered(BACKENDS, default='forward', doc='how the bridge talks to it')
 
     def __post_init__(self) -> None:
         """Check lengths and names against each other."""
@@ -203,18 +198,14 @@ def bind(robot: Robot, model: mujoco.MjModel) -> RobotMap:
             raise SceneError(f'joint {name!r} of robot {robot.name!r} must be a hinge or slide')
     ctrl = []
     for name in robot.commanded:
-        index = scene.find(model, 'joint', name)
-        drives = (model.actuator_trnid[:, 0] == index) & (
-            model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
-        )
-        if drives.sum() != 1:
+        actuators = scene.actuators_of(model, scene.find(model, 'joint', name))
+        if len(actuators) != 1:
             raise SceneError(
-                f'joint {name!r} has {drives.sum()} actuators, expected 1; '
+                f'joint {name!r} has {len(actuators)} actuators, expected 1; '
                 f'actuators: {", ".join(scene.names(model, "actuator"))}'
             )
-        actuator = int(np.flatnonzero(drives)[0])
-        _check_servo(robot, model, actuator)
-        ctrl.append(actuator)
+        _check_servo(robot, model, actuators[0])
+        ctrl += actuators
     if len(ctrl) != model.nu:
         raise SceneError(
             f'the scene has {model.nu} actuators, robot {robot.name!r} commands {len(ctrl)}'
@@ -264,10 +255,15 @@ def select_joints(
     return out
 
 
+def command_of(model: mujoco.MjModel, actuator: int) -> str:
+    """Return what an actuator takes for commands: positions, velocities or efforts."""
+    position, velocity = model.actuator_biasprm[actuator, 1:3] != 0.0
+    return 'position' if position else 'velocity' if velocity else 'effort'
+
+
 def _check_servo(robot: Robot, model: mujoco.MjModel, actuator: int) -> None:
     """Raise if an actuator's kind differs from the robot's commands."""
-    position, velocity = model.actuator_biasprm[actuator, 1:3] != 0.0
-    kind = 'position' if position else 'velocity' if velocity else 'effort'
+    kind = command_of(model, actuator)
     if kind != robot.command:
         name = scene.names(model, 'actuator')[actuator]
         raise SceneError(

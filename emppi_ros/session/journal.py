@@ -15,7 +15,6 @@ session starts again with sequence 0.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 import functools
-import hashlib
 import inspect
 import json
 import platform
@@ -27,6 +26,7 @@ import scipy
 
 import emppi_ros
 from emppi_ros.core.errors import EmppiError, ReplayError
+from emppi_ros.model import scene
 from emppi_ros.session import snapshot
 from emppi_ros.tasks.task import Task, parse_task
 
@@ -147,7 +147,8 @@ def versions() -> dict[str, str]:
 
 def describe(task: Task, text: str, seed: int, prior: str = '') -> dict[str, Any]:
     """Return the metadata of a session; `text` and `prior` are the YAML of task and prior."""
-    return {'seed': seed, 'task': text, 'prior': prior, 'model': _digest(task), **versions()}
+    digest = scene.digest(task.model)
+    return {'seed': seed, 'task': text, 'prior': prior, 'model': digest, **versions()}
 
 
 def check_metadata(metadata: Mapping[str, Any], where: str) -> None:
@@ -177,13 +178,6 @@ def differences(metadata: Mapping[str, Any], task: Task) -> list[str]:
         for name, version in versions().items()
         if metadata.get(name) != version
     ]
-    if metadata['model'] != _digest(task):
+    if metadata['model'] != scene.digest(task.model):
         messages.append('the scene has changed since: other masses, shapes or settings')
     return messages
-
-
-def _digest(task: Task) -> str:
-    """Return a hash of the task's compiled scene."""
-    buffer = np.empty(mujoco.mj_sizeModel(task.model), np.uint8)
-    mujoco.mj_saveModel(task.model, None, buffer)
-    return hashlib.sha256(buffer.data).hexdigest()

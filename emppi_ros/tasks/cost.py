@@ -14,7 +14,7 @@ import numpy.typing as npt
 from emppi_ros.control.mppi import Costs
 from emppi_ros.core import config
 from emppi_ros.core.config import non_negative, registered
-from emppi_ros.core.errors import ConfigError, SceneError, unknown
+from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
@@ -32,10 +32,7 @@ def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str)
         raise ConfigError(f'{where}: residual: {unknown("residual", name, RESIDUALS)}')
     arguments = {k: v for k, v in data.items() if k != 'residual'}
     residual = config.build(RESIDUALS[name], arguments, f'{where} ({name})')
-    try:
-        return residual.bind(model)
-    except (ConfigError, SceneError) as error:
-        raise type(error)(f'{where}: {error}') from None
+    return prefix_errors(where, residual.bind, model)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
-from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot
+from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
 from emppi_ros.tasks.cost import Cost, Term
 from emppi_ros.tasks.residuals import Residual
 from emppi_ros.tasks.schema import (
@@ -182,7 +182,7 @@ def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
     for joint in {*joints, *driven}:
         if not names[joint]:
             raise SceneError(f'model: joint {joint} needs a name')
-    kinds = {_command(row) for row in model.actuator_biasprm}
+    kinds = {command_of(model, actuator) for actuator in range(model.nu)}
     if len(kinds) > 1:
         raise SceneError(f'model: actuators of several kinds: {", ".join(sorted(kinds))}')
     (command,) = kinds
@@ -214,11 +214,6 @@ def _robot(model: mujoco.MjModel, qpos: Array, name: str) -> Robot:
         ),
         dynamics_factor=1.0,
     )
-
-
-def _command(bias: Array) -> str:
-    position, velocity = bias[1:3] != 0.0
-    return 'position' if position else 'velocity' if velocity else 'effort'
 
 
 def _planner(model: mujoco.MjModel) -> dict[str, Any]:

@@ -54,11 +54,9 @@ def bind_jointed(model: mujoco.MjModel, name: str, settings: TrackedObjectConfig
         )
     if model.body_weldid[model.body_parentid[body]] != 0:
         raise SceneError(f'objects: {name}: the parent of body {settings.body!r} moves')
-    data = mujoco.MjData(model)
-    place = int(model.jnt_qposadr[joint])
-    data.qpos[:] = model.qpos0
-    data.qpos[place] = 0.0
-    mujoco.mj_kinematics(model, data)
+    place, qpos = int(model.jnt_qposadr[joint]), model.qpos0.copy()
+    qpos[place] = 0.0
+    data = scene.kinematics(model, qpos)
     rotation = data.xmat[body].reshape(3, 3).copy()
     dof = int(model.jnt_dofadr[joint])
     return JointedObject(settings, body, int(joint), place, dof, data.xpos[body].copy(), rotation)

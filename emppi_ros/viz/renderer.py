@@ -57,7 +57,9 @@ class Renderer:
         self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene, self._option = mujoco.MjvScene(model, _MAX_GEOMS), mujoco.MjvOption()
-        self.camera = _free_camera(model) if camera is None else camera
+        self.camera = mujoco.MjvCamera() if camera is None else camera
+        if camera is None:
+            mujoco.mjv_defaultFreeCamera(model, self.camera)
         self._rect = mujoco.MjrRect(0, 0, width, height)
         self._pixels = np.empty((height, width, 3), np.uint8)
 
@@ -91,10 +93,7 @@ def task_camera(task: Task, model: mujoco.MjModel, qpos: Array) -> mujoco.MjvCam
     """Return the camera of the task's `view`, else the scene's camera `overview`, else None."""
     camera, view = mujoco.MjvCamera(), task.file.view
     if view is not None:
-        data = mujoco.MjData(model)
-        data.qpos[:] = qpos
-        mujoco.mj_kinematics(model, data)
-        camera.lookat[:] = data.body(view.body).xpos
+        camera.lookat[:] = scene.kinematics(model, qpos).body(view.body).xpos
         camera.distance = view.distance_m
         camera.azimuth, camera.elevation = view.azimuth_deg, view.elevation_deg
     elif 'overview' in scene.names(model, 'camera'):
@@ -112,7 +111,7 @@ def start_camera(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
         return camera
     camera = mujoco.MjvCamera()
     size, _ = scene_extent.scene_extent(task)
-    data = scene_extent.kinematics(task, task.start().qpos)
+    data = scene.kinematics(task.model, task.start().qpos)
     camera.lookat[:] = scene_extent.belief_anchor(task, data)
     camera.lookat[2] += _PANEL_LIFT * size
     camera.azimuth, camera.elevation, camera.distance = 90.0, _ELEVATION, _DISTANCE * size
@@ -139,34 +138,16 @@ class CameraPose(NamedTuple):
 def camera_pose(model: mujoco.MjModel, qpos: Array, camera: mujoco.MjvCamera) -> CameraPose:
     """Return the pose of a fixed or a free camera of a model in a configuration (nq,)."""
     if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED.value:
-        data = mujoco.MjData(model)
-        data.qpos[:] = qpos
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)  # cameras may follow a centre of mass
-        mujoco.mj_camlight(model, data)
-        index = camera.fixedcamid
-        axes = data.cam_xmat[index].reshape(3, 3).T.copy()
-        return CameraPose(
-            data.cam_xpos[index].copy(), axes, float(np.radians(model.cam_fovy[index]))
-        )
+        data, index = scene.kinematics(model, qpos), camera.fixedcamid
+        axes, fovy = data.cam_xmat[index].reshape(3, 3).T.copy(), model.cam_fovy[index]
+        return CameraPose(data.cam_xpos[index].copy(), axes, float(np.radians(fovy)))
     azimuth, elevation = np.radians([camera.azimuth, camera.elevation])
-    forward = np.array(
-        [
-            np.cos(elevation) * np.cos(azimuth),
-            np.cos(elevation) * np.sin(azimuth),
-            np.sin(elevation),
-        ]
-    )
+    level, up = np.cos(elevation), np.sin(elevation)
+    forward = np.array([level * np.cos(azimuth), level * np.sin(azimuth), up])
     right = np.array([np.sin(azimuth), -np.cos(azimuth), 0.0])
     axes = np.stack([right, np.cross(right, forward), -forward])
     position = camera.lookat - camera.distance * forward
     return CameraPose(position, axes, float(np.radians(model.vis.global_.fovy)))
-
-
-def _free_camera(model: mujoco.MjModel) -> mujoco.MjvCamera:
-    camera = mujoco.MjvCamera()
-    mujoco.mjv_defaultFreeCamera(model, camera)
-    return camera
 
 
 def _open_context(width: int, height: int) -> Any:

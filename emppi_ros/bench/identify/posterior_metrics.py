@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from emppi_ros.bench.identify.csvgd_systems import rollout
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.identify.csvgd.svgd import squared_distances
 
 Array = npt.NDArray[np.float64]
 NEIGHBOURS = 3  # k of the paper; less biased than 1
@@ -45,11 +45,11 @@ def mmd(p: Array, q: Array, bandwidth: float | None = None) -> float:
     The kernel is exp(-|x - y|^2 / h) (Gretton et al. 2012, eq. 3). By default h is the median
     squared distance in q, the reference, so that all posteriors are compared with the same kernel.
     """
-    q_apart = squared_distances(q, q)
+    q_apart = cdist(q, q, 'sqeuclidean')
     if bandwidth is None:
         bandwidth = float(np.median(q_apart[np.triu_indices(len(q), 1)]))
-    pp, qq, pq = (np.exp(-d / bandwidth) for d in (squared_distances(p, p), q_apart,
-                                                   squared_distances(p, q)))  # fmt: skip
+    apart = cdist(p, p, 'sqeuclidean'), q_apart, cdist(p, q, 'sqeuclidean')
+    pp, qq, pq = (np.exp(-d / bandwidth) for d in apart)
     return float(
         (pp.sum() - len(p)) / (len(p) * (len(p) - 1))
         + (qq.sum() - len(q)) / (len(q) * (len(q) - 1))
@@ -65,7 +65,7 @@ def log_density(references: Array, simulated: Array, noise: float) -> float:
     The result is divided by D, so that it is comparable across trajectory lengths.
     """
     dims = references.shape[1]
-    log_p = -0.5 * squared_distances(references, simulated) / noise**2
+    log_p = -0.5 * cdist(references, simulated, 'sqeuclidean') / noise**2
     mixture = logsumexp(log_p, axis=1) - np.log(len(simulated))
     return float(np.mean(mixture) / dims - np.log(noise) - 0.5 * np.log(2.0 * np.pi))
 

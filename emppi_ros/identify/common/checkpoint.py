@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 import zipfile
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -38,13 +36,6 @@ def removed_on_error(out: Path | None, systems: int = 1) -> Iterator[None]:
         if out is not None:
             remove(out, systems)
         raise
-
-
-def model_digest(model: mujoco.MjModel) -> str:
-    """Return the hash of a compiled model."""
-    buffer = np.empty(mujoco.mj_sizeModel(model), dtype=np.uint8)
-    mujoco.mj_saveModel(model, None, buffer)
-    return hashlib.sha256(buffer.tobytes()).hexdigest()
 
 
 class Checkpoint:

@@ -36,12 +36,6 @@ def joint_units(model: mujoco.MjModel, joint: int) -> Mapping[str, str]:
     return _SCALAR[int(model.jnt_type[joint])]
 
 
-def actuators_of(model: mujoco.MjModel, joint: int) -> list[int]:
-    """Return the actuators that drive a joint."""
-    by_joint = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT.value
-    return np.flatnonzero(by_joint & (model.actuator_trnid[:, 0] == joint)).tolist()
-
-
 def find_actuator(model: mujoco.MjModel, command: Signal) -> int:
     """Return the actuator that a command names, or the only one of the joint that it names."""
     actuators = scene.names(model, 'actuator')
@@ -49,7 +43,7 @@ def find_actuator(model: mujoco.MjModel, command: Signal) -> int:
         return actuators.index(command.of)
     joints = scene.names(model, 'joint')
     if command.of in joints:
-        driving = actuators_of(model, joints.index(command.of))
+        driving = scene.actuators_of(model, joints.index(command.of))
         if len(driving) == 1:
             return driving[0]
     raise IdentificationError(f'{command.where}: {unknown("actuator", command.of, actuators)}')

@@ -1,27 +1,13 @@
 """Fields of the option classes of identification methods, which become command-line flags."""
 
-from collections.abc import Mapping
-import math
 from typing import Any
 
-from emppi_ros.core.config import key
-
-
-def positive(default: float, doc: str) -> Any:
-    """Return a field for a finite number above zero."""
-    return key(
-        default, check=lambda value: 0.0 < value < math.inf, allowed='a number above 0', doc=doc
-    )
+from emppi_ros.core.config import key, positive
 
 
 def count(default: int, doc: str) -> Any:
     """Return a field for a number of things, at least one."""
     return key(default, check=lambda value: value >= 1, allowed='a positive integer', doc=doc)
-
-
-def choice(default: str, doc: str) -> Any:
-    """Return a field for one of a few words; its annotation, a `Literal`, lists them."""
-    return key(default, doc=doc)
 
 
 def spread() -> Any:
@@ -41,9 +27,8 @@ def window() -> Any:
 
 def noise() -> Any:
     """Return the field `noise`, for methods that weigh residuals by the measurement noise."""
-    none: Mapping[str, float] = {}
     return key(
-        none,
+        {},
         doc='standard deviations of measurements, such as position/hinge=0.001 (default: what '
         'smoothing removes)',
     )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.config import key
-from emppi_ros.core.errors import ConfigError, EmppiError, IdentificationError, SceneError
+from emppi_ros.core.errors import ConfigError, EmppiError, IdentificationError, prefix_errors
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
@@ -149,12 +149,8 @@ class Plant:
             parameters = tuple(_parameter(name, entry) for name, entry in file.parameters.items())
             registry.check(parameters, model)
             nominal = registry.nominal_values(parameters, model)
-            unknowns = tuple(
-                _unknown(parameter, entry, float(value))
-                for parameter, entry, value in zip(
-                    parameters, file.parameters.values(), nominal, strict=True
-                )
-            )
+            entries = zip(parameters, file.parameters.values(), nominal, strict=True)
+            unknowns = tuple(_unknown(*entry) for entry in entries)
         except EmppiError as error:
             raise config.located(error, str(path), data) from None
         write = _registry_writer(model, parameters)
@@ -211,20 +207,17 @@ class Plant:
 def _parameter(name: str, entry: ParameterEntry) -> Parameter:
     lower = -np.inf if entry.lower is None else entry.lower
     upper = np.inf if entry.upper is None else entry.upper
-    try:
-        return Parameter(name, entry.field, entry.of, entry.element, lower, upper, entry.unit)
-    except (ConfigError, SceneError) as error:
-        raise type(error)(f'parameters: {name}: {error}') from None
+    place = entry.field, entry.of, entry.element
+    where = f'parameters: {name}'
+    return prefix_errors(where, Parameter, name, *place, lower, upper, entry.unit)
 
 
 def _unknown(parameter: Parameter, entry: ParameterEntry, nominal: float) -> UnknownParameter:
-    initial = nominal if entry.initial is None else entry.initial
-    try:
-        return UnknownParameter(
-            parameter.name, parameter.unit, initial, parameter.lower, parameter.upper, entry.size
-        )
-    except ConfigError as error:
-        raise ConfigError(f'parameters: {error}') from None
+    p, initial = parameter, float(nominal) if entry.initial is None else entry.initial
+    bounds = p.lower, p.upper
+    return prefix_errors(
+        'parameters', UnknownParameter, p.name, p.unit, initial, *bounds, entry.size
+    )
 
 
 def _registry_writer(model: mujoco.MjModel, parameters: tuple[Parameter, ...]) -> WriteParameters:

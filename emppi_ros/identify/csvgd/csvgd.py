@@ -144,9 +144,8 @@ def infer(
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     for iteration in range(first, last):
         memory = (stepper if iteration <= svgd_end else refinement).memory
-        watch(
-            CsvgdProgress(CsvgdState(iteration, z, multipliers.copy(), memory, shooter.steps), now)
-        )
+        saved = CsvgdState(iteration, z, multipliers.copy(), memory, shooter.steps)
+        watch(CsvgdProgress(saved, now))
         if iteration < svgd_end:
             stiffness = float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
             z, now = stepper.step(z, now, multipliers, stiffness)

@@ -78,11 +78,8 @@ def newton_step(here: DensityPoint, damping: Array) -> Array:
 def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
     """Return proposals (N, U) about the Newton step, from standard normal numbers (N, U)."""
     noise = _noise_root(here, damping) @ normal[..., None]
-    return (
-        here.u
-        + newton_step(here, damping)
-        + np.linalg.solve(_damped(here, damping), noise)[..., 0]
-    )
+    draw = np.linalg.solve(_damped(here, damping), noise)[..., 0]
+    return here.u + newton_step(here, damping) + draw
 
 
 def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
@@ -122,12 +119,8 @@ class McmcRefinement(DampedStepper):
     ) -> None:  # fmt: skip
         """Start with a damping of one, the curvature of the prior."""
         super().__init__(shooter.particles)
-        self._density, self._make_continuous, self._shooter, self._seed = (
-            density,
-            make_continuous,
-            shooter,
-            seed,
-        )
+        self._density, self._make_continuous = density, make_continuous
+        self._shooter, self._seed = shooter, seed
         self._unknown, self._free = shooter.unknown, free_coordinates(shooter)
 
     def start(self, z: Array) -> tuple[Array, Evaluation]:
@@ -143,9 +136,8 @@ class McmcRefinement(DampedStepper):
         w[:, : self._unknown] = np.clip(w[:, : self._unknown], -MAX_LOGIT, MAX_LOGIT)
         moved, new = self._at(z, w)
         better = self._point(moved, new).log_p > here.log_p
-        self._damping = np.clip(
-            self._damping * np.where(better, LESS_DAMPING, MORE_DAMPING), MIN_DAMPING, MAX_DAMPING
-        )
+        factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
+        self._damping = np.clip(self._damping * factor, MIN_DAMPING, MAX_DAMPING)
         return select_particles(better, (moved, new), (z, now))
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
@@ -163,10 +155,8 @@ class McmcRefinement(DampedStepper):
             w = propose(about, near, rng.standard_normal(about.u.shape))
 
             def balance(here: DensityPoint, there: DensityPoint) -> Array:
-                back, forth = (
-                    mixture_log_density(given, at.u, JUMP_DAMPING) for at in (here, there)
-                )
-                return back - forth
+                back = mixture_log_density(given, here.u, JUMP_DAMPING)
+                return back - mixture_log_density(given, there.u, JUMP_DAMPING)
 
             z, now = self._accept(z, now, w, balance, rng)
         return z, now

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.config import key
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
@@ -26,6 +27,7 @@ from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
 from emppi_ros.identify.csvgd.target_density import SimulationRecipe
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 
 Array = npt.NDArray[np.float64]
@@ -42,9 +44,9 @@ class CsvgdOptions:
     particles: int = fields.particles(CsvgdConfig.particles)
     iterations: int = fields.count(100, 'number of iterations')
     window: float = fields.window()
-    likelihood: Literal['product', 'sum'] = fields.choice(
+    likelihood: Literal['product', 'sum'] = key(
         'product',
-        'how several recordings combine: product: all are of the same system; sum: each is '
+        doc='how several recordings combine: product: all are of the same system; sum: each is '
         'of another system',
     )
     noise: Mapping[str, float] = fields.noise()
@@ -85,18 +87,15 @@ class CsvgdMethod(Method):
             stiffness=STIFFNESS,
             seed=run.seed,
         )
-        settings = {
-            **asdict(config),
-            'step_s': float(plant.model.opt.timestep),
-            **asdict(windows),
-        }
+        step_s = float(plant.model.opt.timestep)
+        settings = {**asdict(config), 'step_s': step_s, **asdict(windows)}
         shares = np.array_split(np.arange(config.particles), len(datasets))
         configs = [
             replace(config, particles=len(share), windows=data.windows, likelihood='product')
             for data, share in zip(datasets, shares, strict=True)
         ]
         key = {
-            'model': checkpoint.model_digest(plant.model),
+            'model': scene.digest(plant.model),
             'data': recording_digests(recordings),
             'lag_s': run.lag_s,
             **settings,
@@ -140,13 +139,12 @@ def _prepare(
     """
     if options.likelihood == 'product':
         return [csvgd_recordings.prepare(plant, recordings, windows, options.noise)]
+    alone = (
+        csvgd_recordings.prepare(plant, [recording], windows, options.noise)
+        for recording in recordings
+    )
     names = recording_names(recordings)
-    return [
-        replace(
-            csvgd_recordings.prepare(plant, [recording], windows, options.noise), names=(name,)
-        )
-        for name, recording in zip(names, recordings, strict=True)
-    ]
+    return [replace(data, names=(name,)) for data, name in zip(alone, names, strict=True)]
 
 
 def _infer(

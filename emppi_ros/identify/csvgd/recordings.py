@@ -16,10 +16,8 @@ from emppi_ros.identify.common.recordings import Recording, recording_names
 from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model import scene
-from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-KINDS = ('position', 'velocity')  # in the order of a state
 
 
 @dataclass(frozen=True)
@@ -63,20 +61,20 @@ def prepare(
             f'{cut.held_out:.0%} held out: use shorter windows, or a longer recording'
         )
     ends = [count * length for count in counts]
+    cuts = [(states, ctrl, end) for (states, ctrl), end in zip(pieces, ends, strict=True)]
     problem = ShootingProblem(
         plant.model,
-        tuple(_bounded(plant, index) for index in range(len(plant.parameters))),
+        tuple(
+            replace(parameter, lower=unknown.lower, upper=unknown.upper)
+            for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
+        ),
         np.array([states[0] for states, _ in pieces]),
-        np.concatenate([ctrl[:end] for (_, ctrl), end in zip(pieces, ends, strict=True)]),
-        np.concatenate(
-            [states[1 : end + 1] for (states, _), end in zip(pieces, ends, strict=True)]
-        )[None],
+        np.concatenate([ctrl[:end] for _, ctrl, end in cuts]),
+        np.concatenate([states[1 : end + 1] for states, _, end in cuts])[None],
         read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
     )
-    later = tuple(
-        (states[end + 1 :], ctrl[end:-1]) for (states, ctrl), end in zip(pieces, ends, strict=True)
-    )
+    later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, end in cuts)
     return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)))
 
 
@@ -88,12 +86,6 @@ def _check(model: mujoco.MjModel) -> None:
                 f'joint {name!r} is neither hinge nor slide: particles have plain vectors for '
                 'states: leave it out of the model, or use --method filter or states'
             )
-
-
-def _bounded(plant: Plant, index: int) -> Parameter:
-    """Return a parameter with the limits of its unknown."""
-    parameter, chosen = plant.parameters[index], plant.unknowns[index]
-    return replace(parameter, lower=chosen.lower, upper=chosen.upper)
 
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
@@ -121,11 +113,17 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
     return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl
 
 
+def measurement_names(model: mujoco.MjModel) -> list[str]:
+    """Return the names of a state's components."""
+    kinds = 'position', 'velocity'
+    return [f'{kind}/{joint}' for kind in kinds for joint in scene.names(model, 'joint')]
+
+
 def read_noise(
     model: mujoco.MjModel, recordings: Sequence[Recording], given: Mapping[str, float]
 ) -> Array:
     """Return the standard deviation (nq + nv,) of measurements; infinite if not measured."""
-    names = [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(model, 'joint')]
+    names = measurement_names(model)
     for name, value in given.items():
         if name not in names:
             raise IdentificationError(f'--noise {name}: {unknown("measurement", name, names)}')

@@ -14,7 +14,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.problem import LIMIT
-from emppi_ros.identify.csvgd.recordings import KINDS, TrainingData
+from emppi_ros.identify.csvgd.recordings import TrainingData, measurement_names
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.target_density import (
     recording_log_densities,
@@ -62,19 +62,16 @@ def select_converged(
     A particle has not converged if its log density is lower than that of the best particle by more
     than a posterior draw ever is (chi-squared, with as many degrees of freedom as coordinates).
     """
-    shooter = MultipleShooting(
-        learned.problem, len(posterior.z), learned.windows, threads, slopes=False
-    )
-    windows = shooter.simulate(posterior.z)
-    each = (
-        recording_log_densities(shooter, residuals(shooter, windows))[0]
-        + start_deviations(shooter, posterior.z).log_p
-    )
+    z, problem = posterior.z, learned.problem
+    shooter = MultipleShooting(problem, len(z), learned.windows, threads, slopes=False)
+    windows = shooter.simulate(z)
+    each = recording_log_densities(shooter, residuals(shooter, windows))[0]
+    each = each + start_deviations(shooter, z).log_p
     whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
     there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     best = int(np.argmax(whole))
     lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
-    off = (windows.states - shooter.measurements()[0]) * learned.problem.scale  # (N, W, h, S)
+    off = (windows.states - shooter.measurements()[0]) * problem.scale  # (N, W, h, S)
     left = [
         np.sqrt(np.mean(off[best, first : last + 1] ** 2, axis=(0, 1)))
         for first, last in zip(shooter.firsts, lasts, strict=True)
@@ -82,8 +79,8 @@ def select_converged(
     unknown = shooter.unknown
     return ConvergedParticles(
         posterior.theta[there],
-        np.clip(posterior.z[there, :unknown], -LIMIT, LIMIT),
-        np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * learned.problem.scale,
+        np.clip(z[there, :unknown], -LIMIT, LIMIT),
+        np.moveaxis(windows.states[there][:, lasts, -1], 1, 0) * problem.scale,
         np.array(left),
         int(np.sum(~there)),
     )
@@ -97,18 +94,16 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
         for row, of in enumerate(learned.names):
             begin, end = bounds[row : row + 2]
             span, away = np.ptp(seen[begin:end, index]), converged.residual_rms[row, index]
-            if away > max(
-                _MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * learned.problem.noise[index]
-            ):
+            noise = learned.problem.noise[index]
+            if away > max(_MAX_RESIDUAL_SHARE * span, _EXCESS_NOISE * noise):
                 raise IdentificationError(
                     f'{of}: joint {name!r}: the model does not match: no particle comes closer '
                     f'than {away:.3g} rad (or m) to a motion over {span:.3g} (rms): check units, '
                     'signs and commands of the recording, and limits; or give more iterations'
                 )
     total = len(converged.theta) + converged.stranded
-    if len(converged.theta) < max(
-        _MIN_CONVERGED_SHARE * total, min(posterior_samples.MIN_PARTICLES, total)
-    ):
+    fewest = max(_MIN_CONVERGED_SHARE * total, min(posterior_samples.MIN_PARTICLES, total))
+    if len(converged.theta) < fewest:
         advice = '; '.join([*noise_advice(plant, learned, converged), 'give more iterations'])
         raise IdentificationError(
             f'only {len(converged.theta)} of {total} particles explain the recording as well as '
@@ -120,7 +115,7 @@ def check(plant: Plant, learned: TrainingData, converged: ConvergedParticles) ->
 def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedParticles) -> list[str]:
     """Return advice on `--noise` where residuals exceed the noise, as a list of messages."""
     left, noise = np.sqrt(np.mean(converged.residual_rms**2, axis=0)), learned.problem.noise
-    names = measurement_names(plant)
+    names = measurement_names(plant.model)
     told = [
         f'{n}={x:.3g}'
         for n, x, sd in zip(names, left, noise, strict=True)
@@ -132,11 +127,6 @@ def noise_advice(plant: Plant, learned: TrainingData, converged: ConvergedPartic
         'the model leaves more than the noise, so that the posterior is too narrow: '
         f'give --noise {" ".join(told)}'
     ]
-
-
-def measurement_names(plant: Plant) -> list[str]:
-    """Return the names of a state's components."""
-    return [f'{kind}/{joint}' for kind in KINDS for joint in scene.names(plant.model, 'joint')]
 
 
 def forecast(
@@ -189,7 +179,7 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics, for the summary."""
     learned, posterior, converged, forecasts = system
     noise = learned.problem.noise
-    names = measurement_names(plant)
+    names = measurement_names(plant.model)
     middle = np.abs(np.median(converged.coordinates, axis=0))
     parameters = {
         unknown.name: {

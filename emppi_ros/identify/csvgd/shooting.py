@@ -60,16 +60,14 @@ class MultipleShooting:
         learned = windows - self.first
         self.variants = 1 + slopes * (self.unknown + (self.states if learned else 0))
         self.size = self.unknown + learned * self.states
-        self.firsts = (
-            np.array(problem.first_steps or (0,)) // length
-        )  # first window of each recording
+        # first window of each recording
+        self.firsts = np.array(problem.first_steps or (0,)) // length
         joined = np.setdiff1d(np.arange(1, windows), self.firsts)
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
         self.steps = 0  # total physics steps
         self._scale = problem.scale
-        self.controls = problem.controls.reshape(
-            windows, length, -1 if problem.controls.size else 0
-        )
+        controls = problem.controls.shape[1]
+        self.controls = problem.controls.reshape(windows, length, controls)
         self._threads = threads
 
     @cached_property
@@ -133,9 +131,8 @@ class MultipleShooting:
             starts = np.concatenate([first, starts], axis=1)
         rows = np.repeat(starts[:, None], self.variants, axis=1)
         if self.windows > self.first and self.variants > 1:
-            rows[:, 1 + self.unknown :, self.first :] += (
-                DIFFERENCE_STEP * np.diag(self._scale)[:, None]
-            )
+            steps = DIFFERENCE_STEP * np.diag(self._scale)[:, None]
+            rows[:, 1 + self.unknown :, self.first :] += steps
         return rows.reshape(-1, self.windows, self.states)
 
     def starts(self, z: Array) -> Array:

@@ -25,14 +25,9 @@ MORE_DAMPING, LESS_DAMPING = 4.0, 0.5  # factors after a rejected or accepted st
 MIN_DAMPING, MAX_DAMPING = 1e-4, 1e8
 
 
-def squared_distances(x: Array, y: Array) -> Array:
-    """Return squared distances (N, M) between the rows of x (N, D) and y (M, D)."""
-    return cdist(x, y, 'sqeuclidean')
-
-
 def median_bandwidth(x: Array) -> float:
     """Return h of exp(-|x - y|^2 / h) by the median heuristic of Liu and Wang (2016)."""
-    apart = squared_distances(x, x)[np.triu_indices(len(x), 1)]
+    apart = cdist(x, x, 'sqeuclidean')[np.triu_indices(len(x), 1)]
     return max(float(np.median(apart)) / np.log(len(x)), _MIN_BANDWIDTH) if len(x) > 1 else 1.0
 
 
@@ -42,7 +37,7 @@ def rbf_kernel(x: Array, bandwidth: float) -> tuple[Array, Array]:
 
     The repulsive term is the sum over j of the derivative of k(x_j, x_i) by x_j.
     """
-    kernel = np.exp(-squared_distances(x, x) / bandwidth)
+    kernel = np.exp(-cdist(x, x, 'sqeuclidean') / bandwidth)
     return kernel, (2.0 / bandwidth) * (kernel.sum(axis=1)[:, None] * x - kernel @ x)
 
 

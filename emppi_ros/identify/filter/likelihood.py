@@ -51,9 +51,8 @@ class RecordingLikelihood:
         """Return the log likelihood (N,) of particles (N, P), up to a common constant."""
         total = np.zeros(len(theta))
         for predicted, deviations in self._follow(theta):
-            total += likelihood.log_likelihoods(self._likelihood, predicted, deviations).sum(
-                axis=1
-            )
+            each = likelihood.log_likelihoods(self._likelihood, predicted, deviations)
+            total += each.sum(axis=1)
         return total
 
     def innovations(self, theta: Array) -> dict[str, float]:

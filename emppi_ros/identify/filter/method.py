@@ -20,6 +20,7 @@ from emppi_ros.identify.filter import smc
 from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
 from emppi_ros.identify.filter.smc import SmcConfig, SmcPosterior, SmcState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.model import scene
 from emppi_ros.parallel import workers
 from emppi_ros.tasks.task import Task
 
@@ -62,7 +63,7 @@ class FilterMethod(Method):
         config = SmcConfig(options.particles)
         key = {
             'task': task.data,
-            'model': checkpoint.model_digest(task.model),
+            'model': scene.digest(task.model),
             'data': recording_digests(recordings),
             'lag_s': run.lag_s,
             'seed': run.seed,
@@ -168,9 +169,8 @@ def infer_task(
     shares = posterior.theta.std(axis=0) / np.where(before > 0.0, before, 1.0)
     knowledge = tuple(knowledge_level(share) for share in shares)
     posterior_samples.excited(knowledge)
-    return FilterResult(
-        posterior, knowledge, innovations, sum(len(one.observations) for one in data)
-    )
+    count = sum(len(one.observations) for one in data)
+    return FilterResult(posterior, knowledge, innovations, count)
 
 
 def summarize(task: Task, result: FilterResult) -> dict[str, Any]:

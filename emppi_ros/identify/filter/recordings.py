@@ -47,9 +47,8 @@ def build(task: Task, recording: Recording) -> BeliefData:
     times = _around(joints[0].time, begin, end)
     rows = np.column_stack([np.interp(times, s.time, s.values) for s in joints])
     measurements = Measurements(task)
-    measurements.applied = TimeSeries(
-        'applied commands', span_s=np.inf, reach_s=np.inf
-    )  # all of them
+    # keep all of them
+    measurements.applied = TimeSeries('applied commands', span_s=np.inf, reach_s=np.inf)
     for stamp, row in _commands(task, commands):
         measurements.add_command(stamp, row)
     poses = [
@@ -58,9 +57,8 @@ def build(task: Task, recording: Recording) -> BeliefData:
         for stamp, row in zip(signal.time, signal.values, strict=True)
         if begin <= stamp <= end
     ]
-    observations = _observations(
-        measurements, times, rows, sorted(poses, key=lambda pose: pose[0])
-    )
+    poses.sort(key=lambda pose: pose[0])
+    observations = _observations(measurements, times, rows, poses)
     if len(observations) < _MIN_OBSERVATIONS:
         raise IdentificationError(
             f'unsynchronised: {len(observations)} observations from {begin:.6g} to {end:.6g} s, '

@@ -20,8 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.config import positive
-from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS, pseudo_inertia
+from emppi_ros.identify.rigid_body.physical_consistency import (
+    BODY_PARAMETERS,
+    check_matrix,
+    pseudo_inertia,
+)
 
 Array = npt.NDArray[np.float64]
 _UNITS = np.stack([pseudo_inertia(e) for e in np.eye(10)])  # (10, 4, 4)
@@ -81,15 +84,8 @@ def fit_bodies(
     IdentificationError if sizes do not match, or values are not finite.
     """
     prior = prior or InertialPrior()
-    size = len(score)
-    if size % BODY_PARAMETERS or information.shape != (size, size):
-        raise IdentificationError(
-            f'{size} parameters and information {information.shape}: '
-            'expected 11 parameters per body, and a square matrix'
-        )
-    if not (np.isfinite(information).all() and np.isfinite(score).all()):
-        raise IdentificationError('information or score is not finite')
-    constraints = constraints or unconstrained(prior, size // BODY_PARAMETERS)
+    check_matrix(score, information, 'information')
+    constraints = constraints or unconstrained(prior, len(score) // BODY_PARAMETERS)
     score = score - information @ constraints.fixed
     found = constraints.like.copy()
     block = np.ix_(constraints.free, constraints.free)

@@ -21,7 +21,6 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
     pseudo_inertia,
 )
 from emppi_ros.identify.rigid_body.regressor import model_parameters
-from emppi_ros.identify.rigid_body.regressor import model_parameters as parameters_of
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
@@ -63,9 +62,8 @@ def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
         if root:
             pose = np.linalg.inv(poses[root]) @ poses[body]
             index = int(model.dof_jntid[model.body_dofadr[root]])
-            found.append(
-                CompositePart(name, index, pose, transform_inertia(rows[body, :10], pose))
-            )
+            inertia = transform_inertia(rows[body, :10], pose)
+            found.append(CompositePart(name, index, pose, inertia))
     return found
 
 
@@ -145,15 +143,14 @@ def constraints_from_scene(arm: mujoco.MjModel, parameter_map: ParameterMap) -> 
     Free are joint friction and the bodies to identify, whose prior is centered at the scene.
     """
     typical = InertialPrior().parameters()
-    rows = parameters_of(arm).reshape(-1, BODY_PARAMETERS)
+    rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
     like, fixed = rows.copy(), np.zeros_like(rows)
     free = np.ones(rows.shape, np.bool_)
     for index, row in enumerate(like):
         if index in parameter_map.parts:
             row[:10] = parameter_map.parts[index].parameters
-            fixed[index, :10] = np.sum(
-                [p.parameters for p in parameter_map.fixed_parts[index]], axis=0
-            )
+            others = [part.parameters for part in parameter_map.fixed_parts[index]]
+            fixed[index, :10] = np.sum(others, axis=0)
         else:
             fixed[index, :10], row[:10] = row[:10] - typical[:10], typical[:10]
             free[index, :10] = False
@@ -179,11 +176,8 @@ def parameter_values(
             columns.append(dry[:, index])
             continue
         back = np.linalg.inv(parameter_map.parts[index].pose)
-        columns.append(
-            np.array(
-                [_field_value(parameter, transform_inertia(row, back)) for row in own[:, index]]
-            )
-        )
+        inertias = (transform_inertia(row, back) for row in own[:, index])
+        columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
 
 

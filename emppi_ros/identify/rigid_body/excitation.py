@@ -16,7 +16,6 @@ from emppi_ros.identify.rigid_body.excitation_trajectory import (
     FourierMotion,
     MotionLimits,
 )
-from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
@@ -133,9 +132,8 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
             '--clearance, or remove the obstacle'
         ) from None
     found = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
-    drawn = excitation_trajectory.random_motion(
-        inner, config.period_s, np.random.default_rng(config.seed)
-    )
+    rng = np.random.default_rng(config.seed)
+    drawn = excitation_trajectory.random_motion(inner, config.period_s, rng)
     summary = {
         'duration_s': found.duration_s,
         'at_random': _information_summary(model, drawn, prior),
@@ -168,11 +166,7 @@ def _information_summary(
     model: mujoco.MjModel, motion: FourierMotion, prior: tuple[Array, Array]
 ) -> dict[str, float | int]:
     """Return information and conditioning of one period of a motion."""
-    torque_sd, prior_sd = prior
-    states = excitation_trajectory.evaluate_motion(
-        motion, motion.period * np.arange(_SAMPLES) / _SAMPLES
-    )
-    rows = regressor(model, *states) * prior_sd / np.tile(torque_sd, _SAMPLES)[:, None]
+    rows = excitation_trajectory.scaled_regressor(model, motion, *prior, _SAMPLES)
     sizes = np.linalg.svd(rows, compute_uv=False)
     shown = sizes[sizes > _RANK * sizes[0]]
     return {
@@ -185,9 +179,8 @@ def _information_summary(
 def _peak_demands(
     model: mujoco.MjModel, joints: tuple[str, ...], found: ExcitationTrajectory
 ) -> dict[str, dict[str, float]]:
-    states = excitation_trajectory.sample_trajectory(
-        found, np.arange(0.0, found.duration_s, _CHECK_STEP_S)
-    )
+    times = np.arange(0.0, found.duration_s, _CHECK_STEP_S)
+    states = excitation_trajectory.sample_trajectory(found, times)
     torque = arm.motion_torques(model, states)
     most = {'velocity': states[1], 'acceleration': states[2], 'torque': torque}
     return {

@@ -75,14 +75,10 @@ def scale_to_limits(free: Array, limits: MotionLimits, period: float) -> Fourier
     wave, speed, rise = evaluate_motion(shape, period * np.arange(_GRID) / _GRID)
     high, low = wave.max(axis=0), wave.min(axis=0)
     width = (high - low) / _PEAK_FACTOR
-    size = np.minimum(
-        (limits.upper - limits.lower) / width,
-        _PEAK_FACTOR
-        * np.minimum(
-            limits.velocity / np.abs(speed).max(axis=0),
-            limits.acceleration / np.abs(rise).max(axis=0),
-        ),
-    )
+    by_velocity = limits.velocity / np.abs(speed).max(axis=0)
+    by_acceleration = limits.acceleration / np.abs(rise).max(axis=0)
+    by_peaks = _PEAK_FACTOR * np.minimum(by_velocity, by_acceleration)
+    size = np.minimum((limits.upper - limits.lower) / width, by_peaks)
     left = limits.upper - limits.lower - size * width
     middle = limits.lower + 0.5 * size * width + left / (1.0 + np.exp(-free[-1]))
     return FourierMotion(
@@ -109,9 +105,16 @@ def information(
     One period counts. `torque_sd` (nv,) is the noise of torques in N m, `prior_sd` (p,) that of
     the parameters.
     """
-    states = evaluate_motion(motion, motion.period * np.arange(_SAMPLES) / _SAMPLES)
-    rows = regressor(model, *states) * prior_sd / np.tile(torque_sd, _SAMPLES)[:, None]
+    rows = scaled_regressor(model, motion, torque_sd, prior_sd, _SAMPLES)
     return 0.5 * float(np.linalg.slogdet(np.eye(len(prior_sd)) + rows.T @ rows)[1])
+
+
+def scaled_regressor(
+    model: mujoco.MjModel, motion: FourierMotion, torque_sd: Array, prior_sd: Array, samples: int
+) -> Array:
+    """Return the regressor of a period, in units of the noise and of the prior's spread."""
+    states = evaluate_motion(motion, motion.period * np.arange(samples) / samples)
+    return regressor(model, *states) * prior_sd / np.tile(torque_sd, samples)[:, None]
 
 
 def optimize_motion(
@@ -183,10 +186,8 @@ def plan_trajectory(
 ) -> ExcitationTrajectory:
     """Return the trajectory of a motion within `motion_limits(limits)`."""
     away = np.abs(evaluate_motion(motion, np.zeros(1))[0, 0] - home)
-    steep, sharp = (
-        _PEAK_VELOCITY * away / limits.velocity,
-        _PEAK_ACCELERATION * away / limits.acceleration,
-    )
+    steep = _PEAK_VELOCITY * away / limits.velocity
+    sharp = _PEAK_ACCELERATION * away / limits.acceleration
     approach = max(float(steep.max()), float(np.sqrt(sharp.max())), _MIN_DURATION_S)
     return ExcitationTrajectory(home, motion, periods, ramp_duration(limits), approach)
 
@@ -194,18 +195,16 @@ def plan_trajectory(
 def sample_trajectory(course: ExcitationTrajectory, time: Array) -> Array:
     """Return positions, velocities and accelerations (3, n, nv) at times (n,)."""
     moving, began = course.moving_s, time - course.approach_s
-    up, down = (
-        _minimum_jerk_ramp(began - late, course.ramp_s) for late in (0.0, moving - course.ramp_s)
-    )
+    up = _minimum_jerk_ramp(began, course.ramp_s)
+    down = _minimum_jerk_ramp(began - (moving - course.ramp_s), course.ramp_s)
     phase, rate, push = (a - b for a, b in zip(up, down, strict=True))
     states = evaluate_motion(course.motion, phase)
     first = evaluate_motion(course.motion, np.zeros(1))[0, 0] - course.home
     states[2] = states[2] * rate[:, None] ** 2 + states[1] * push[:, None]
     states[1] *= rate[:, None]
     # approach and return, on the line between home and the start of the motion
-    there, back = (
-        _minimum_jerk_step(since, course.approach_s) for since in (time, began - moving)
-    )
+    there = _minimum_jerk_step(time, course.approach_s)
+    back = _minimum_jerk_step(began - moving, course.approach_s)
     outside = (began < 0.0) | (began > moving)
     line = np.stack([a - b for a, b in zip(there, back, strict=True)])[:, outside, None] * first
     line[0] += course.home

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from emppi_ros.core.config import key
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.plant import Plant
@@ -21,8 +22,8 @@ _STAGES = 3  # of the progress bar
 class RigidBodyOptions:
     """Options of the method `rigid-body`."""
 
-    links: Literal['known', 'unknown'] = fields.choice(
-        'known', 'whether bodies without a parameter are as in the scene, or unknown as well'
+    links: Literal['known', 'unknown'] = key(
+        'known', doc='whether bodies without a parameter are as in the scene, or unknown as well'
     )
     spread: float = fields.spread()
 

@@ -50,6 +50,18 @@ _LINEAR = np.stack([from_pseudo_inertia(e.reshape(4, 4)) for e in np.eye(16)], a
 _SYMMETRIC = _LINEAR.reshape(10, 4, 4) + np.swapaxes(_LINEAR.reshape(10, 4, 4), 1, 2)
 
 
+def check_matrix(vector: Array, matrix: Array, name: str) -> None:
+    """Raise IdentificationError unless a vector (11 n,) and a matrix (11 n, 11 n) fit bodies."""
+    size = len(vector)
+    if size % BODY_PARAMETERS or matrix.shape != (size, size):
+        raise IdentificationError(
+            f'{size} parameters and a {name} of shape {matrix.shape}: expected 11 parameters per '
+            'body, and a square matrix'
+        )
+    if not (np.isfinite(vector).all() and np.isfinite(matrix).all()):
+        raise IdentificationError(f'parameters or {name} not finite')
+
+
 def project(found: Array, metric: Array) -> Array:
     """
     Return the physically consistent parameters (11 n,) closest to an estimate, eq. 8.
@@ -58,14 +70,7 @@ def project(found: Array, metric: Array) -> Array:
     if the regressor is noisy, plus the variance of its noise times the number of rows.
     IdentificationError if sizes do not match, or values are not finite.
     """
-    size = len(found)
-    if size % BODY_PARAMETERS or metric.shape != (size, size):
-        raise IdentificationError(
-            f'{size} parameters and a metric {metric.shape}: expected 11 parameters per body, '
-            'and a square matrix'
-        )
-    if not (np.isfinite(found).all() and np.isfinite(metric).all()):
-        raise IdentificationError('parameters or metric is not finite')
+    check_matrix(found, metric, 'metric')
     values, vectors = np.linalg.eigh(0.5 * (metric + metric.T))
     scale = max(values[-1], np.finfo(float).tiny)
     root = np.sqrt(np.maximum(values, 0.0) / scale)[:, None] * vectors.T
@@ -76,7 +81,7 @@ def project(found: Array, metric: Array) -> Array:
 
     # unexcited parameters are arbitrary, and may be a poor start: use the better of two
     starts = [np.concatenate([_initial_root(body) for body in found.reshape(-1, BODY_PARAMETERS)])]
-    starts.append(np.tile(_initial_root(_DEFAULT_BODY), size // BODY_PARAMETERS))
+    starts.append(np.tile(_initial_root(_DEFAULT_BODY), len(found) // BODY_PARAMETERS))
     done = least_squares(
         residuals,
         min(starts, key=lambda free: np.sum(residuals(free) ** 2)),

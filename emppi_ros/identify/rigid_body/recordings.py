@@ -62,7 +62,7 @@ class JointDrive(NamedTuple):
         if given[0] is not None:
             return cls((), measured, 0.0)
         joint = scene.find(model, 'joint', name)
-        servos = [a for a in matching.actuators_of(model, joint) if not _is_motor(model, a)]
+        servos = [a for a in scene.actuators_of(model, joint) if not _is_motor(model, a)]
         if servos:
             servo = scene.names(model, 'actuator')[servos[0]]
             raise IdentificationError(
@@ -74,7 +74,7 @@ class JointDrive(NamedTuple):
             for (kind, _), s in recording.signals.items()
             if kind == 'command'
         }
-        driving = matching.actuators_of(model, joint)
+        driving = scene.actuators_of(model, joint)
         if any(a not in motors for a in driving) or not (driving or measured):
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
@@ -115,7 +115,7 @@ def commanded_joints(model: mujoco.MjModel, recording: Recording) -> set[str]:
         if kind == 'command'
     ]
     names = scene.names(model, 'joint')
-    return {name for j, name in enumerate(names) if set(matching.actuators_of(model, j)) & set(of)}
+    return {name for j, name in enumerate(names) if set(scene.actuators_of(model, j)) & set(of)}
 
 
 class ArmRecording(NamedTuple):

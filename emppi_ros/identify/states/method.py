@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.config import positive
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
@@ -30,7 +31,7 @@ _FORECAST_SAMPLES = 100
 class StatesOptions:
     """Options of the method `states`."""
 
-    state_weight: float = fields.positive(
+    state_weight: float = positive(
         SolverConfig().state_weight,
         'weight of squared impulse errors against squared observation errors; too small fits '
         'noise, too large slows convergence',

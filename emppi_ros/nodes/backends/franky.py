@@ -19,11 +19,11 @@ import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.bridge.jerk_limiter import Command
-from emppi_ros.core.config import key, one_of, positive
+from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import FciConfig, FciConnection, FciReading
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
-from emppi_ros.nodes.common.parameters import declare_again
+from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots import urdf_check, velocity_bounds
 from emppi_ros.robots.robot import Robot
 
@@ -50,10 +50,10 @@ class FrankyConfig:
         default='enforce',
         doc='backend franky: whether Linux must be PREEMPT_RT',
     )
-    motion_duration_s: float = key(
+    motion_duration_s: float = between(
+        _SHORTEST_S,
         _LONGEST_S,
-        check=lambda value: _SHORTEST_S <= value <= _LONGEST_S,
-        allowed=f'from {_SHORTEST_S:g} to {_LONGEST_S:g}',
+        _LONGEST_S,
         doc='backend franky: how long a velocity is held without a new command',
     )
     move_rate_hz: float = positive(125.0, doc='backend franky: motions per second')
@@ -86,7 +86,7 @@ class FrankyBackend(Backend):
                 'other `joints` than `commanded`'
             )
         self._robot = robot
-        self._config = config = declare_again(node, FrankyConfig)
+        self._config = config = declare_all(node, FrankyConfig)
         if not config.fci_address:
             raise ConfigError("backend 'franky' needs `fci_address`, the robot's network address")
         self._api = _import()

@@ -15,7 +15,7 @@ from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import ClockSync
-from emppi_ros.nodes.common.parameters import declare_again
+from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots.robot import Robot
 
 _USUAL_S = 0.004  # between two commands
@@ -34,7 +34,7 @@ class TrajectoryBackend(Backend):
                 f'is commanded by {robot.command}'
             )
         self._node, self._robot, self._stamps = node, robot, ClockSync(node)
-        self._config = declare_again(node, TrajectoryConfig)
+        self._config = declare_all(node, TrajectoryConfig)
         self._state: StreamState | None = None
         topic = command_topic(robot, 'trajectory')
         self.topics = ((topic, JointTrajectory),)

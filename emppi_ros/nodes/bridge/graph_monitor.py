@@ -69,36 +69,18 @@ class TopicMonitor:
 
     def check(self) -> list[GraphProblem]:
         """Return the current problems."""
-        problems: list[GraphProblem] = []
+        node, problems = self._node, list[GraphProblem]()
         for topic in self._subscriptions:
-            problems += self._check_publishers(topic)
+            publishers = node.get_publishers_info_by_topic(topic.name)
+            if not publishers:
+                text = f'nobody publishes {topic.name} ({_type(topic.kind, "/")})'
+                problems.append(GraphProblem(NO_PUBLISHER, text))
+            problems += _mismatches(topic, publishers, receives=True)
         for topic in self._publishers:
             problems += self._check_other_publishers(topic)
-            problems += self._check_subscribers(topic)
+            subscribers = node.get_subscriptions_info_by_topic(topic.name)
+            problems += _mismatches(topic, subscribers, receives=False)
         return problems
-
-    def _check_publishers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
-        """Yield why this node does not receive a topic."""
-        publishers = self._node.get_publishers_info_by_topic(topic.name)
-        if not publishers:
-            text = f'nobody publishes {topic.name} ({_type(topic.kind, "/")})'
-            yield GraphProblem(NO_PUBLISHER, text)
-        for info in publishers:
-            other = _node_name(info)
-            if info.topic_type != _type(topic.kind, '/msg/'):
-                yield _wrong_type(topic, f'{other} publishes', info)
-                continue
-            pairs, reason = _incompatibilities(info.qos_profile, topic.profile)
-            for offered, requested in pairs:
-                yield GraphProblem(
-                    QOS,
-                    f'{topic.name}: {other} publishes {offered}, this node requests {requested}: '
-                    f'let it publish {requested}',
-                )
-            if reason:
-                yield GraphProblem(
-                    QOS, f'{topic.name}: this node cannot receive from {other}: {reason}'
-                )
 
     def _check_other_publishers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
         """Yield other publishers of a topic; another node may have the same name as this one."""
@@ -116,25 +98,6 @@ class TopicMonitor:
                 f'{topic.name}: {other} publishes it too, but one alone may command the robot: '
                 f'stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
             )
-
-    def _check_subscribers(self, topic: TopicSpec) -> Iterator[GraphProblem]:
-        """Yield why other nodes do not receive a topic."""
-        for info in self._node.get_subscriptions_info_by_topic(topic.name):
-            other = _node_name(info)
-            if info.topic_type != _type(topic.kind, '/msg/'):
-                yield _wrong_type(topic, f'{other} subscribes to', info)
-                continue
-            pairs, reason = _incompatibilities(topic.profile, info.qos_profile)
-            for offered, requested in pairs:
-                yield GraphProblem(
-                    QOS,
-                    f'{topic.name}: {other} requests {requested}, this node publishes {offered}: '
-                    f'let it request {offered}',
-                )
-            if reason:
-                yield GraphProblem(
-                    QOS, f'{topic.name}: {other} cannot receive from this node: {reason}'
-                )
 
 
 class GraphMonitor:
@@ -182,6 +145,34 @@ class GraphMonitor:
         ]
 
 
+def _mismatches(
+    topic: TopicSpec, others: Sequence[TopicEndpointInfo], receives: bool
+) -> Iterator[GraphProblem]:
+    """Yield why this node does not receive a topic from others, or others not from this node."""
+    for info in others:
+        other = _node_name(info)
+        if info.topic_type != _type(topic.kind, '/msg/'):
+            verb = 'publishes' if receives else 'subscribes to'
+            yield GraphProblem(
+                WRONG_TYPE,
+                f'{topic.name}: {other} {verb} {info.topic_type.replace("/msg/", "/")}, expected '
+                f'{_type(topic.kind, "/")}: rename one of the topics',
+            )
+            continue
+        profiles = info.qos_profile, topic.profile
+        pairs, reason = _incompatibilities(*(profiles if receives else profiles[::-1]))
+        for weak, strong in pairs:
+            text = f'requests {strong}, this node publishes {weak}: let it request {weak}'
+            if receives:
+                text = f'publishes {weak}, this node requests {strong}: let it publish {strong}'
+            yield GraphProblem(QOS, f'{topic.name}: {other} {text}')
+        if reason:
+            text = f'{other} cannot receive from this node'
+            if receives:
+                text = f'this node cannot receive from {other}'
+            yield GraphProblem(QOS, f'{topic.name}: {text}: {reason}')
+
+
 def _incompatibilities(
     offered: QoSProfile, requested: QoSProfile
 ) -> tuple[list[tuple[str, str]], str]:
@@ -193,33 +184,16 @@ def _incompatibilities(
     compatibility, reason = qos_check_compatible(offered, requested)
     if compatibility != QoSCompatibility.ERROR:
         return [], ''
-    reliability, durability = ReliabilityPolicy, DurabilityPolicy
-    pairs = []
-    for one, other, weak, strong in (
-        (
-            offered.reliability,
-            requested.reliability,
-            reliability.BEST_EFFORT,
-            reliability.RELIABLE,
-        ),
-        (
-            offered.durability,
-            requested.durability,
-            durability.VOLATILE,
-            durability.TRANSIENT_LOCAL,
-        ),
-    ):
-        if one == weak and other == strong:
-            pairs.append((weak.name.lower(), strong.name.lower()))
+    policies = {
+        'reliability': (ReliabilityPolicy.BEST_EFFORT, ReliabilityPolicy.RELIABLE),
+        'durability': (DurabilityPolicy.VOLATILE, DurabilityPolicy.TRANSIENT_LOCAL),
+    }
+    pairs = [
+        (weak.name.lower(), strong.name.lower())
+        for name, (weak, strong) in policies.items()
+        if getattr(offered, name) == weak and getattr(requested, name) == strong
+    ]
     return pairs, '' if pairs else reason
-
-
-def _wrong_type(topic: TopicSpec, subject: str, info: TopicEndpointInfo) -> GraphProblem:
-    return GraphProblem(
-        WRONG_TYPE,
-        f'{topic.name}: {subject} {info.topic_type.replace("/msg/", "/")}, expected '
-        f'{_type(topic.kind, "/")}: rename one of the topics',
-    )
 
 
 def _resolve(node: Node, topic: TopicSpec) -> TopicSpec:

@@ -18,16 +18,11 @@ def declare(node: Node, name: str, default: object, description: str) -> object:
 
 
 def declare_all(node: Node, cls: type[T]) -> T:
-    """Declare a parameter per field of a dataclass; return the validated dataclass."""
-    values = {
-        field.name: declare(node, field.name, field.default, field.metadata.get('doc', ''))
-        for field in dataclasses.fields(cls)
-    }
-    return config.build(cls, values, f'parameters of node {node.get_name()!r}')
+    """
+    Declare a parameter per field of a dataclass; return the validated dataclass.
 
-
-def declare_again(node: Node, cls: type[T]) -> T:
-    """Like `declare_all`, for parameters that an earlier configuration may have declared."""
+    An earlier configuration of the node may have declared some of them already.
+    """
     values = {
         field.name: node.get_parameter(field.name).value
         if node.has_parameter(field.name)

@@ -44,33 +44,11 @@ def run_demo(
     """
     Run a task as a graph of processes in real time, until success or a time limit.
 
-    Parameters
-    ----------
-    task : str
-        Name or path of the task.
-    duration_s : float, optional
-        Time limit, from arming on; the task's own by default.
-    seed : int
-        Random seed of the true parameters, sensor noise, planner and belief.
-    out : Path, optional
-        Folder for logs of the nodes and a bag, which replaces an existing one.
-    progress : callable, optional
-        Called with the seconds since arming.
-    backend : str
-        Interface between bridge and simulator; the robot's own by default.
-
-    Returns
-    -------
-    summary : dict
-        Printed by `emppi demo --json`.
-    record : RunRecord
-        Data of the report.
-
-    Raises
-    ------
-    EmppiError
-        If a node dies, or the graph does not start.
-
+    `duration_s` counts from arming on and is the task's own by default; `progress` gets the
+    seconds since arming. A folder `out` receives the logs of the nodes and a bag, which replaces
+    an existing one. Without a name in `backend` the robot's own connects bridge and simulator.
+    Return the summary that `emppi demo --json` prints, and the data of the report. EmppiError if a
+    node dies, or the graph does not start.
     """
     loaded = load_task(task)
     _exit_on_sigterm()
@@ -119,11 +97,10 @@ class _DemoSession:
         executor: SingleThreadedExecutor,
         node: Node,
         monitor: RunMonitor,
-        bag: BagRecorder | None = None,
+        bag: BagRecorder | None,
     ) -> None:
-        self._bag = bag
         self._children, self._executor, self._node = children, executor, node
-        self.monitor = monitor
+        self.monitor, self._bag = monitor, bag
         self.holds = 0  # times that the bridge held the arm
         self._arm = node.create_client(SetBool, 'emppi/arm')
 

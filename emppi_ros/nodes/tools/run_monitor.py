@@ -15,6 +15,7 @@ from emppi_ros.nodes.common.inputs import APPLIED, PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
+from emppi_ros.session.message_tables import statuses
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunObserver, RunRecord
 
@@ -93,9 +94,6 @@ class RunMonitor:
         self._observer.record_command(convert.to_seconds(message.header.stamp))
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            name = status.name.removeprefix('emppi: ')
+        for name, status, values in statuses(message):
             self.messages[name] = status.message
-            self._observer.record_diagnostics(
-                name, {pair.key: pair.value for pair in status.values}
-            )
+            self._observer.record_diagnostics(name, values)

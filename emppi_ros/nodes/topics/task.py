@@ -6,7 +6,7 @@ node replies whether it can follow. Once the task is published, each node switch
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -27,20 +27,17 @@ ANSWERS = 'emppi/task/answers'
 STAGE = 'emppi/stage'  # name of the current stage; latched, published by the planner
 
 
-class TaskFollower:
+class TaskFollower(Protocol):
     """Callbacks of a node for changes of the task; each may raise an EmppiError."""
 
     def startup(self) -> None:
         """Start with the first task, if it has arrived."""
-        raise NotImplementedError
 
     def try_task(self, text: str) -> Task | None:
         """Return the task in a YAML text, or None to leave parsing to `take`."""
-        raise NotImplementedError
 
     def swap_task(self) -> None:
         """Switch to the task that `take` returns."""
-        raise NotImplementedError
 
     def tune_task(self, data: Mapping[str, Any]) -> None:
         """Apply YAML that differs only in tunable values; most nodes do not use them."""

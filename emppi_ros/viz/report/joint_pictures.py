@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.model import uncertain_joints
+from emppi_ros.model import scene, uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
@@ -83,14 +83,14 @@ def arrows(
 
 
 def add_arrows(
-    scene: mujoco.MjvScene,
+    drawn: mujoco.MjvScene,
     items: Sequence[Arrow],
     width: float,
     shape: mujoco.mjtGeom = mujoco.mjtGeom.mjGEOM_ARROW,
 ) -> None:
     """Add arrows to a scene before it is rendered, as many as it has room for."""
-    for arrow in items[: scene.maxgeom - scene.ngeom]:
-        geom = scene.geoms[scene.ngeom]
+    for arrow in items[: drawn.maxgeom - drawn.ngeom]:
+        geom = drawn.geoms[drawn.ngeom]
         color = np.array([*arrow.color, arrow.alpha], np.float32)
         mujoco.mjv_initGeom(geom, shape.value, np.zeros(3), np.zeros(3), np.zeros(9), color)
         end = arrow.end
@@ -98,7 +98,7 @@ def add_arrows(
             end = 2.0 * arrow.end - arrow.start
         mujoco.mjv_connector(geom, shape.value, width, arrow.start, end)
         geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
-        scene.ngeom += 1
+        drawn.ngeom += 1
 
 
 def write_all(
@@ -130,16 +130,11 @@ def source_of(path: Path) -> str | None:
 def draw(task: Task, record: RunRecord, joint: UncertainJoint, item: JointedObject) -> Figure:
     """Return the belief about a joint in the scene, at two or three times."""
     model = video.true_model(task, record)
-    times = {'start': 0, 'end': len(record.times) - 1}
     moved = uncertain_joints.first_moved(
         model, joint, task.start(), record.qpos, uncertain_joints.MOVED_M
     )
-    if moved is not None:
-        times = {
-            'start': 0,
-            f'moved {100 * uncertain_joints.MOVED_M:g} cm': moved,
-            'end': times['end'],
-        }
+    middle = {} if moved is None else {f'moved {100 * uncertain_joints.MOVED_M:g} cm': moved}
+    times = {'start': 0, **middle, 'end': len(record.times) - 1}
     camera, extent = _camera(task, joint, item, record.belief_theta[0])
     renderer = Renderer(model, *PANEL, camera)
     figure = Figure(figsize=(PANEL[0] * len(times) / 100, 6.0), layout='constrained')
@@ -172,30 +167,27 @@ def _picture(
     after = np.searchsorted(record.belief_times, record.times[row])  # the first from then on
     after = min(int(after), len(record.belief_times) - 1)
     theta, shares = record.belief_theta[after], record.belief_weights[after]
-    data = mujoco.MjData(renderer.model)
-    data.qpos[:] = record.qpos[row]
-    mujoco.mj_kinematics(renderer.model, data)
-    position = data.xpos[item.body].copy()
+    position = scene.kinematics(renderer.model, record.qpos[row]).xpos[item.body].copy()
     believed = arrows(task, joint, item, theta, shares, position, LENGTH * extent)
     believed = [arrow._replace(alpha=DARKEST * arrow.alpha) for arrow in believed]
     truth = record.truth[None]
     (true,) = arrows(task, joint, item, truth, np.ones(1), position, TRUE_LENGTH * extent)
     both = true._replace(start=2.0 * true.start - true.end, color=TRUE_AXIS)
 
-    def decorate(scene: mujoco.MjvScene) -> None:
-        _fade(scene, renderer.model, item.body, BULKY * extent)
-        add_arrows(scene, believed, WIDTH * extent)
-        add_arrows(scene, [both], TRUE_WIDTH * extent, mujoco.mjtGeom.mjGEOM_CAPSULE)
+    def decorate(drawn: mujoco.MjvScene) -> None:
+        _fade(drawn, renderer.model, item.body, BULKY * extent)
+        add_arrows(drawn, believed, WIDTH * extent)
+        add_arrows(drawn, [both], TRUE_WIDTH * extent, mujoco.mjtGeom.mjGEOM_CAPSULE)
 
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
     text = kind_shares(task, joint, kinds, shares)
     return renderer.render(record.qpos[row], decorate), text
 
 
-def _fade(scene: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: float) -> None:
+def _fade(drawn: mujoco.MjvScene, model: mujoco.MjModel, body: int, radius: float) -> None:
     """Make large parts of a body's tree translucent: pivots may lie inside them."""
     kind, root = mujoco.mjtObj.mjOBJ_GEOM.value, model.body_rootid[body]
-    for geom in scene.geoms[: scene.ngeom]:
+    for geom in drawn.geoms[: drawn.ngeom]:
         if geom.objtype != kind or geom.objid < 0:
             continue
         mine = model.body_rootid[model.geom_bodyid[geom.objid]] == root
@@ -207,9 +199,7 @@ def _camera(
     task: Task, joint: UncertainJoint, item: JointedObject, theta: Array
 ) -> tuple[mujoco.MjvCamera, float]:
     """Return a camera that shows robot, object and pivots, and their extent [m]."""
-    data = mujoco.MjData(task.model)
-    data.qpos[:] = task.start().qpos
-    mujoco.mj_kinematics(task.model, data)
+    data = scene.kinematics(task.model, task.start().qpos)
     robot = data.xpos[np.unique(task.model.dof_bodyid[task.map.qvel])]
     motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
     pivots = articulation.from_joints(item, *motion).pivot[motion.hinge]

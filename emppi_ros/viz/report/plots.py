@@ -165,9 +165,7 @@ def _target(task: Task, qpos: Array) -> Array | None:
     success = task.file.success.residual
     if success.get('residual') != 'distance':
         return None
-    data = mujoco.MjData(task.model)
-    data.qpos[:] = qpos
-    mujoco.mj_kinematics(task.model, data)
+    data = scene.kinematics(task.model, qpos)
     kind, index = scene.find_frame(task.model, str(success['to']))
     return getattr(data, scene.POSITION_FIELDS[kind])[index][:2].copy()
 

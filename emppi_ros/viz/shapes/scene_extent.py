@@ -24,7 +24,7 @@ class SceneExtent(NamedTuple):
 
 def scene_extent(task: Task) -> SceneExtent:
     """Return the extent of a task's scene; without a camera `overview`, the view is along y."""
-    data = kinematics(task, task.start().qpos)
+    data = scene.kinematics(task.model, task.start().qpos)
     moving = np.isin(task.model.geom_bodyid, task.model.dof_bodyid)
     reach = np.concatenate(
         [data.xipos[task.model.dof_bodyid], box_corners(data, moving).reshape(-1, 3)]
@@ -35,15 +35,6 @@ def scene_extent(task: Task) -> SceneExtent:
         right = data.cam_xmat[scene.find(task.model, 'camera', 'overview')].reshape(3, 3)[:, 0]
         right = right - (right @ UP) * UP
     return SceneExtent(float(size), right / np.linalg.norm(right))
-
-
-def kinematics(task: Task, qpos: Array) -> mujoco.MjData:
-    """Return data with the poses of all bodies and cameras in a configuration (nq,)."""
-    data = mujoco.MjData(task.model)
-    data.qpos[:] = qpos
-    mujoco.mj_kinematics(task.model, data)
-    mujoco.mj_camlight(task.model, data)
-    return data
 
 
 def tracked_bodies(task: Task) -> list[int]:

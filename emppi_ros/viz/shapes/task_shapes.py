@@ -6,12 +6,13 @@ from typing import NamedTuple
 from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
+from emppi_ros.model.scene import kinematics
 from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts
-from emppi_ros.viz.shapes.scene_extent import kinematics, scene_extent
+from emppi_ros.viz.shapes.scene_extent import scene_extent
 from emppi_ros.viz.shapes.shapes import Array, Shape
 
 
@@ -37,7 +38,7 @@ class TaskShapes:
 
     def belief(self, display: DisplayState) -> list[Shape]:
         """Return the belief: joint axes and histograms."""
-        data = kinematics(self._task, display.state.qpos)
+        data = kinematics(self._task.model, display.state.qpos)
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self.extent, data, display.belief),
@@ -45,12 +46,12 @@ class TaskShapes:
 
     def points(self, display: DisplayState) -> Array:
         """Return the belief as one point a particle (M, 3)."""
-        data = kinematics(self._task, display.state.qpos)
+        data = kinematics(self._task.model, display.state.qpos)
         return histograms.points(self._task, self.extent, data, display.belief)
 
     def objects(self, display: DisplayState) -> list[Shape]:
         """Return tracked objects and the target."""
-        data = kinematics(self._task, display.state.qpos)
+        data = kinematics(self._task.model, display.state.qpos)
         return objects.shapes(self._task, self.extent, data)
 
     def predict(self, display: DisplayState, cost: Cost | None = None) -> PlanRollouts:

@@ -7,6 +7,7 @@ import pytest
 from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import Belief, uniform
 from emppi_ros.control.plan import Plan
+from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import load_task
@@ -35,7 +36,7 @@ def believed(task, rng, count=20, uneven=True):
 
 
 def shown(function, task, belief):
-    data = scene_extent.kinematics(task, task.start().qpos)
+    data = scene.kinematics(task.model, task.start().qpos)
     return function(task, scene_extent.scene_extent(task), data, belief)
 
 
@@ -124,7 +125,7 @@ def test_the_same_layers_are_shown_at_all_times(name, rng):
     scenes = []
     for count, uneven in ((40, True), (1, False), (7, True)):
         belief = believed(task, rng, count, uneven)
-        data = scene_extent.kinematics(task, task.start().qpos)
+        data = scene.kinematics(task.model, task.start().qpos)
         found = objects.shapes(task, scene_extent.scene_extent(task), data)
         for function in (joint_axes.shapes, histograms.shapes):
             found += shown(function, task, belief)
@@ -151,7 +152,7 @@ def test_rollouts_have_the_same_layers_with_and_without_a_plan(push, rng):
 
 
 def test_the_box_around_an_object_is_its_geom(push):
-    data = scene_extent.kinematics(push, push.start().qpos)
+    data = scene.kinematics(push.model, push.start().qpos)
     found = objects.shapes(push, scene_extent.scene_extent(push), data)
     ends = layer(found, 'objects').ends
     body = scene_extent.tracked_bodies(push)[0]
@@ -165,7 +166,7 @@ def test_the_box_around_an_object_is_its_geom(push):
 
 
 def test_the_target_mark_is_at_the_target_of_the_success_residual(push):
-    data = scene_extent.kinematics(push, push.start().qpos)
+    data = scene.kinematics(push.model, push.start().qpos)
     ends = layer(objects.shapes(push, scene_extent.scene_extent(push), data), 'target').ends
     site = mujoco.mj_name2id(push.model, mujoco.mjtObj.mjOBJ_SITE, 'target')
     middle = data.site_xpos[site]
