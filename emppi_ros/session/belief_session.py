@@ -19,7 +19,8 @@ from emppi_ros.session import snapshot
 from emppi_ros.session.journal import journaled
 from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.particle_filter import ParticleFilter
-from emppi_ros.state.estimator import Observation, jumped
+from emppi_ros.state.estimator import Observation
+from emppi_ros.state.jump_detector import JumpDetector
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
@@ -47,7 +48,16 @@ class StampedBelief(NamedTuple):
 class BeliefSession(Measurements):
     """Orders measurements and commands, and updates the particle filter."""
 
-    MEMORY = (*Measurements.MEMORY, 'filter', '_waiting', '_learned_at', '_last', '_stage', 'ess')
+    MEMORY = (
+        *Measurements.MEMORY,
+        'filter',
+        '_waiting',
+        '_learned_at',
+        '_last',
+        '_jump_detector',
+        '_stage',
+        'ess',
+    )
 
     def __init__(self, task: Task, seed: int) -> None:
         """Draw the particles from the task's prior."""
@@ -56,6 +66,7 @@ class BeliefSession(Measurements):
         self._waiting: deque[PendingUpdate] = deque()
         self._learned_at = -np.inf
         self._last: tuple[float, State] | None = None
+        self._jump_detector = JumpDetector(task.model)
         self._stages = {stage.name: stage for stage in task.stages}
         self._stage = ''
         self.ess = self.ess_min = float(len(self.filter.belief.theta))
@@ -149,8 +160,9 @@ class BeliefSession(Measurements):
     def _observe(self, stamp: float, observation: Observation) -> bool:
         """Update the filter, after a restart if the state jumped; return whether it changed."""
         last, self._last = self._last, (stamp, observation.estimated)
-        model, state = self.task.model, observation.estimated
-        if last is not None and jumped(model, stamp - last[0], last[1], state):
+        if last is not None and self._jump_detector.update(
+            stamp - last[0], last[1], observation.estimated
+        ):
             self.counts['jumps'] += 1
             self.filter.restart()
         update = self.filter.observe(stamp, observation, self.applied.hold)

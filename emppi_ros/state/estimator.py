@@ -3,7 +3,6 @@
 import math
 from typing import NamedTuple
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +16,6 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _GAP_S = 0.5  # positions are not integrated over longer gaps
-_JUMP = 0.05  # m or rad beyond the motion explained by velocities
 
 
 class Observation(NamedTuple):
@@ -162,11 +160,3 @@ def with_pose(state: State, item: FreeObject, pose: Pose) -> State:
 def _rest(task: Task, item: FreeObject) -> Pose:
     qpos = task.start().qpos[item.qpos : item.qpos + 7]
     return Pose(qpos[:3].copy(), qpos[3:].copy())
-
-
-def jumped(model: mujoco.MjModel, elapsed: float, before: State, after: State) -> bool:
-    """Return whether something moved discontinuously, as by a reset of the simulator."""
-    moved = np.empty(model.nv)
-    mujoco.mj_differentiatePos(model, moved, 1.0, before.qpos, after.qpos)
-    explained = elapsed * (np.abs(before.qvel) + np.abs(after.qvel))
-    return bool(np.any(np.abs(moved) > explained + _JUMP))

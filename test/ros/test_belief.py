@@ -9,14 +9,11 @@ from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
 from emppi_ros.core.errors import DegenerateWeightsError
-from emppi_ros.model.ensemble import State
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.state.estimator import jumped
-from emppi_ros.tasks.task import load_task
 
 
 def test_it_waits_for_the_task(harness):
@@ -107,10 +104,3 @@ def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch)
     harness.spin_until(lambda: 'finite maximum' in harness.says('belief')[1])
     assert harness.says('belief')[0] == WARN
     assert node.session.filter.belief is before
-
-
-def test_a_jump_is_no_evidence():
-    model = load_task('cartpole_swingup').model
-    here = State(np.zeros(2), np.zeros(2))
-    assert not jumped(model, 0.02, here, State(np.array([0.0, 0.04]), np.array([0.0, 2.0])))
-    assert jumped(model, 0.02, here, State(np.array([0.0, 3.0]), np.array([0.0, 2.0])))
