@@ -106,30 +106,6 @@ class LatePlans(NamedTuple):
     resumed: tuple[float, ...] = ()  # s, when motion continued after a late plan
 
 
-def check_lateness(
-    config: BridgeConfig, robot: Robot, plans: PlanQueue, late: LatePlans, last: Command,
-    now: float, delay_s: float,
-) -> tuple[LatePlans, Fault | None]:  # fmt: skip
-    """Mark the current plan if it is late; the fault: it is too late, or plans are too often."""
-    plan = plans.current
-    if plan is None:  # unless plans are followed
-        return late, None
-    age = now - plan.start
-    if age > config.plan_lost_s:
-        return late, Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old')
-    if plan.start == late.start:
-        return late, None  # already braking for this plan
-    if is_late(config, robot, plans, last, now, delay_s):
-        return late._replace(start=plan.start), None
-    if late.start is None:
-        return late, None
-    resumed = (*(t for t in late.resumed if t > now - _LATE_PLANS_WINDOW_S), now)
-    if len(resumed) > config.late_plans:
-        text = f'plans were late {len(resumed)} times in a minute: is the planner overloaded?'
-        return late, Fault(faults.PLANNER_SLOW, text)
-    return LatePlans(None, resumed), None
-
-
 def is_late(
     config: BridgeConfig, robot: Robot, plans: PlanQueue, last: Command, now: float, delay_s: float
 ) -> bool:
@@ -379,8 +355,22 @@ class Commander:
 
     def _check_plan(self, now: float, delay_s: float) -> None:
         """Mark a late plan, and raise a fault if it is too late or plans are late too often."""
-        self._late, fault = check_lateness(
-            self._config, self._robot, self._plans, self._late, self._last_command(), now, delay_s
-        )
-        if fault is not None:
-            self.trip(fault)
+        plan, late, config = self._plans.current, self._late, self._config
+        if plan is None:  # unless plans are followed
+            return
+        age = now - plan.start
+        if age > config.plan_lost_s:
+            self.trip(Fault(faults.PLAN_LATE, f'the plan is {age:.3f} s old'))
+        elif plan.start == late.start:
+            return  # already braking for this plan
+        elif is_late(config, self._robot, self._plans, self._last_command(), now, delay_s):
+            self._late = late._replace(start=plan.start)
+        elif late.start is not None:
+            resumed = (*(t for t in late.resumed if t > now - _LATE_PLANS_WINDOW_S), now)
+            if len(resumed) > config.late_plans:
+                text = (
+                    f'plans were late {len(resumed)} times in a minute: is the planner overloaded?'
+                )
+                self.trip(Fault(faults.PLANNER_SLOW, text))
+            else:
+                self._late = LatePlans(None, resumed)

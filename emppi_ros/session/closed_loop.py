@@ -1,36 +1,37 @@
 """
-The closed loop in one process: simulated robot, bridge, planner and belief, on simulated time.
+The closed loop in one process: what the nodes run, on a simulated robot and in simulated time.
 
-A plan takes effect one planning period after its state was measured, as with the ROS nodes. The
-same seed gives the same bits.
+Planner, belief and bridge are the objects that the ROS nodes wrap, and get the same measurements,
+commands and plans as over ROS, without delay. A plan takes effect one planning period after its
+state was measured. The same seed gives the same bits.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import time
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import particles
-from emppi_ros.bridge import jerk_limiter, state_machine, watchdog
-from emppi_ros.bridge.commander import BridgeConfig
-from emppi_ros.bridge.state_machine import Machine
-from emppi_ros.bridge.watchdog import Bridge
+from emppi_ros.bridge.commander import BridgeConfig, Commander
+from emppi_ros.bridge.faults import Fault
+from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.control.plan import Plan
 from emppi_ros.core import weights
 from emppi_ros.core.errors import AllDivergedError, ConfigError, StaleInputError, unknown
 from emppi_ros.model.parameters import nominal_values
+from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
 from emppi_ros.session.trace import Frame, SuccessMonitor, Trace
-from emppi_ros.sim.simulated_robot import PoseReading, SimulatedRobot, draw_truth
-from emppi_ros.state.estimator import Estimator, Observation
-from emppi_ros.state.time_series import TimeSeries
+from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot, draw_truth
+from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
-_NEVER_S, _UNLIMITED = 1e9, 10**9
+_OFF = 1e9  # a threshold that is never reached
 _FRAME_RATE_HZ = 50.0  # of success checks and recorded frames
 
 
@@ -44,12 +45,14 @@ class ClosedLoop:
         The task.
     robot : SimulatedRobot
         The simulation: `robot.model`, `robot.data`, `robot.time` [s].
-    filter : ParticleFilter
-        The filter; `filter.belief` is the current belief.
+    belief : BeliefSession
+        The belief and its inputs.
     planner : Planner
-        The planner.
-    estimator : Estimator
-        The state estimator.
+        The planner and its inputs.
+    bridge : Commander
+        The bridge; it is armed from the start.
+    plan : Plan or None
+        The newest plan; the bridge follows it from its start.
     trace : Trace
         The record of the run so far.
 
@@ -88,26 +91,32 @@ class ClosedLoop:
         self.task, self._learns = task, controller == 'emppi'
         self.trace = Trace(draw_truth(task, seed, truth))
         self.robot = SimulatedRobot(task, self.trace.truth, seed)
-        self.filter = ParticleFilter(task, seed)
+        self.belief = BeliefSession(task, seed)
         theta = single_model(task, controller, self.trace.truth)
         self.planner = Planner(task, seed, None if theta is None else 1)
         self.planner.set_belief(
             self.filter.belief if theta is None else particles.uniform(theta[None])
         )
-        self.estimator = Estimator(task)
         self._stage = self.planner.stage
-        self._learned_at = -np.inf
-        self._config = BridgeConfig(plan_lost_s=_NEVER_S, late_plans=_UNLIMITED)  # without faults
-        self._applied = TimeSeries('applied commands', reach_s=np.inf)
+        # plans are computed in no simulated time: a late one diverged, and the next may not
+        self._config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
         self._success = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0
-        self._start_at_rest(state_machine.arm(Machine()))
+        self.plan: Plan | None = None
+        self._fault: Fault | None = None  # in the trace already
+        self.bridge = self._new_bridge()
+        self.bridge.arm(self.robot.time)
         self._set_next_target()
 
     @property
-    def plan(self) -> Plan | None:
-        """The plan that the bridge executes."""
-        return self._bridge.plans.current
+    def filter(self) -> ParticleFilter:
+        """The particle filter; `filter.belief` is the current belief."""
+        return self.belief.filter
+
+    @property
+    def estimator(self) -> Estimator:
+        """The planner's state estimator."""
+        return self.planner.estimator
 
     def run(
         self,
@@ -145,30 +154,96 @@ class ClosedLoop:
 
     def step(self) -> bool:
         """Advance by one physics step; return whether success was checked after it."""
-        now, rate_hz = self.robot.time, self.task.planner.rate_hz
-        if self._steps % self._every(self.task.simulation.joint_state_rate_hz) == 0:
-            reading = self.robot.read_joints()
-            self.trace.readings.append(reading)
-            self.estimator.add_joints(reading.stamp, reading.position, reading.velocity)
-            if not self.task.tracked:
-                self._observe_joints(reading.stamp)
-        for pose in self.robot.read_poses():
-            self.trace.poses.append(pose)
-            self._observe(pose)
-        if self._steps % self._every(rate_hz) == 0:
-            self._plan(now + 1.0 / rate_hz)
-        if self._steps % (bridge := self._every(self._config.rate_hz)) == 0:
-            self._step_bridge(now, bridge * self._dt)
+        if self._is_due(self.task.simulation.joint_state_rate_hz):
+            self._measure_joints()
+        self._measure_poses()
+        if self._is_due(self._config.rate_hz):
+            self._command()
+        if self._learns:
+            self._update_belief()
+        if self._is_due(self.task.planner.rate_hz):
+            self._plan()
         self.robot.step()
         self._steps += 1
-        checked = self._steps % self._every(_FRAME_RATE_HZ) == 0
+        checked = self._is_due(_FRAME_RATE_HZ)
         if checked:
             self._check_success()
         return checked
 
-    def _every(self, rate_hz: float) -> int:
-        """Return the number of physics steps in a period of a rate."""
-        return max(1, round(1.0 / rate_hz / self._dt))
+    def _is_due(self, rate_hz: float) -> bool:
+        """Return whether what happens at a rate happens in this physics step."""
+        return self._steps % max(1, round(1.0 / rate_hz / self._dt)) == 0
+
+    def _measure_joints(self) -> None:
+        """Give a joint state to planner, belief and bridge."""
+        reading = self.robot.read_joints()
+        self.trace.readings.append(reading)
+        for session in (self.planner, self.belief):
+            session.add_joints(reading.stamp, reading.position, reading.velocity)
+        self.bridge.measure(self._measurement(reading))
+
+    def _measurement(self, reading: JointReading) -> Measurement:
+        """Return the part of a joint state that the bridge uses."""
+        stamp, rows = reading.stamp, self.task.commanded_rows
+        return Measurement(stamp, stamp, reading.position[rows], reading.velocity[rows])
+
+    def _measure_poses(self) -> None:
+        """Give the tracked poses that have arrived to planner and belief."""
+        for reading in self.robot.read_poses():
+            self.trace.poses.append(reading)
+            self.planner.add_pose(reading.name, reading.stamp, *reading.pose)
+            if self._learns:
+                self.belief.add_pose(reading.name, reading.stamp, *reading.pose)
+
+    def _command(self) -> None:
+        """Apply the bridge's next command."""
+        now = self.robot.time
+        command = self.bridge.step(now)[0].value
+        self.bridge.follow(now, command)
+        self.robot.command(command)
+        for session in (self.planner, self.belief):
+            session.add_command(now, command)
+        self.trace.commands.append((now, command))
+        fault = self.bridge.machine.fault
+        if fault is not None and fault is not self._fault:
+            self.trace.faults.append((now, fault.text))
+        self._fault = fault
+
+    def _update_belief(self) -> None:
+        """Update the belief with complete measurements, and give it to the planner."""
+        started, before = time.perf_counter(), self.belief.counts['reinjected']
+        updates = self.belief.update()
+        while self.belief.ready:
+            updates += self.belief.update()
+        if not updates:
+            return
+        self.trace.update_s.append(time.perf_counter() - started)
+        self.trace.degenerate += self.belief.counts['reinjected'] - before
+        self.trace.ess.append(self.belief.ess)
+        self.trace.beliefs.extend((one.stamp, one.belief) for one in updates)
+        self.planner.set_belief(updates[-1].belief)
+
+    def _plan(self) -> None:
+        """Plan, and give the plan to the bridge."""
+        started = time.perf_counter()
+        try:
+            self.plan = self.planner.plan(self.robot.time)
+        except (StaleInputError, AllDivergedError):  # without a new plan the bridge brakes
+            self.planner.reset_plan()
+            return
+        finally:
+            self.trace.diverged = self.planner.diverged
+        self.trace.plan_s.append(time.perf_counter() - started)
+        self._follow_stage()
+        self.bridge.receive(self.plan)
+
+    def _follow_stage(self) -> None:
+        """Activate the grasp of the planner's stage in the simulation and in the belief."""
+        if self.planner.stage is not self._stage:
+            self._stage = self.planner.stage
+            self.robot.activate(self._stage.grasp)
+            self.belief.set_stage(self._stage.name)
+            self.trace.stages.append((self.robot.time, self._stage.name))
 
     def _check_success(self) -> None:
         """Record a frame and check success; set the next target after an attempt."""
@@ -181,9 +256,7 @@ class ClosedLoop:
         self._set_next_target()
         if lost:
             self.robot.reset_state()
-            self.estimator.clear()
-            self.filter.restart()
-            self._start_at_rest(self._bridge.machine)
+            self._restart()
 
     def _set_next_target(self) -> None:
         """Set the next target in the simulation and in the planner's models."""
@@ -192,91 +265,33 @@ class ClosedLoop:
             self.robot.set_mocap_quat(self.task.target, quaternion)
             self.planner.ensemble.set_mocap_quat(self.task.target, quaternion)
 
-    def _start_at_rest(self, state: Machine) -> None:
-        """Command the robot's current position at rest, and discard the plan."""
+    def _restart(self) -> None:
+        """Continue from a reset scene: only belief, stage and the operator's requests stay."""
+        self.planner.clear()
         self.planner.reset_plan()
-        self.planned: Plan | None = None  # the newest, executed or not
-        start = jerk_limiter.at_rest(self.task.robot, self._measure())
-        self._bridge = Bridge(start, state)
-        self._applied.append(self.robot.time - 1e-6, self._bridge.command.value)
-        self.robot.command(self._bridge.command.value)
+        self.belief.clear()
+        self.plan, self._fault, machine = None, None, self.bridge.machine
+        self.bridge = self._new_bridge()
+        if machine.armed:
+            self.bridge.arm(self.robot.time)
+        self.bridge.pause(machine.paused)
 
-    def _plan(self, start: float) -> None:
-        """Plan from the newest state; the plan begins at `start` [s]."""
-        stamp = self.estimator.stamp
-        try:
-            state = self.estimator.state(stamp)
-        except StaleInputError:
-            return  # no measurements yet: the robot stays at rest
-        started = time.perf_counter()
-        try:
-            tracks = self.estimator.tracks(stamp)
-            plan, info = self.planner.plan_from(state, stamp, start, self._commands, tracks)
-        except AllDivergedError:
-            self.trace.diverged += self.planner.ensemble.models * self.planner.ensemble.rollouts
-            self.planner.reset_plan()
-            return  # without a new plan the bridge brakes
-        self.trace.plan_s.append(time.perf_counter() - started)
-        self._update_stage()
-        self.trace.diverged += info.diverged
-        self.planned, self._bridge = plan, watchdog.receive(self._bridge, plan)
-
-    def _update_stage(self) -> None:
-        """Activate the grasp of the planner's stage in the simulation and in the filter."""
-        if self.planner.stage is not self._stage:
-            self._stage = self.planner.stage
-            self.robot.activate(self._stage.grasp)
-            self.filter.activate(self._stage.grasp)
-            self.trace.stages.append((self.robot.time, self._stage.name))
-
-    def _commands(self, times: Array) -> Array:
-        """Return the commands at `times`: the applied ones, then those of the current plan."""
-        rows = self._applied.hold(times)
-        plan = self._bridge.plans.current
-        if plan is not None:
-            for i in np.flatnonzero(times > self._applied.last_stamp):
-                rows[i] = plan.at(times[i])
-        return rows
-
-    def _step_bridge(self, now: float, dt: float) -> None:
-        """Apply the bridge's next command."""
-        position = self._measure()
-        self._bridge = watchdog.step(
-            self._config, self.task.robot, self._bridge, now, position, dt, delay_s=0.0
+    def _new_bridge(self) -> Commander:
+        """Return a disarmed bridge that has measured the robot."""
+        bridge = Commander(
+            self._config, self.task.robot, monitor_config=_monitor_config(self.task)
         )
-        command = self._bridge.command.value
-        self.robot.command(command)
-        self._applied.append(now, command)
-        self.trace.commands.append((now, command))
+        bridge.measure(self._measurement(self.robot.read_joints()))
+        return bridge
 
-    def _observe(self, reading: PoseReading) -> None:
-        """Add a tracked pose and update the belief with it."""
-        pose = self.estimator.add_pose(reading.name, reading.stamp, reading.pose)
-        if pose is None or not self._learns:
-            return
-        self._update_belief(
-            reading.stamp, self.estimator.observation(reading.stamp, reading.name, pose)
-        )
 
-    def _observe_joints(self, stamp: float) -> None:
-        """Update the belief with joint states alone, for tasks without tracked objects."""
-        if not self._learns or stamp - self._learned_at < self.task.belief.interval_s - 1e-9:
-            return
-        self._update_belief(stamp, self.estimator.observation(stamp))
-
-    def _update_belief(self, stamp: float, observation: Observation) -> None:
-        """Update the belief and pass it to the planner."""
-        self._learned_at, started = stamp, time.perf_counter()
-        update = self.filter.observe(stamp, observation, self._applied.hold)
-        self.trace.update_s.append(time.perf_counter() - started)
-        if update is not None:
-            self.trace.degenerate += update.reinjected
-            self.trace.ess.append(update.ess)
-            self.trace.beliefs.append((stamp, self.filter.belief))
-            self.planner.set_belief(self.filter.belief)
-
-    def _measure(self) -> Array:
-        return self.robot.read_joints().position[self.task.commanded_rows]
+def _monitor_config(task: Task) -> MonitorConfig:
+    """Return the thresholds of the bridge node, except for what simulated robots exceed."""
+    if not task.file.real_time:  # hands with noisier sensors and faster fingers than any robot
+        return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
+    if any(stage.grasp for stage in task.stages):  # soft servos yield to what is grasped
+        return MonitorConfig(residual_rad_per_s=_OFF)
+    return MonitorConfig()
 
 
 def single_model(task: Task, controller: str, truth: Array) -> Array | None:
@@ -332,6 +347,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             'p99': float(np.percentile(plan_ms, 99)),
         },
         'diverged': trace.diverged,
+        **({'faults': trace.faults} if trace.faults else {}),
     }
 
 

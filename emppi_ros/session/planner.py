@@ -18,6 +18,7 @@ from emppi_ros.control import interpolation, mppi
 from emppi_ros.control import plan as plans
 from emppi_ros.control.mppi import Costs, PlanInfo, smoother
 from emppi_ros.control.plan import Plan
+from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session.journal import journaled
 from emppi_ros.session.measurements import Measurements
@@ -97,6 +98,12 @@ class Planner(Measurements):
         self.ensemble.write(chosen.theta)
         self._log_weights = chosen.log_weights
 
+    @journaled('clear')
+    def clear(self) -> None:
+        """Discard all measurements, commands and plans; keep belief and stage."""
+        super().clear()
+        self._plans.clear()
+
     @journaled('forget')
     def reset_plan(self) -> None:
         """Start the next plan from rest, as after a pause."""
@@ -145,7 +152,11 @@ class Planner(Measurements):
         stamp = self.estimator.stamp
         state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
         start = now + self._period
-        plan, info = self.plan_from(state, stamp, start, self._commands_in_force, tracks)
+        try:
+            plan, info = self.plan_from(state, stamp, start, self._commands_in_force, tracks)
+        except AllDivergedError:
+            self.diverged += self.ensemble.models * self.ensemble.rollouts
+            raise
         self._plans.append(plan)
         self.diverged += info.diverged
         return plan

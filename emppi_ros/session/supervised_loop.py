@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 import json
 
-from emppi_ros.bridge import state_machine, watchdog
 from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks import tuning
@@ -18,28 +17,33 @@ class SupervisedLoop(ClosedLoop):
     ) -> None:
         """Start at rest, disarmed."""
         super().__init__(task, seed, truth=truth)
-        self._change(state_machine.disarm(self.machine))
+        self.bridge.disarm()
 
     @property
     def machine(self) -> Machine:
         """The bridge's state."""
-        return self._bridge.machine
+        return self.bridge.machine
 
     def arm(self, armed: bool) -> None:
         """Arm to execute plans, or disarm and acknowledge a fault; ArmError if refused."""
-        self._change((state_machine.arm if armed else state_machine.disarm)(self.machine))
+        if not armed:
+            self.bridge.disarm()
+            return
+        self._forget_unexecuted_plans()
+        self.bridge.arm(self.robot.time)
 
     def pause(self, paused: bool) -> None:
         """Brake to rest and stay armed, or resume."""
-        self._change(state_machine.pause(self.machine, paused))
+        self._forget_unexecuted_plans()
+        self.bridge.pause(paused)
 
     def tune(self, values: Mapping[str, tuning.Value]) -> None:
         """Change tunable parameters from the next cycle on; ConfigError if a value is invalid."""
         self.task = self.task.tuned(tuning.tune(self.task.data, values))
-        self.planner.tune(json.dumps(self.task.data))
-        self.filter.tune(self.task)
+        for session in (self.planner, self.belief):
+            session.tune(json.dumps(self.task.data))
 
-    def _change(self, changed: Machine) -> None:
-        if changed.engaged and not self.machine.engaged:
-            self.planner.reset_plan()  # plans that were not executed
-        self._bridge = watchdog.change(self._bridge, changed)
+    def _forget_unexecuted_plans(self) -> None:
+        """Start the next plan from rest unless the bridge follows plans."""
+        if not self.machine.engaged:
+            self.planner.reset_plan()

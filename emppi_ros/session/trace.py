@@ -72,6 +72,8 @@ class Trace:
         Time [s] and name of each stage that was entered.
     attempts : list of Attempt
         Attempts at targets, in tasks with a sequence of targets.
+    faults : list
+        Time [s] and text of each fault that stopped the robot.
     plan_s : list of float
         Computation time of each plan [s].
     update_s : list of float
@@ -98,6 +100,7 @@ class Trace:
     commands: list[tuple[float, Array]] = dataclasses.field(default_factory=list)  # with start
     stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # with start
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
+    faults: list[tuple[float, str]] = dataclasses.field(default_factory=list)
     diverged: int = 0  # rollouts
     degenerate: int = 0  # belief updates that no particle could explain
     success_time: float | None = None

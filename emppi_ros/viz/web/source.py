@@ -230,6 +230,6 @@ def _display_state(loop: SupervisedLoop) -> DisplayState | None:
         state,
         loop.estimator.tracks(stamp),
         loop.filter.belief,
-        loop.planned if loop.planned is not None and loop.planned.end > stamp else None,
+        loop.plan if loop.plan is not None and loop.plan.end > stamp else None,
         loop.planner.candidates,
     )

@@ -7,9 +7,8 @@ from mcap_ros2.writer import Writer
 import numpy as np
 import pytest
 
-from emppi_ros.bridge import jerk_limiter, state_machine, watchdog
-from emppi_ros.bridge.state_machine import Machine
-from emppi_ros.bridge.watchdog import Bridge, BridgeConfig
+from emppi_ros.bridge.commander import BridgeConfig, Commander
+from emppi_ros.bridge.monitors import Measurement
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.session import journal
 from emppi_ros.session.belief_session import BeliefSession
@@ -85,11 +84,8 @@ class Graph:
         about = describe(task, self.text, seed, prior)
         self.planner = Journal(Planner(self.task, seed), about)
         self.belief = Journal(BeliefSession(task, seed), about)
-        settings = self.task.robot
-        rows = self.task.commanded_rows
-        start = jerk_limiter.at_rest(settings, self.robot.read_joints().position[rows])
-        self.bridge = Bridge(start, state_machine.arm(Machine()))
         self.config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
+        self.bridge = Commander(self.config, self.task.robot)
         tape.add('emppi/task', epoch, {'data': self.text})
 
     def tune(self, **values):
@@ -111,7 +107,7 @@ class Graph:
             listeners = int(now >= listen_from)
             if step % every == 0:
                 self.measure(now)
-                self.command(now, every * dt)
+                self.command(now)
             if step % (10 * every) == 0:
                 self.learn(now, listeners)
             if step % period == 0:
@@ -130,18 +126,21 @@ class Graph:
         self.tape.add('joint_states', now, message)
         for one in (self.planner, self.belief):
             one.session.add_joints(reading.stamp, reading.position, reading.velocity)
+        rows = self.task.commanded_rows
+        position, velocity = reading.position[rows], reading.velocity[rows]
+        self.bridge.measure(Measurement(now, reading.stamp, position, velocity))
+        if not self.bridge.machine.armed:
+            self.bridge.arm(now)
         for pose in self.robot.read_poses():
             for one in (self.planner, self.belief):
                 one.session.add_pose(pose.name, self.epoch + pose.stamp, *pose.pose)
 
-    def command(self, now, dt):
-        position = self.robot.read_joints().position[self.task.commanded_rows]
-        self.bridge = watchdog.step(
-            self.config, self.task.robot, self.bridge, now, position, dt, delay_s=0.0
-        )
-        self.robot.command(self.bridge.command.value)
+    def command(self, now):
+        command, _ = self.bridge.step(now)
+        self.bridge.follow(now, command.value)
+        self.robot.command(command.value)
         for one in (self.planner, self.belief):
-            one.session.add_command(now, self.bridge.command.value)
+            one.session.add_command(now, command.value)
 
     def learn(self, now, listeners):
         self.belief.begin_cycle(listeners, now)
@@ -171,7 +170,7 @@ class Graph:
         except EmppiError:
             self.planner.session.reset_plan()
         else:
-            self.bridge = watchdog.receive(self.bridge, plan)
+            self.bridge.receive(plan)
             field = {'velocity': 'velocities', 'effort': 'effort'}[self.task.robot.command]
             points = [
                 {field: values.tolist(), 'time_from_start': stamp(time)}

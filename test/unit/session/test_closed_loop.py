@@ -2,9 +2,11 @@
 
 import json
 
+import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.errors import ConfigError, ParameterError
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.tasks.task import load_task
@@ -84,7 +86,7 @@ def test_success_needs_to_last(make_task, task_data):
 def test_commands_keep_the_robots_limits(make_task):
     task = make_task('block')
     loop = _run(task, 0, 1.0)
-    applied = np.array(loop._applied._rows)
+    applied = np.array([command for _, command in loop.trace.commands])
     usable = task.robot.dynamics_factor * task.robot.limits.acceleration[0]
     assert np.abs(applied).max() <= task.robot.limits.velocity[0]
     # 250 commands a second; a rounding of numbers below 1
@@ -138,3 +140,28 @@ def test_fr3_follow_follows_a_moving_target() -> None:
     assert np.isclose(moved[task.objects['target'].qpos], 0.3, atol=0.01)
     # it lags by 0.8 s, 5 cm; an arm that stayed would be 30 cm off
     assert max(frame.error for frame in frames if frame.time > 4.0) < 0.1
+
+
+def test_a_reset_of_the_scene_is_no_evidence():
+    loop = ClosedLoop(load_task('panda_push'), 0)
+    loop.run(0.5)
+    updates = loop.belief.counts['updates']
+    assert updates > 10 and loop.belief.counts['jumps'] == 0
+    block = loop.task.objects['block']
+    loop.robot.data.qpos[block.qpos] += 0.2  # as if somebody moved it
+    loop.run(0.5, stop_at_success=False)
+    assert loop.belief.counts['jumps'] == 1
+    assert loop.belief.counts['updates'] > updates + 10  # and learns again
+
+
+def test_a_robot_that_does_not_follow_is_stopped(make_task):
+    loop = ClosedLoop(make_task('block'), 0)
+    loop.run(0.5, stop_at_success=False)
+    assert not loop.trace.faults and 'faults' not in summarize(loop, 'emppi', 0)
+    loop.robot.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
+    loop.run(1.0, stop_at_success=False)
+    (time, text), *rest = loop.trace.faults
+    assert not rest and 0.5 < time < 1.5
+    assert summarize(loop, 'emppi', 0)['faults'] == [(time, text)]
+    assert loop.bridge.machine.phase is Phase.HELD
+    assert np.all(loop.trace.commands[-1][1] == 0.0)

@@ -13,14 +13,14 @@ def go_on(loop: SupervisedLoop, seconds: float) -> None:
 
 
 def commands(loop: SupervisedLoop) -> np.ndarray:
-    return loop._bridge.command.value
+    return loop.trace.commands[-1][1]
 
 
 def test_nothing_is_commanded_before_it_is_armed(make_task):
     loop = SupervisedLoop(make_task('block'))
     go_on(loop, 0.5)
     assert loop.machine.phase is Phase.INACTIVE
-    assert loop.planned is not None  # it plans, as over ROS, and nobody follows
+    assert loop.plan is not None  # it plans, as over ROS, and nobody follows
     assert np.all(commands(loop) == 0.0)
     loop.arm(True)
     go_on(loop, 0.5)
