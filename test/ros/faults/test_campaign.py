@@ -67,12 +67,12 @@ def attempts(tmp_path_factory):
     still = sum(map(_stood_still, rows))
     # what went wrong in the others is told all the same
     if still > STILL * len(rows) and not any(row['violations'] for row in rows):
-        pytest.skip(f'the machine itself stood still during {still} of {len(rows)} faults')
+        pytest.skip(f'the machine stalled during {still} of {len(rows)} faults')
     return rows
 
 
 def _stood_still(row):
-    """Return whether the machine woke nobody for so long that nothing could be judged."""
+    """Return whether the machine was suspended for so long that nothing could be judged."""
     return not (row['judged'] or row['unprovoked'])
 
 

@@ -1,4 +1,4 @@
-"""From what tests said to docs/reliability.md: every row of the matrix with its state."""
+"""Write docs/reliability.md from the outcomes of tests: each row of the matrix with its state."""
 
 import datetime
 import os
@@ -11,20 +11,20 @@ from faultlab.rows import ROWS, SAFE_STOP, Row
 
 _FIGURES = ('onset_ms', 'rest_ms')
 _PEAKS = (
-    ('trajectory', 'whenever its messages came', 'peaks'),
-    ('forward', 'as meant', 'peaks'),
-    ('forward', 'by the moments of sending, which chance moves', 'peaks_sent'),
+    ('trajectory', 'with actual arrival times', 'peaks'),
+    ('forward', 'at its nominal rate', 'peaks'),
+    ('forward', 'with actual sending times, which jitter', 'peaks_sent'),
 )
 
 
 class Collector:
-    """A pytest plugin that keeps outcome and figures of every test."""
+    """A pytest plugin that stores outcome and figures of every test."""
 
     def __init__(self):
         self.tests = {}
 
     def pytest_runtest_logreport(self, report):
-        """Take one phase of a test: what went wrong in any of them counts."""
+        """Add one phase of a test; a failure in any phase counts."""
         known = self.tests.setdefault(report.nodeid, {'outcome': 'passed', 'reason': ''})
         if report.outcome == 'failed':
             known['outcome'] = 'failed'
@@ -39,7 +39,7 @@ def belonging(row: Row, tests: dict) -> dict:
 
 
 def state(row: Row, tests: dict) -> str:
-    """Return in one word or sentence how a row stands; never nothing."""
+    """Return the state of a row as one word or sentence."""
     found = belonging(row, tests)
     outcomes = [test['outcome'] for test in found.values()]
     if 'failed' in outcomes:
@@ -72,12 +72,11 @@ def render(tests: dict, command: str) -> str:
         '',
         f'**S**, a safe stop: {SAFE_STOP}.',
         '',
-        'Times count from the start of the last valid plan, or from the last good joint state. '
-        'Commands of backend `trajectory` are sampled at 1 kHz along what a '
-        'joint_trajectory_controller executes, and differentiated; those of `forward` are '
-        'differentiated at their own rate of 250 Hz. At 1 kHz a held velocity is a row of steps '
-        '(up to 15 rad/s at once times 1 kHz squared), which is why that backend refuses '
-        'hardware.',
+        'Times count from the start of the last valid plan, or from the last valid joint state. '
+        'For backend `trajectory`, the motion that a joint_trajectory_controller executes is '
+        'sampled at 1 kHz and differentiated; commands of `forward` are differentiated at their '
+        'own rate of 250 Hz. Sampled at 1 kHz, held velocities would be steps, whose jerk '
+        'exceeds every limit. This is why that backend refuses hardware.',
         '',
         *_figures(tests),
         '| row | fault | required | tests | faults | onset, rest at most (ms) | state |',
@@ -110,7 +109,7 @@ def _line(row, tests):
 
 
 def _figures(tests):
-    """Return what all injected faults together showed."""
+    """Return the figures of all injected faults together."""
     campaign = [test for test in tests.values() if 'peaks' in test]
     if not campaign:
         return []
@@ -120,7 +119,7 @@ def _figures(tests):
         shares = ', '.join(f'{max(column):.3f}' for column in zip(*found, strict=True))
         lines += [
             f'Backend `{backend}`, {title}: largest velocity, acceleration and jerk, as shares of '
-            f'what is allowed: {shares}.',
+            f'the limits: {shares}.',
             '',
         ]
     total = sum(test['count'] for test in campaign)
@@ -132,15 +131,15 @@ def _figures(tests):
     head = (
         f'Faults judged: {total}. Violations: {violations}. Braking later than required: {late}. '
         f'Stops before a fault: {stopped}; '
-        f'safe stops where the arm was to go on: {needless}. '
-        f'Disturbed by the machine, and not judged by time: {disturbed}; not judged at all, for '
-        f'it stood still: {left_out}.'
+        f'unnecessary stops: {needless}. '
+        f'Timing not judged because the machine was disturbed: {disturbed}; not judged at '
+        f'all because it stalled: {left_out}.'
     )
     return [head, '', *lines]
 
 
 def machine() -> str:
-    """Return what it ran on, without names or paths."""
+    """Return hardware and software of this machine, without names or paths."""
     from rclpy.utilities import get_rmw_implementation_identifier
 
     return (

@@ -43,7 +43,7 @@ ROWS = (
     Row(
         'P3',
         'exception in cost or rollout',
-        'no plan, said in diagnostics; the node lives; S',
+        'no plan, an error in diagnostics; the node keeps running; S',
         (
             f'{ROS}test_planner_rows.py::test_p3',
             'test/ros/test_planner.py::test_all_diverged_is_said_and_the_next_cycle_tries_again',
@@ -72,7 +72,7 @@ ROWS = (
     Row(
         'P6',
         'plan beyond velocity, acceleration, jerk, envelope or position',
-        'clamped in its own direction, or rejected; what leaves is legal',
+        'clamped in its direction, or rejected; commands stay within limits',
         (
             f'{PURE}test_oracle.py::test_no_target_exceeds_a_limit_and_braking_never_reverses',
             f'{PURE}test_oracle.py::test_a_target_beyond_limits_is_followed_in_its_direction',
@@ -82,7 +82,7 @@ ROWS = (
     Row(
         'P7',
         'all rollouts diverge',
-        'said; no plan; S',
+        'reported; no plan; S',
         (
             'test/unit/session/test_planner.py::test_a_state_that_diverges_everywhere_is_an_error',
             'test/ros/test_planner.py::test_all_diverged_is_said_and_the_next_cycle_tries_again',
@@ -91,14 +91,14 @@ ROWS = (
     Row(
         'P8',
         'belief collapses, has NaN weights, or is dead',
-        'the last good belief stays, no collapse to nothing; a dead node: S after at most 1 s',
+        'the last valid belief stays, with particles left; a dead node: S after at most 1 s',
         (
             'test/ros/test_planner.py::test_a_belief_about_other_parameters_is_rejected',
             'test/ros/test_planner.py::test_from_a_belief_that_nobody_holds_any_more',
             'test/unit/belief/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
             'test/unit/session/test_particle_filter.py::test_half_of_the_particles',
         ),
-        'slower motion in that second: the planner plans on at full speed',
+        'slower motion in that second: the planner continues at full speed',
     ),
     Row(
         'P9',
@@ -165,7 +165,7 @@ ROWS = (
     ),
     Row(
         'B7',
-        'a storm of automatic recoveries',
+        'repeated automatic recoveries',
         'at most 3 in 10 minutes; never armed again without an operator',
         (f'{PURE}test_state_machine.py::test_after_a_fault_motion_needs_a_disarm_and_an_arm',),
     ),
@@ -183,7 +183,7 @@ ROWS = (
     Row(
         'S2',
         'frozen, duplicated or replayed joint states',
-        'found while the arm is to move; S',
+        'detected while the arm is commanded to move; S',
         (
             f'{PURE}test_monitors.py::test_frozen_joint_states_are_detected_in_time',
             f'{CAMPAIGN}test_fault[s2',
@@ -213,7 +213,7 @@ ROWS = (
     Row(
         'S5',
         'bias, noise, outliers of joint states',
-        'what leaves stays legal',
+        'commands stay within limits',
         (f'{ROS}test_state_rows.py::test_s5',),
     ),
     Row(
@@ -225,28 +225,28 @@ ROWS = (
     Row(
         'C1',
         'wall clock set by an hour, stamps of 0 and of the future',
-        'no effect on the watchdog; plans of the future are rejected',
+        'no effect on the watchdog; plans from the future are rejected',
         (f'{ROS}test_clock_rows.py::test_c1',),
         'NTP slewing of the whole machine: needs its clock',
     ),
     Row(
         'C2',
         'use_sim_time: /clock stops or jumps',
-        'the watchdog trips all the same; S',
+        'the watchdog trips nevertheless; S',
         (f'{ROS}test_clock_rows.py::test_c2',),
     ),
     Row(
         'C3',
         'no processor time',
-        'tail or S; nothing illegal leaves',
+        'stop trajectory or S; commands stay within limits',
         (f'{ROS}test_bridge_rows.py::test_c3',),
         'cgroup limits, swap and throttling of real-time tasks: needs a machine of its own; '
         'half an hour each',
     ),
     Row(
         'N1',
-        'QoS that does not fit; other middlewares',
-        'said within 2 s, with what to change',
+        'incompatible QoS; other middlewares',
+        'reported within 2 s, with the required change',
         (
             'test/ros/test_graph_monitor.py::test_a_publisher_that_cannot_be_heard_is_told_what_to_change',
             'test/ros/test_graph_monitor.py::test_a_listener_that_cannot_hear_us_is_told_what_to_change',
@@ -259,20 +259,20 @@ ROWS = (
         'delay, loss, partition of the network',
         'S; arming again after',
         (f'{CAMPAIGN}test_fault[p4', f'{CAMPAIGN}test_fault[s1'),
-        'netem: needs a kernel with it and its own network; to the bridge a partition is silence '
-        'of plans and joint states, which is what runs',
+        'netem: needs a kernel with it and its own network; to the bridge a partition is the '
+        'absence of plans and joint states, which is tested',
     ),
     Row(
         'N3',
         'flood of messages, 10 MB strings, wrong types',
-        'the bridge keeps its rate and does not grow; what is wrong is dropped',
+        'the bridge keeps its rate and does not grow; invalid messages are dropped',
         (f'{ROS}test_bridge_rows.py::test_n3', f'{FUZZ}test_messages.py'),
-        'ten minutes of it: seconds here',
+        'ten minutes of it: the test takes seconds',
     ),
     Row(
         'N4',
         'FCI: reset, losses, reflex, user stop',
-        'told within 100 ms, held, the process lives',
+        'reported within 100 ms, held; the process keeps running',
         (
             f'{FRANKA}test_a_dead_robot',
             f'{FRANKA}test_a_reflex',
@@ -291,8 +291,8 @@ ROWS = (
         'the controller is switched off under the bridge',
         'S by the residual monitor',
         (f'{PURE}test_monitors.py::test_a_blocked_or_runaway_arm_is_detected',),
-        'a controller_manager: not among the wheels; an arm that ignores its commands is the same '
-        'to the bridge',
+        'a controller_manager: not among the wheels; to the bridge, it is an '
+        'arm that ignores its commands',
     ),
     Row(
         'Y1',
@@ -328,7 +328,7 @@ ROWS = (
     ),
     Row(
         'X3',
-        'a stranger calls services or sets parameters',
+        'an unauthorized node calls services or sets parameters',
         'a generated policy denies all but what is listed',
         ('test/ros/test_policy.py::test_only_the_bridge_may_command',),
         'enforcement: see X1',
@@ -353,7 +353,7 @@ ROWS = (
             f'{PURE}test_stop_trajectory.py::test_stops_near_end_stops_stay_within_limits',
         ),
         'singularities and self-collision: the planner avoids them by its costs, the bridge does '
-        'not know them',
+        'not check them',
     ),
     Row(
         'A3',
