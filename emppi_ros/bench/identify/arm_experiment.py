@@ -36,11 +36,11 @@ def tracking_error(model: mujoco.MjModel, motion: FourierMotion, parameters: Arr
     data.qpos[:], data.qvel[:] = wanted[0, 0], wanted[1, 0]
     total = 0.0
     for position, velocity, acceleration in np.swapaxes(wanted, 0, 1):
-        off = position - data.qpos
-        if not np.abs(off).max() < _MAX_ERROR:
+        error = position - data.qpos
+        if not np.abs(error).max() < _MAX_ERROR:
             return np.inf
-        total += float(off @ off)
-        wish = acceleration + STIFFNESS * off + DAMPING * (velocity - data.qvel)
+        total += float(error @ error)
+        wish = acceleration + STIFFNESS * error + DAMPING * (velocity - data.qvel)
         data.qfrc_applied[:] = arm.inverse_dynamics(belief, scratch, data.qpos, data.qvel, wish)
         mujoco.mj_step(plant, data, _CYCLE)
     return float(np.sqrt(total / (cycles * model.nv)))
@@ -56,8 +56,8 @@ class ArmStudySetup(NamedTuple):
 
 def limits_of(robot: str) -> MotionLimits:
     """Return a robot's limits, with its dynamics factor applied."""
-    found = load_robot(robot)
-    share, limits = found.dynamics_factor, found.limits
+    config = load_robot(robot)
+    share, limits = config.dynamics_factor, config.limits
     return MotionLimits(
         np.array(limits.position.lower),
         np.array(limits.position.upper),

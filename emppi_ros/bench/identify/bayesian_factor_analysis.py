@@ -117,7 +117,7 @@ def fit(config: FactorConfig, scaled: StandardizedData) -> FactorPosterior:
     return now
 
 
-def predict_from_noiseless(found: FactorPosterior) -> Array:
+def predict_from_noiseless(posterior: FactorPosterior) -> Array:
     """
     Return the coefficients (d,) for noiseless inputs: the limit of eq. 3 instead of eq. 4.
 
@@ -125,7 +125,7 @@ def predict_from_noiseless(found: FactorPosterior) -> Array:
     goes to zero, eq. 3 becomes w_z w_x / <w_x^2>, which only differs by the variance of w_x and is
     zero for irrelevant inputs.
     """
-    return found.wz * found.wx / (found.wx**2 + found.vx)
+    return posterior.wz * posterior.wx / (posterior.wx**2 + posterior.vx)
 
 
 def regress(x: Array, y: Array, config: FactorConfig | None = None) -> Array:

@@ -24,15 +24,15 @@ def _density(
     shooter = MultipleShooting(problem, size, threads=1, slopes=False)
 
     def log_p(points: Array) -> Array:
-        found = np.full(len(points), -np.inf)
+        densities = np.full(len(points), -np.inf)
         for first in range(0, len(points), size):
             part = points[first : first + size]
             rows = np.zeros((size, points.shape[1]))
             rows[: len(part)] = np.clip(part, -LIMIT, LIMIT)
             values = log_likelihood(shooter, rows, likelihood)[: len(part)]
             inside = np.all(np.abs(part) <= LIMIT, axis=1)
-            found[first : first + size] = np.where(inside, values, -np.inf)
-        return found
+            densities[first : first + size] = np.where(inside, values, -np.inf)
+        return densities
 
     return shooter, log_p
 

@@ -78,18 +78,18 @@ def cached(
 ) -> SamplerResult:
     """Return the result stored for this key, or compute and store it."""
     path = folder / f'{name.replace(" ", "_").replace("/", "-")}.npz'
-    said = json.dumps(key, sort_keys=True)
+    stored_key = json.dumps(key, sort_keys=True)
     if path.exists():
         with np.load(path) as data:
-            if str(data['key']) == said:
+            if str(data['key']) == stored_key:
                 numbers = (float(data[name]) for name in ('cpu_s', 'beyond', 'defect'))
                 return SamplerResult(data['theta'], int(data['steps']), *numbers)
-    found = make()
+    result = make()
     folder.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix('.part.npz')
-    np.savez(part, key=said, **found._asdict())
+    np.savez(part, key=stored_key, **result._asdict())
     part.replace(path)
-    return found
+    return result
 
 
 def cache_key(
@@ -146,8 +146,8 @@ def _cached_csvgd(
     return cached(out / case, name, key, run)
 
 
-def _cost(found: SamplerResult) -> dict[str, Any]:
-    return {name: value for name, value in found._asdict().items() if name != 'theta'}
+def _cost(result: SamplerResult) -> dict[str, Any]:
+    return {name: value for name, value in result._asdict().items() if name != 'theta'}
 
 
 def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
@@ -156,14 +156,14 @@ def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any
     rows, thetas = {}, {}
     for likelihood in ('sum', 'product'):
         settings = replace(_settings(effort), likelihood=likelihood)
-        found = _cached_csvgd('lengths', likelihood, problem, settings, effort, out, advance)
-        shares = share_near(found.theta, truths, LENGTH_TOLERANCE * truths.min(axis=0))
+        result = _cached_csvgd('lengths', likelihood, problem, settings, effort, out, advance)
+        shares = share_near(result.theta, truths, LENGTH_TOLERANCE * truths.min(axis=0))
         rows[likelihood] = {
             'near': shares,
-            'median': np.median(found.theta, axis=0).tolist(),
-            **_cost(found),
+            'median': np.median(result.theta, axis=0).tolist(),
+            **_cost(result),
         }
-        thetas[likelihood] = found.theta
+        thetas[likelihood] = result.theta
     save_figure(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
     speed = measure_speed(problem, CsvgdConfig(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}
@@ -177,26 +177,29 @@ def pendulum(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, An
         for name, windows in ((OURS, WINDOWS), (SINGLE, 1))
     }
     rows: dict[str, Mapping[str, Any]] = {}
-    thetas, told = {}, {}
+    thetas, comparisons = {}, {}
     for name in (*settings, *csvgd_baselines.BASELINES):
         if name in settings:
             chosen = settings[name]
-            found = _cached_csvgd('pendulum', name, problem, chosen, effort, out, advance)
+            result = _cached_csvgd('pendulum', name, problem, chosen, effort, out, advance)
         else:
             run = functools.partial(run_baseline, problem, name, effort)
-            found = cached(out / 'pendulum', name, cache_key('pendulum', effort), run)
-        told[name] = posterior_metrics.repeat_comparison(problem, truth, found.theta, effort.seed)
+            result = cached(out / 'pendulum', name, cache_key('pendulum', effort), run)
+        comparisons[name] = posterior_metrics.repeat_comparison(
+            problem, truth, result.theta, effort.seed
+        )
         measured = {
-            key: posterior_metrics.mean_and_error(values) for key, values in told[name].items()
+            key: posterior_metrics.mean_and_error(values)
+            for key, values in comparisons[name].items()
         }
-        rows[name], thetas[name] = {**measured, **_cost(found)}, found.theta
+        rows[name], thetas[name] = {**measured, **_cost(result)}, result.theta
     # paired differences: all methods predict the same draws
     more = {
         name: {
-            key: posterior_metrics.mean_and_error(values - told[OURS][key])
-            for key, values in of.items()
+            key: posterior_metrics.mean_and_error(values - comparisons[OURS][key])
+            for key, values in draws.items()
         }
-        for name, of in told.items()
+        for name, draws in comparisons.items()
         if name != OURS
     }
     save_figure(csvgd_plots.pendulum(problem, truth, thetas), out / 'stein_pendulum.png')
@@ -210,9 +213,9 @@ def weights(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any
     rows, thetas = {}, {}
     for name, windows in ((OURS, WINDOWS), (SINGLE, 1)):
         settings = replace(_settings(effort), windows=windows)
-        found = _cached_csvgd('weights', name, problem, settings, effort, out, advance)
-        shares = share_near(found.theta, truths, np.full(4, WEIGHT_TOLERANCE_M))
-        rows[name], thetas[name] = {'near': shares, **_cost(found)}, found.theta
+        result = _cached_csvgd('weights', name, problem, settings, effort, out, advance)
+        shares = share_near(result.theta, truths, np.full(4, WEIGHT_TOLERANCE_M))
+        rows[name], thetas[name] = {'near': shares, **_cost(result)}, result.theta
     save_figure(csvgd_plots.weights(problem, truths, thetas), out / 'stein_weights.png')
     speed = measure_speed(problem, CsvgdConfig(effort.particles, windows=WINDOWS), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}

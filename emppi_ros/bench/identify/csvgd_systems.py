@@ -32,8 +32,8 @@ def _noisy_problem(
     """Return measurements of a system, with noise relative to the spread of each state."""
     clean = rollout(model, parameters, truth[None], start, controls)
     noise = share * clean[0].std(axis=0)
-    seen = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
-    return ShootingProblem(model, parameters, start, controls, seen, noise)
+    measured = clean + noise * np.random.default_rng(seed).standard_normal(clean.shape)
+    return ShootingProblem(model, parameters, start, controls, measured, noise)
 
 
 def lengths() -> tuple[ShootingProblem, Array]:
@@ -45,9 +45,9 @@ def lengths() -> tuple[ShootingProblem, Array]:
     )
     start = np.array([0.5 * np.pi, 0.0, 0.0, 0.0])
     controls = np.zeros((300, 0))
-    seen = rollout(model, parameters, LENGTHS_TRUTH, start, controls)
-    noise = 0.1 * seen.reshape(-1, 4).std(axis=0)
-    return ShootingProblem(model, parameters, start, controls, seen, noise), LENGTHS_TRUTH
+    measured = rollout(model, parameters, LENGTHS_TRUTH, start, controls)
+    noise = 0.1 * measured.reshape(-1, 4).std(axis=0)
+    return ShootingProblem(model, parameters, start, controls, measured, noise), LENGTHS_TRUTH
 
 
 PENDULUM_TRUTH = np.array(

@@ -95,8 +95,8 @@ def relevant_columns(scaled: StandardizedData) -> Indices:
     least = np.tanh(
         scipy.stats.norm.isf(_FALSE_POSITIVE_RATE / pairs / 2) / np.sqrt(max(n - 3, 1))
     )
-    found = np.flatnonzero(correlation[:d].max(axis=1) > least)
-    return found if len(found) else np.arange(d)
+    relevant = np.flatnonzero(correlation[:d].max(axis=1) > least)
+    return relevant if len(relevant) else np.arange(d)
 
 
 class ErrorsInVariablesFit(NamedTuple):
@@ -150,10 +150,10 @@ def regress(x: Array, y: Array) -> ErrorsInVariablesFit:
     check_data(x, y)
     columns = independent_columns(x)
     scaled = standardize(x[:, columns], y)
-    kept = relevant_columns(scaled)
-    found, noise, certain = fit_standardized(
-        StandardizedData(scaled.x[:, kept], scaled.y, scaled.unit[kept])
+    relevant = relevant_columns(scaled)
+    weights, noise, certain = fit_standardized(
+        StandardizedData(scaled.x[:, relevant], scaled.y, scaled.unit[relevant])
     )
     coefficients = np.zeros(x.shape[1])
-    coefficients[columns[kept]] = found * scaled.unit[kept]
-    return ErrorsInVariablesFit(coefficients, columns[kept], noise, certain)
+    coefficients[columns[relevant]] = weights * scaled.unit[relevant]
+    return ErrorsInVariablesFit(coefficients, columns[relevant], noise, certain)

@@ -92,8 +92,10 @@ def simulate(model: mujoco.MjModel, wanted: Array) -> Array:
     rows = np.empty((2, *wanted.shape[1:]))
     for k, (place, rate, rise) in enumerate(np.swapaxes(wanted, 0, 1)):
         scratch.qpos[:], scratch.qvel[:] = data.qpos, data.qvel
-        off, slow = place - data.qpos, rate - data.qvel
-        scratch.qacc[:] = rise + (arm_experiment.STIFFNESS * off + arm_experiment.DAMPING * slow)
+        feedback, slow = place - data.qpos, rate - data.qvel
+        scratch.qacc[:] = rise + (
+            arm_experiment.STIFFNESS * feedback + arm_experiment.DAMPING * slow
+        )
         mujoco.mj_inverse(model, scratch)
         data.qfrc_applied[:] = scratch.qfrc_inverse
         rows[:, k] = data.qpos, data.qfrc_applied
@@ -107,7 +109,7 @@ def record_sensors(
 ) -> Recording:  # fmt: skip
     """Return the sensor readings of positions and torques (2, n, nv)."""
     position, torque = rows + np.array(level)[:, None, None] * rng.standard_normal(rows.shape)
-    seen = {
+    readings = {
         'position': ('rad', position[variant.late :]),
         'effort': ('N m', torque[: len(torque) - variant.late] + variant.offset),
     }
@@ -115,7 +117,7 @@ def record_sensors(
     return Recording(
         {
             (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
-            for kind, (unit, values) in seen.items()
+            for kind, (unit, values) in readings.items()
             for name, column in zip(names, values.T, strict=True)
         },
         (),
@@ -126,19 +128,19 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
     """Return the estimates of `emppi identify`, their errors in sds, and the cost."""
     began = time.process_time()
     try:
-        found_arm = arm_recordings.read(plant, recording)
-        found = inference.identify_bodies(plant, found_arm, links)
-        theta = report.draw(found, 1.0, posterior_samples.PRIOR_SAMPLES, seed).values(found)
+        recorded = arm_recordings.read(plant, recording)
+        estimate = inference.identify_bodies(plant, recorded, links)
+        theta = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, seed).values(estimate)
     except IdentificationError as error:
         return {'error': str(error)}
-    summary = report.summarize(plant, found_arm, found, theta)
+    summary = report.summarize(plant, recorded, estimate, theta)
     rows = summary['parameters']
-    off = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _EVALUATED]
+    errors = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _EVALUATED]
     (own,) = summary.pop('recordings').values()
     return {
         'mass': rows['mass']['value'],
         'mass_sd': rows['mass']['sd'],
-        'off_in_sd': float(np.sqrt(np.mean(np.square(off)))),
+        'off_in_sd': float(np.sqrt(np.mean(np.square(errors)))),
         **own,
         'cpu_s': time.process_time() - began,
         **summary,

@@ -259,7 +259,7 @@ def compare_priors(known: Sequence[PriorAccuracy]) -> list[dict[str, Any]]:
     return rows
 
 
-def summarize_episodes(found: Sequence[EpisodeResult]) -> list[dict[str, Any]]:
+def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]]:
     """
     Return success and time by task, number of models, and prior.
 
@@ -267,9 +267,13 @@ def summarize_episodes(found: Sequence[EpisodeResult]) -> list[dict[str, Any]]:
     is its standard error, NaN for a single system.
     """
     rows = []
-    wide = {(one.task, one.models, one.seed): one.time_s for one in found if one.prior == WIDE}
-    for task, models, prior in dict.fromkeys((one.task, one.models, one.prior) for one in found):
-        cell = [one for one in found if (one.task, one.models, one.prior) == (task, models, prior)]
+    wide = {(one.task, one.models, one.seed): one.time_s for one in episodes if one.prior == WIDE}
+    for task, models, prior in dict.fromkeys(
+        (one.task, one.models, one.prior) for one in episodes
+    ):
+        cell = [
+            one for one in episodes if (one.task, one.models, one.prior) == (task, models, prior)
+        ]
         times = [one.time_s for one in cell]
         less = np.array([wide[task, models, one.seed] - one.time_s for one in cell])
         spread = np.std(less, ddof=1) if len(less) > 1 else np.nan

@@ -76,8 +76,8 @@ def generate_data(setup: RegressionSetup, rng: np.random.Generator) -> Regressio
 
 def prediction_error(coefficients: Array, data: RegressionData) -> float:
     """Return the mean squared error on noiseless data, over the variance of the output."""
-    left = data.clean_y - data.clean_x @ coefficients
-    return float(np.mean(left**2) / np.var(data.clean_y))
+    residual = data.clean_y - data.clean_x @ coefficients
+    return float(np.mean(residual**2) / np.var(data.clean_y))
 
 
 def _covariance(kind: str, rng: np.random.Generator) -> Array:
@@ -101,10 +101,10 @@ def regress_noisy_inputs(x: Array, y: Array) -> Array:
     if not changing.any():
         raise IdentificationError('inputs: none changes: record more motion')
     used = np.compress(changing, x, axis=1)  # memory layout as x: the same rounding
-    found = errors_in_variables.regress(used, y)
+    fit = errors_in_variables.regress(used, y)
     coefficients = np.zeros(x.shape[1])
     coefficients[changing] = (
-        found.coefficients if found.certain else bayesian_factor_analysis.regress(used, y)
+        fit.coefficients if fit.certain else bayesian_factor_analysis.regress(used, y)
     )
     return coefficients
 

@@ -56,10 +56,10 @@ def without_offset(method: Regression) -> Regression:
     def regress(x: Array, y: Array) -> Array:
         used = np.abs(x).max(axis=0) > _RANK * np.abs(x).max()  # others are always zero
         signs = np.tile([1.0, -1.0], len(y))
-        found = np.zeros(x.shape[1])
+        coefficients = np.zeros(x.shape[1])
         rows = signs[:, None] * np.repeat(x[:, used], 2, axis=0)
-        found[used] = method(rows, signs * np.repeat(y, 2))
-        return found
+        coefficients[used] = method(rows, signs * np.repeat(y, 2))
+        return coefficients
 
     return regress
 
@@ -83,16 +83,16 @@ def estimate_all(model: mujoco.MjModel, recording: MotionSamples) -> dict[str, A
     noise = estimate_noise(recording)
     x, y = weighted_regression(model, recording, noise)
     metric = x.T @ x
-    found = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
+    estimates = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
     others = {name: m for name, m in regression_study.baselines().items() if name != 'OLS'}
     others['correction'] = lambda x, y: errors_in_variables.regress(x, y).coefficients
     others['factors'] = bayesian_factor_analysis.regress
     for name, method in others.items():
-        found[name] = without_offset(method)(x, y)
+        estimates[name] = without_offset(method)(x, y)
     for name in PROJECTED:
-        found[f'{name}, projected'] = physical_consistency.project(found[name], metric)
-    found[OURS] = torque_fit.fit_torques(model, recording, noise).parameters
-    return found
+        estimates[f'{name}, projected'] = physical_consistency.project(estimates[name], metric)
+    estimates[OURS] = torque_fit.fit_torques(model, recording, noise).parameters
+    return estimates
 
 
 def are_consistent(parameters: Array) -> Array:
@@ -126,10 +126,10 @@ def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> list[dict[str,
             rng = np.random.default_rng([setup.seed, trial, round(1000 * noise)])
             held_out = excitation_trajectory.random_motion(limits, PERIOD_S, rng)
             motion = best or excitation_trajectory.random_motion(limits, PERIOD_S, rng)
-            found = estimate_all(model, record_samples(model, motion, noise, rng))
-            found[TRUTH] = model_parameters(model)
+            estimates = estimate_all(model, record_samples(model, motion, noise, rng))
+            estimates[TRUTH] = model_parameters(model)
             trials.append(
-                {name: evaluate_parameters(model, held_out, b) for name, b in found.items()}
+                {name: evaluate_parameters(model, held_out, b) for name, b in estimates.items()}
             )
             advance()
         rows.append({'noise': noise, 'methods': _summarize(trials)})
@@ -137,7 +137,7 @@ def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> list[dict[str,
 
 
 def evaluate_parameters(
-    model: mujoco.MjModel, held_out: FourierMotion, found: Array
+    model: mujoco.MjModel, held_out: FourierMotion, parameters: Array
 ) -> dict[str, float]:
     """
     Return metrics of parameters on another motion.
@@ -148,41 +148,43 @@ def evaluate_parameters(
     times = PERIOD_S * np.arange(_TEST) / _TEST
     rows = regressor(model, *excitation_trajectory.evaluate_motion(held_out, times))
     true = (rows @ model_parameters(model)).reshape(-1, model.nv)
-    off = (rows @ found).reshape(-1, model.nv) - true
+    error = (rows @ parameters).reshape(-1, model.nv) - true
     return {
-        'torque_error': float(np.mean(np.mean(off**2, axis=0) / true.var(axis=0))),
-        'possible': float(are_consistent(found).mean()),
-        'tracking_rad': arm_experiment.tracking_error(model, held_out, found),
+        'torque_error': float(np.mean(np.mean(error**2, axis=0) / true.var(axis=0))),
+        'possible': float(are_consistent(parameters).mean()),
+        'tracking_rad': arm_experiment.tracking_error(model, held_out, parameters),
     }
 
 
 def _summarize(trials: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, Any]]:
     """Return means over trials; trials that lost the motion are counted separately."""
-    found = {}
+    summary = {}
     for name in trials[0]:
         each = {key: np.array([trial[name][key] for trial in trials]) for key in trials[0][name]}
-        off = each['tracking_rad']
-        kept = off[np.isfinite(off)]
-        found[name] = {
+        errors = each['tracking_rad']
+        finite = errors[np.isfinite(errors)]
+        summary[name] = {
             'torque_error': float(each['torque_error'].mean()),
             'possible': float(each['possible'].mean()),
-            'tracking_rad': float(kept.mean()) if len(kept) else np.nan,
-            'lost': len(off) - len(kept),
+            'tracking_rad': float(finite.mean()) if len(finite) else np.nan,
+            'lost': len(errors) - len(finite),
             'below_percent': {
                 other: _percent_below(
-                    off, np.array([trial[other]['tracking_rad'] for trial in trials])
+                    errors, np.array([trial[other]['tracking_rad'] for trial in trials])
                 )
                 for other in RIDGES
                 if other in trials[0]
             },
         }
-    return found
+    return summary
 
 
-def _percent_below(off: Array, other: Array) -> float:
+def _percent_below(errors: Array, others: Array) -> float:
     """Return the reduction of tracking error in percent, where neither is lost."""
-    both = np.isfinite(off) & np.isfinite(other)
-    return float(100.0 * (1.0 - off[both].mean() / other[both].mean())) if both.any() else np.nan
+    both = np.isfinite(errors) & np.isfinite(others)
+    return (
+        float(100.0 * (1.0 - errors[both].mean() / others[both].mean())) if both.any() else np.nan
+    )
 
 
 @dataclass(frozen=True)
@@ -232,13 +234,13 @@ def _show_payload(rows: list[dict[str, Any]]) -> None:
         f'{"lag [ms]":>8} {"cpu [s]":>7}'
     )
     for row in rows:
-        found = row.get('error') or (
+        result = row.get('error') or (
             f'{row["mass"]:8.4f} +- {row["mass_sd"]:7.4f} {row["off_in_sd"]:8.2f} '
             f'{1e3 * row["torque_lag_s"]:8.2f} {row["cpu_s"]:7.1f}'
         )
         print(
             f'{row["variant"]:22} {row["noise_rad"]:6.0e} {row["noise_nm"]:4} {row["seed"]:4} '
-            f'{found}'
+            f'{result}'
         )
 
 

@@ -41,8 +41,8 @@ def furuta_motion(seed: int) -> Motion:
 
 
 def _observe(qpos: Array, ctrl: Array) -> Motion:
-    seen = pendulums.read_encoders(qpos)
-    return Motion(seen, np.ones_like(seen), ctrl, np.zeros_like(seen))
+    measured = pendulums.read_encoders(qpos)
+    return Motion(measured, np.ones_like(measured), ctrl, np.zeros_like(measured))
 
 
 def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[str, Any]]:
@@ -50,25 +50,25 @@ def measure_pendulum(seed: int, advance: Callable[[], None]) -> Iterator[dict[st
     motions = pendulum_motions(seed)
     for kind in pendulums.FRICTION_MODELS:
         plant = pendulums.pendulum_plant(kind)
-        names, found = [unknown.name for unknown in plant.unknowns], []
+        names, results = [unknown.name for unknown in plant.unknowns], []
         for motion in motions:
-            found.append(estimate(plant, motion, SETTINGS))
+            results.append(estimate(plant, motion, SETTINGS))
             advance()
         others = [
             _state_cost(plant, result.theta, motion)
-            for i, result in enumerate(found)
+            for i, result in enumerate(results)
             for j, motion in enumerate(motions)
             if i != j
         ]
-        inertia = np.array([result.theta[0] for result in found])
+        inertia = np.array([result.theta[0] for result in results])
         off = np.abs(inertia / pendulums.PENDULUM_TRUTH[0] - 1).max()
         yield {
             'friction': kind,
-            'cost': float(np.mean([result.solution.mean_cost for result in found])),
+            'cost': float(np.mean([result.solution.mean_cost for result in results])),
             'cross_validation': float(np.mean(others)),
             'inertia_error_percent': 100.0 * float(off),
-            'iterations': max(result.solution.iterations for result in found),
-            'parameters': [dict(zip(names, r.theta.tolist(), strict=True)) for r in found],
+            'iterations': max(result.solution.iterations for result in results),
+            'parameters': [dict(zip(names, r.theta.tolist(), strict=True)) for r in results],
         }
 
 
@@ -143,16 +143,16 @@ def _show_pendulum(rows: list[dict[str, Any]]) -> None:
         )
 
 
-def _show_furuta(found: dict[str, Any]) -> None:
+def _show_furuta(results: dict[str, Any]) -> None:
     print(
-        f'\nFuruta pendulum: {found["iterations"]} iterations, {found["seconds"]:.1f} s, '
-        f'cost {found["cost"]:.2e}, worst of those found {found["worst_error_percent"]:.2f} %'
+        f'\nFuruta pendulum: {results["iterations"]} iterations, {results["seconds"]:.1f} s, '
+        f'cost {results["cost"]:.2e}, worst of those found {results["worst_error_percent"]:.2f} %'
     )
     print(f'{"":<20} {"true":>10} {"found":>10} {"sd":>8} {"off":>8}')
-    for name, row in found['parameters'].items():
+    for name, row in results['parameters'].items():
         known = row['knowledge'] == 'found' and row['true'] != 0.0
-        off = f'{row["error_percent"]:6.2f} %' if known else f'{row["knowledge"]:>8}'
+        error = f'{row["error_percent"]:6.2f} %' if known else f'{row["knowledge"]:>8}'
         print(
-            f'{name:<20} {row["true"]:10.4g} {row["found"]:10.4g} {row["sd"]:8.1e} {off}'
+            f'{name:<20} {row["true"]:10.4g} {row["found"]:10.4g} {row["sd"]:8.1e} {error}'
             f'  {row["unit"]}'
         )

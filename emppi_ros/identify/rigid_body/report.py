@@ -72,7 +72,7 @@ def summarize(
         for unknown, value, error, share in zip(plant.unknowns, best, sd, shares, strict=True)
     }
     names = scene.names(recorded.model, 'joint')
-    left = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
+    residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
     factors = np.sqrt(np.average(estimate.noise_factors**2, axis=0, weights=counts))
     summary = {
@@ -104,7 +104,7 @@ def summarize(
             )
         },
         'turns': estimate.fit.iterations,
-        'torque_left': dict(zip(names, left.tolist(), strict=True)),
+        'torque_left': dict(zip(names, residual_rms.tolist(), strict=True)),
         'left_in_noise': dict(zip(names, factors.tolist(), strict=True)),
     }
     return summary | {'notes': estimate.note} if estimate.note else summary
@@ -113,14 +113,14 @@ def summarize(
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
     """Raise IdentificationError if no parameter is excited, or one is out of bounds."""
     rows = summary['parameters']
-    unseen = [name for name, row in rows.items() if row['knowledge'] == 'unexcited']
-    if len(unseen) == len(rows):
+    unexcited = [name for name, row in rows.items() if row['knowledge'] == 'unexcited']
+    if len(unexcited) == len(rows):
         raise IdentificationError(
-            f'unexciting: this motion does not excite {", ".join(unseen)}: {_ADVICE}'
+            f'unexciting: this motion does not excite {", ".join(unexcited)}: {_ADVICE}'
         )
     for unknown, column in zip(plant.unknowns, theta.T, strict=True):
         value, sd = rows[unknown.name]['value'], rows[unknown.name]['sd']
-        if unknown.name not in unseen and not np.any(
+        if unknown.name not in unexcited and not np.any(
             (column > unknown.lower) & (column < unknown.upper)
         ):
             raise IdentificationError(
@@ -130,10 +130,12 @@ def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
             )
 
 
-def within_bounds(plant: Plant, kept: list[int], theta: Array) -> Array:
+def within_bounds(plant: Plant, columns: list[int], theta: Array) -> Array:
     """Return the draws (m, K) of the kept parameters that lie within bounds."""
-    low, high = (bound[kept] for bound in plant.bounds)
-    inside = theta[:, kept][np.all((theta[:, kept] > low) & (theta[:, kept] < high), axis=1)]
+    low, high = (bound[columns] for bound in plant.bounds)
+    inside = theta[:, columns][
+        np.all((theta[:, columns] > low) & (theta[:, columns] < high), axis=1)
+    ]
     return posterior_samples.first_samples(inside)
 
 
@@ -207,8 +209,8 @@ def futures(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast], seed: int
 ) -> list[HeldOutForecast]:
     """Return forecasts for plotting; noise is added, as measurements have it."""
-    model, rng, found = recorded.model, np.random.default_rng(seed), []
-    what = [
+    model, rng, plotted = recorded.model, np.random.default_rng(seed), []
+    labels = [
         (name, matching.joint_units(model, joint)['force'])
         for joint, name in enumerate(scene.names(model, 'joint'))
     ]
@@ -216,5 +218,5 @@ def futures(
         normal = rng.standard_normal((*one.draws.shape, 1))
         noisy = one.draws + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
         time = 0.5 * one.held_out.window_s + one.held_out.step_s * np.arange(len(one.best))
-        found.append(HeldOutForecast(time, what, one.held_out.samples.torque, noisy))
-    return found
+        plotted.append(HeldOutForecast(time, labels, one.held_out.samples.torque, noisy))
+    return plotted
