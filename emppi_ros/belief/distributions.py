@@ -125,16 +125,11 @@ class Prior:
 
 
 def sample(
-    parameters: Sequence[Parameter],
-    priors: Sequence[Prior],
-    count: int,
-    rng: np.random.Generator,
+    parameters: Sequence[Parameter], priors: Sequence[Prior], count: int, rng: np.random.Generator
 ) -> Array:
     """Return independent draws (count, P) of all parameters."""
-    columns = [
-        prior.sample(parameter, count, rng)
-        for parameter, prior in zip(parameters, priors, strict=True)
-    ]
+    pairs = zip(parameters, priors, strict=True)
+    columns = [prior.sample(parameter, count, rng) for parameter, prior in pairs]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
 
 

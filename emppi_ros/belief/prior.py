@@ -98,18 +98,11 @@ class JointPrior:
         certain of another value.
         """
         scale, shares = self._draws.std(axis=0), np.exp(belief.log_weights)
-        distances = np.array(
-            [
-                _wasserstein_distance(before, now, shares)
-                for before, now in zip(self._quantiles.T, belief.theta.T, strict=True)
-            ]
-        )
+        columns = zip(self._quantiles.T, belief.theta.T, strict=True)
+        distances = np.array([_wasserstein_distance(*pair, shares) for pair in columns])
         certain = np.ptp(self._draws, axis=0) == 0.0
-        return np.where(
-            certain,
-            np.where(distances > 0.0, np.inf, 0.0),
-            distances / np.where(certain, 1.0, scale),
-        )
+        if_certain = np.where(distances > 0.0, np.inf, 0.0)
+        return np.where(certain, if_certain, distances / np.where(certain, 1.0, scale))
 
     @functools.cached_property
     def _quantiles(self) -> Array:

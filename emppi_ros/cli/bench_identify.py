@@ -31,13 +31,7 @@ def add_command(kinds: Any) -> None:
         'the mean of all trials. Needs the extra `identify`.',
     )
     offered = {name: studies.load(name) for name in studies.STUDIES}
-    parser.add_argument(
-        '--method',
-        choices=tuple(offered),
-        default='regression',
-        help='; '.join(f'{name}: {study.description}' for name, study in offered.items())
-        + ' (regression)',
-    )
+    output.add_method(parser, offered, 'regression')
     cases = {name: [case for case in study.cases if case] for name, study in offered.items()}
     parser.add_argument(
         '--case',
@@ -67,7 +61,7 @@ def _default_trials(offered: Mapping[str, Study]) -> str:
 
 def _add_option(group: Any, options: type, field: Any) -> None:
     """Add a field of a study's options as a flag."""
-    flag, doc = f'--{field.name.replace("_", "-")}', field.metadata['doc']
+    flag, doc = output.flag(field.name), field.metadata['doc']
     if field.metadata['kind'] == 'flag':
         group.add_argument(flag, action='store_true', help=doc)
         return

@@ -36,13 +36,17 @@ def add_commands(commands: Any) -> None:
         '--out', metavar='FILE', type=Path, required=True, help='table to write (.csv, .parquet)'
     )
     parser.add_argument(
-        '--period', metavar='S', type=_positive, default=10.0, help='period of the trajectory (10)'
+        '--period',
+        metavar='S',
+        type=output.positive,
+        default=10.0,
+        help='period of the trajectory (10)',
     )
     parser.add_argument('--periods', type=output.count, default=1, help='number of periods (1)')
     parser.add_argument(
         '--rate',
         metavar='HZ',
-        type=_positive,
+        type=output.positive,
         default=100.0,
         help='sampling rate of the table (100)',
     )
@@ -56,7 +60,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--clearance',
         metavar='M',
-        type=_positive,
+        type=output.positive,
         default=0.02,
         help='minimum distance between links and from fixed objects; pairs that are closer at '
         'home are reported and ignored (0.02)',
@@ -97,18 +101,5 @@ def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal
     return listed
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text!r}: must be a positive number')
-    return value
-
-
 def _share(text: str) -> float:
-    value = _positive(text)
-    if value > 1.0:
-        raise argparse.ArgumentTypeError(f'{text!r}: must be a number from 0 to 1')
-    return value
+    return output.number(text, lambda value: 0.0 < value <= 1.0, 'a number above 0, up to 1')

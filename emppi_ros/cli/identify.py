@@ -43,13 +43,7 @@ def add_commands(commands: Any) -> None:
         "'command/motor [N m]' and 'pose/block.x [m]', or a bag (docs/identification.md).",
     )
     offered = {name: methods.load(name) for name in methods.METHODS}
-    parser.add_argument(
-        '--method',
-        choices=tuple(offered),
-        default='states',
-        help='; '.join(f'{name}: {method.description}' for name, method in offered.items())
-        + ' (states)',
-    )
+    output.add_method(parser, offered, 'states')
     parser.add_argument(
         '--data',
         metavar='FILE',
@@ -164,12 +158,8 @@ def _add_option(group: Any, field: Any, takers: Mapping[str, Method]) -> None:
         text += f' ({values[0] if alike else ", ".join(values)})'
         choices = typing.get_args(kind)
         how = {'choices': choices} if choices else {'type': kind}
-    flag = _flag(field.name)
+    flag = output.flag(field.name)
     group.add_argument(flag, default=argparse.SUPPRESS, help=text.replace('%', '%%'), **how)
-
-
-def _flag(name: str) -> str:
-    return f'--{name.replace("_", "-")}'
 
 
 def run(options: argparse.Namespace) -> None:
@@ -229,18 +219,18 @@ def _options_of(method: Method, options: argparse.Namespace) -> Any:
     given = {}
     for names, group in _grouped(offered).items():
         for name in (field.name for field in group if hasattr(options, field.name)):
-            value = getattr(options, name)
+            value, flag = getattr(options, name), output.flag(name)
             if name not in fields:
                 raise ConfigError(
-                    f'{_flag(name)}: --method {options.method} does not take it: leave it out, or '
-                    f'use --method {" or ".join(names)}'
+                    f'{flag}: --method {options.method} does not take it: leave it out, or use '
+                    f'--method {" or ".join(names)}'
                 )
             if isinstance(value, list):
-                value = config.parse_assignments(value, _flag(name), 'position/hinge=0.001')
+                value = config.parse_assignments(value, flag, 'position/hinge=0.001')
             check = fields[name].metadata['check']
             if check is not None and not check(value):
                 allowed = fields[name].metadata['allowed']
-                raise ConfigError(f'{_flag(name)}: found {value:g}, expected {allowed}')
+                raise ConfigError(f'{flag}: found {value:g}, expected {allowed}')
             given[name] = value
     return method.options(**given)
 

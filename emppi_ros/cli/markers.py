@@ -55,7 +55,7 @@ def draw(options: argparse.Namespace) -> None:
     loop.planner.trace_point = trace_point(task)
     with output.progress(task.name, options.at, 's') as advance:
         loop.run(options.at, progress=advance)
-    shapes, display = TaskShapes(task), _display_state(loop)
+    shapes, display = TaskShapes(task), DisplayState.of_loop(loop, loop.plan)
     shapes.preview.ensemble.activate(loop.planner.stage.grasp)
     drawn = [*shapes.objects(display), *shapes.belief(display), *shapes.rollouts(display)]
     model = task.visual_model()
@@ -70,16 +70,3 @@ def draw(options: argparse.Namespace) -> None:
     except OSError as error:
         raise ConfigError(f'--out {options.out}: cannot be written: {error}') from None
     print(f'wrote {options.out}')
-
-
-def _display_state(loop: ClosedLoop) -> DisplayState:
-    """Return the state of planner and belief at the end of a run."""
-    stamp = loop.estimator.stamp
-    return DisplayState(
-        stamp,
-        loop.estimator.state(stamp),
-        loop.estimator.tracks(stamp),
-        loop.filter.belief,
-        loop.plan,
-        loop.planner.candidates,
-    )

@@ -73,15 +73,26 @@ def progress(what: str, total: float, unit: str) -> Iterator[Callable[..., None]
         yield advance
 
 
-def duration(text: str) -> float:
-    """Option type: a duration in seconds."""
+def number(text: str, check: Callable[[float], bool], expected: str) -> float:
+    """Return a number for an option type; an error says what is expected if the check fails."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0.1 <= value <= 1e5:  # noqa: PLR2004  (at least a few cycles)
-        raise argparse.ArgumentTypeError(f'{text!r} must be a time in seconds from 0.1 to 100000')
+    if not check(value):
+        raise argparse.ArgumentTypeError(f'{text!r} must be {expected}')
     return value
+
+
+def duration(text: str) -> float:
+    """Option type: a duration in seconds, of at least a few cycles."""
+    least, most = 0.1, 100_000
+    return number(text, lambda s: least <= s <= most, f'a time in seconds from {least} to {most}')
+
+
+def positive(text: str) -> float:
+    """Option type: a finite number above 0."""
+    return number(text, lambda value: 0.0 < value < math.inf, 'a positive number')
 
 
 def whole(text: str) -> int:
@@ -108,6 +119,22 @@ def seeds(text: str) -> range:
             f'{text!r} must be a number of seeds, such as 10, or a range, such as 50-59'
         )
     return range(int(first), int(last) + 1)
+
+
+def add_method(parser: Any, offered: Mapping[str, Any], default: str) -> None:
+    """Add --method, one of several objects with a `description`."""
+    described = (f'{name}: {one.description}' for name, one in offered.items())
+    parser.add_argument(
+        '--method',
+        choices=tuple(offered),
+        default=default,
+        help=f'{"; ".join(described)} ({default})',
+    )
+
+
+def flag(name: str) -> str:
+    """Return the flag of a field of an option class."""
+    return f'--{name.replace("_", "-")}'
 
 
 def add_workers(parser: Any) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 import difflib
+import importlib
+from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec('P')
@@ -100,3 +102,17 @@ def prefix_errors(where: str, function: Callable[P, T], *args: P.args, **kwargs:
         return function(*args, **kwargs)
     except (ConfigError, SceneError) as error:
         raise type(error)(f'{where}: {error}') from None
+
+
+def import_optional(
+    name: str,
+    missing: Callable[[ModuleNotFoundError], str],
+    kind: type[EmppiError] = ConfigError,
+) -> ModuleType:
+    """Import a module; where a package is not installed, raise an error that `missing` words."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith('emppi_ros'):
+            raise
+        raise kind(missing(error)) from None

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-import importlib
 import os
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import import_optional
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
@@ -62,13 +61,11 @@ def check(jobs: int | None, scheduler: str | None) -> None:
 
 def _needs(extra: str, module: str) -> Any:
     """Import a module that needs an extra; others do not wait for its packages to load."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith('emppi_ros'):
-            raise
-        without = ', or --jobs 1' if extra == 'bench' else ''
-        raise ConfigError(
-            f"Python package {error.name!r} is not installed: pip install 'emppi_ros[{extra}]'"
-            + without
-        ) from None
+    without = ', or --jobs 1' if extra == 'bench' else ''
+    return import_optional(
+        module,
+        lambda error: (
+            f'Python package {error.name!r} is not installed: '
+            f"pip install 'emppi_ros[{extra}]'{without}"
+        ),
+    )

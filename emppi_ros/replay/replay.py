@@ -118,10 +118,7 @@ class SessionReplay:
     """Replays the journal of one node: `outputs` yields its outputs and collects notes."""
 
     def __init__(
-        self,
-        topic: str,
-        where: str,
-        make: Callable[[Mapping[str, Any]], Session] | None = None,
+        self, topic: str, where: str, make: Callable[[Mapping[str, Any]], Session] | None = None
     ) -> None:
         """`where` names the bag in errors; `make` replaces the recorded sessions by others."""
         self.topic, self.where = topic, where

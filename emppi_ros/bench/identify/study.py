@@ -8,11 +8,10 @@ To add a study, derive a class from `Study` in a module of its own, and name it 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-import importlib
 from types import ModuleType
 from typing import Any, ClassVar
 
-from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.methods import NoOptions, ProgressBar, create, no_progress
 
 STUDIES = {  # name -> module:class
@@ -68,12 +67,11 @@ class Study(ABC):
 
 def load_library(module: str) -> ModuleType:
     """Import a module of the extra `identify`; IdentificationError if it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise IdentificationError(
-            f"{error.name} is not installed: pip install 'emppi_ros[identify]'"
-        ) from None
+    return import_optional(
+        module,
+        lambda error: f"{error.name} is not installed: pip install 'emppi_ros[identify]'",
+        IdentificationError,
+    )
 
 
 def load(name: str) -> Study:

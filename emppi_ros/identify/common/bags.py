@@ -6,7 +6,6 @@ field that is filled; `tracking/<object>` holds poses. Times are those of the he
 """
 
 from collections.abc import Collection, Iterator, Sequence
-import importlib
 from pathlib import Path
 import re
 import sqlite3
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.common.signals import SI, UNITS, Signal
 from emppi_ros.replay.bag_reader import SUFFIX, Bag, BagMessage
 from emppi_ros.session.message_tables import NANO, stamp_ns
@@ -192,10 +191,10 @@ class SqliteBag:
 
 
 def _rosbags(path: Path, name: str = 'rosbag2') -> ModuleType:
-    try:
-        return importlib.import_module(f'rosbags.{name}')
-    except ModuleNotFoundError:
-        raise ConfigError(
-            f"{path}: rosbags is not installed: pip install 'emppi_ros[identify]', or convert to "
-            'MCAP by `ros2 bag convert`'
-        ) from None
+    return import_optional(
+        f'rosbags.{name}',
+        lambda _: (
+            f"{path}: rosbags is not installed: pip install 'emppi_ros[identify]', or "
+            'convert to MCAP by `ros2 bag convert`'
+        ),
+    )

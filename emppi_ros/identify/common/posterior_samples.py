@@ -1,13 +1,14 @@
 """Samples of the posterior, and how well they determine each parameter."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.prior_file import max_particles
 from emppi_ros.core.errors import ConfigError, IdentificationError
-from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.plant import Plant, UnknownParameter
 
 Array = npt.NDArray[np.float64]
 MIN_PARTICLES = 5  # that determine a spread
@@ -24,6 +25,26 @@ def knowledge_level(share: float) -> str:
     if share > _UNEXCITED:
         return 'unexcited'
     return 'vague' if share > _VAGUE else 'found'
+
+
+def parameter_rows(
+    unknowns: Sequence[UnknownParameter],
+    value: Sequence[float] | Array,
+    sd: Sequence[float] | Array,
+    knowledge: Sequence[str],
+    **more: Sequence[Any],
+) -> dict[str, dict[str, Any]]:
+    """Return value, sd, unit and knowledge of each of P parameters, and more columns, by name."""
+    rows: dict[str, dict[str, Any]] = {}
+    for i, unknown in enumerate(unknowns):
+        rows[unknown.name] = {
+            'value': float(value[i]),
+            'sd': float(sd[i]),
+            'unit': unknown.unit,
+            'knowledge': knowledge[i],
+            **{name: column[i] for name, column in more.items()},
+        }
+    return rows
 
 
 def excited(words: Sequence[str]) -> list[int]:

@@ -7,7 +7,6 @@ signal is that of the rows with a value.
 
 from collections.abc import Mapping, Sequence
 import csv
-import importlib
 import importlib.util
 import math
 from pathlib import Path
@@ -17,7 +16,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.common.signals import UNITS, Signal
 
 Array = npt.NDArray[np.float64]
@@ -216,9 +215,10 @@ def _parquet(path: Path) -> dict[str, Array]:
 
 
 def _arrow(path: Path, name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        raise IdentificationError(
+    return import_optional(
+        name,
+        lambda _: (
             f"{path}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give CSV"
-        ) from None
+        ),
+        IdentificationError,
+    )

@@ -181,16 +181,8 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     noise = learned.problem.noise
     names = measurement_names(plant.model)
     middle = np.abs(np.median(converged.coordinates, axis=0))
-    parameters = {
-        unknown.name: {
-            'value': float(converged.theta[:, i].mean()),
-            'sd': float(converged.theta[:, i].std()),
-            'unit': unknown.unit,
-            'knowledge': converged.knowledge[i],
-            'at_bound': bool(middle[i] > _AT_LIMIT),
-        }
-        for i, unknown in enumerate(plant.unknowns)
-    }
+    at_bound = (middle > _AT_LIMIT).tolist()
+    parameters = _rows(plant, converged.theta, converged.knowledge, at_bound)
     away = [
         np.median(future, axis=0) - seen
         for future, (seen, _) in zip(forecasts, learned.later, strict=True)
@@ -221,26 +213,24 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     return summary
 
 
+def _rows(
+    plant: Plant, theta: Array, knowledge: Sequence[str], at_bound: Sequence[bool]
+) -> dict[str, dict[str, Any]]:
+    """Return the summary of each parameter, with mean and sd of particles (N, P)."""
+    mean, sd = [x.mean() for x in theta.T], [x.std() for x in theta.T]
+    return posterior_samples.parameter_rows(plant.unknowns, mean, sd, knowledge, at_bound=at_bound)
+
+
 def summarize_all(plant: Plant, systems: Sequence[SystemResult]) -> dict[str, Any]:
     """Return the combined summary of several systems, and that of each."""
     each = {system.name: summarize(plant, system) for system in systems}
     if len(systems) == 1:
         return next(iter(each.values()))
     theta = np.concatenate([system.converged.theta for system in systems])
-    rows = {u.name: [one['parameters'][u.name] for one in each.values()] for u in plant.unknowns}
-    parameters = {
-        unknown.name: {
-            'value': float(theta[:, i].mean()),
-            'sd': float(theta[:, i].std()),
-            'unit': unknown.unit,
-            'knowledge': max(
-                (row['knowledge'] for row in rows[unknown.name]), key=_KNOWLEDGE_ORDER.index
-            ),
-            'at_bound': any(row['at_bound'] for row in rows[unknown.name]),
-        }
-        for i, unknown in enumerate(plant.unknowns)
-    }
-    whole: dict[str, Any] = {'parameters': parameters}
+    rows = [[one['parameters'][u.name] for one in each.values()] for u in plant.unknowns]
+    knowledge = [max((x['knowledge'] for x in of), key=_KNOWLEDGE_ORDER.index) for of in rows]
+    at_bound = [any(x['at_bound'] for x in of) for of in rows]
+    whole: dict[str, Any] = {'parameters': _rows(plant, theta, knowledge, at_bound)}
     for name in ('particles', 'stranded', 'windows', 'steps'):
         whole[name] = sum(one[name] for one in each.values())
     notes = [f'{of}: {one.pop("notes")}' for of, one in each.items() if 'notes' in one]

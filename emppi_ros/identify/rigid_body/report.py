@@ -62,15 +62,8 @@ def summarize(
     )[0]
     sd, scales = theta.std(axis=0), plant.scales
     shares = sd / np.hypot(sd, scales)  # as if the scale were the sd of a prior
-    rows = {
-        unknown.name: {
-            'value': float(value),
-            'sd': float(error),
-            'unit': unknown.unit,
-            'knowledge': knowledge_level(share),
-        }
-        for unknown, value, error, share in zip(plant.unknowns, best, sd, shares, strict=True)
-    }
+    knowledge = [knowledge_level(share) for share in shares]
+    rows = posterior_samples.parameter_rows(plant.unknowns, best, sd, knowledge)
     names = scene.names(recorded.model, 'joint')
     residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]

@@ -162,21 +162,13 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
 def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
     solution, uncertainty = result.solution, result.uncertainty
-    low, high = plant.bounds
-    parameters = {
-        unknown.name: {
-            'value': float(result.theta[i]),
-            'sd': float(uncertainty.sd[i]),
-            'unit': unknown.unit,
-            'knowledge': result.knowledge[i],
-            'at_bound': bool(result.theta[i] in (low[i], high[i])),
-        }
-        for i, unknown in enumerate(plant.unknowns)
-    }
+    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
     names = [unknown.name for unknown in plant.unknowns]
     dofs = _dof_names(plant.model)
     return {
-        'parameters': parameters,
+        'parameters': posterior_samples.parameter_rows(
+            plant.unknowns, result.theta, uncertainty.sd, result.knowledge, at_bound=at_bound
+        ),
         # in the parameters' scales
         'unexcited_directions': posterior_samples.describe_directions(
             uncertainty.directions, names

@@ -165,13 +165,16 @@ class FciConnection:
         self._refusal = _refusal(state)
         if self._refusal and now < self._due + _RECENT_S:
             self._fail(self._refusal)
-        pushed = int(np.argmax(np.abs(self.reading.torque)))
-        torque = self.reading.torque[pushed]
-        if _moves(state) and not self._fault and not abs(torque) <= self._config.torque_limit:
-            self._fail(self._pushed(pushed, torque))
+        if _moves(state) and not self._fault and (pushed := self._pushed(self.reading.torque)):
+            self._fail(pushed)
             self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
 
-    def _pushed(self, joint: int, torque: float) -> str:
+    def _pushed(self, torques: Array) -> str:
+        """Return why external torques (7,) are too large, '' if they are not."""
+        joint = int(np.argmax(np.abs(torques)))
+        torque = torques[joint]
+        if abs(torque) <= self._config.torque_limit:
+            return ''
         return (
             f'external torque of {torque:.1f} N m on joint {joint + 1}, more than '
             f'{self._config.torque_limit:g} N m (external_torque_nm)'
@@ -218,11 +221,7 @@ class FciConnection:
         if _refusal(state):
             self._robot.recover_from_errors()
             state = self._robot.state
-        torque = np.abs(np.array(state.tau_ext_hat_filtered))
-        left, pushed = _refusal(state), int(np.argmax(torque))
-        if not left and not torque[pushed] <= self._config.torque_limit:
-            left = self._pushed(pushed, float(torque[pushed]))
-        if left:
+        if left := _refusal(state) or self._pushed(np.abs(state.tau_ext_hat_filtered)):
             raise EmppiError(left)
 
     def _end(self) -> None:

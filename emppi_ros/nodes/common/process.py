@@ -11,6 +11,7 @@ import sys
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
 from emppi_ros.core.errors import EmppiError
@@ -98,3 +99,14 @@ def set_idle_priority() -> None:
     """Run this process only while the processor is idle (SCHED_IDLE); Linux only."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def client_node(name: str, namespace: str, context: rclpy.Context) -> Node:
+    """Return the node of a command, without services: all commands can share an SROS 2 enclave."""
+    return Node(
+        name,
+        namespace=namespace,
+        context=context,
+        start_parameter_services=False,
+        parameter_overrides=[Parameter('start_type_description_service', value=False)],
+    )

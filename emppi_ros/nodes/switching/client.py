@@ -8,7 +8,7 @@ from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import String
 
 from emppi_ros.core.errors import SwapError
-from emppi_ros.nodes.common import client_node, middleware, qos
+from emppi_ros.nodes.common import middleware, process, qos
 from emppi_ros.nodes.switching.task_switch import REQUEST
 from emppi_ros.nodes.topics.task import ANSWERS
 from emppi_ros.tasks import switch_protocol
@@ -28,7 +28,7 @@ def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
     middleware.configure()
     context = rclpy.Context()
     context.init()
-    node = client_node.create('task', namespace, context)
+    node = process.client_node('task', namespace, context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     request = switch_protocol.tagged(text)

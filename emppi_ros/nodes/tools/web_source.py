@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError, SwapError, ViewError
-from emppi_ros.nodes.common import client_node, middleware, qos
+from emppi_ros.nodes.common import middleware, process, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
@@ -161,7 +161,7 @@ class RosSource:
         if self._own:
             self._context.init()
         self._namespace = namespace
-        self._node = client_node.create('view', namespace, self._context)
+        self._node = process.client_node('view', namespace, self._context)
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)

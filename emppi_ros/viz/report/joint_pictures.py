@@ -25,12 +25,7 @@ from emppi_ros.viz.palette import JOINT_KINDS, TRUE_AXIS, Color
 from emppi_ros.viz.renderer import Image, Renderer
 from emppi_ros.viz.report import plots, video
 from emppi_ros.viz.report.recording import RunRecord
-from emppi_ros.viz.shapes.joint_axes import (
-    MIN_SHARE,
-    kind_names,
-    kind_shares,
-    uncertain_objects,
-)
+from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, kind_names, kind_shares, uncertain_objects
 
 Array = npt.NDArray[np.float64]
 

@@ -89,10 +89,7 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     return [
         Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * extent.size),
         Spheres(
-            'pivots',
-            np.concatenate(pivots),
-            np.concatenate(pivot_colors),
-            _PIVOT * extent.size,
+            'pivots', np.concatenate(pivots), np.concatenate(pivot_colors), _PIVOT * extent.size
         ),
         Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets))),
         *labels,

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from emppi_ros.viz.palette import (
-    DIVERGED,
-    HIGH_COST,
-    LOW_COST,
-    MEDIUM_COST,
-    PLAN,
-    PREDICTION,
-)
+from emppi_ros.viz.palette import DIVERGED, HIGH_COST, LOW_COST, MEDIUM_COST, PLAN, PREDICTION
 from emppi_ros.viz.shapes.scene_extent import SceneExtent
 from emppi_ros.viz.shapes.shapes import Array, Lines, Shape, Spheres, rgba, segments
 

@@ -1,12 +1,13 @@
 """All shapes that show a task at one moment: the markers node, `emppi markers` and the page."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.scene import kinematics
+from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
@@ -26,6 +27,13 @@ class DisplayState(NamedTuple):
     plan: Plan | None = None
     candidates: Candidates | None = None
     stage: str = ''  # of the planner, '' until it is known
+
+    @classmethod
+    def of_loop(cls, loop: ClosedLoop, plan: Plan | None) -> Self:
+        """Return the state of a closed loop now; StaleInputError before measurements."""
+        estimator, stamp = loop.estimator, loop.estimator.stamp
+        state, tracks = estimator.state(stamp), estimator.tracks(stamp)
+        return cls(stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates)
 
 
 class TaskShapes:

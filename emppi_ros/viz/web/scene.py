@@ -145,11 +145,8 @@ def geom_surface(model: mujoco.MjModel, geom: int) -> trimesh.Trimesh | None:
 def _mesh_surface(model: mujoco.MjModel, mesh: int) -> trimesh.Trimesh:
     first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
     face, many = model.mesh_faceadr[mesh], model.mesh_facenum[mesh]
-    return trimesh.Trimesh(
-        model.mesh_vert[first : first + count],
-        model.mesh_face[face : face + many],
-        process=False,
-    )
+    vertices, faces = model.mesh_vert[first : first + count], model.mesh_face[face : face + many]
+    return trimesh.Trimesh(vertices, faces, process=False)
 
 
 def geom_color(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]:

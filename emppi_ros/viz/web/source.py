@@ -220,16 +220,10 @@ class SimulatedSource:
 
 def _display_state(loop: SupervisedLoop) -> DisplayState | None:
     """Return the state of planner and belief; None until everything was measured once."""
-    stamp = loop.estimator.stamp
+    plan = loop.plan
+    if plan is not None and plan.end <= loop.estimator.stamp:
+        plan = None
     try:
-        state = loop.estimator.state(stamp)
+        return DisplayState.of_loop(loop, plan)
     except StaleInputError:
         return None
-    return DisplayState(
-        stamp,
-        state,
-        loop.estimator.tracks(stamp),
-        loop.filter.belief,
-        loop.plan if loop.plan is not None and loop.plan.end > stamp else None,
-        loop.planner.candidates,
-    )

@@ -1,11 +1,12 @@
 """The benchmark of regression: data as in the paper, correct baselines, and a table."""
 
+import importlib
 import json
 
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import regression_study, study
+from emppi_ros.bench.identify import regression_study
 from emppi_ros.bench.identify.regression_study import RELEVANT, RegressionSetup
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
@@ -83,7 +84,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     def missing(_name):
         raise ModuleNotFoundError(name='sklearn')
 
-    monkeypatch.setattr(study.importlib, 'import_module', missing)
+    monkeypatch.setattr(importlib, 'import_module', missing)
     with pytest.raises(IdentificationError, match=r"sklearn is not .*'emppi_ros\[identify\]'"):
         regression_study.baselines()
 

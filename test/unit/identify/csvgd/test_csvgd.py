@@ -1,9 +1,11 @@
 """CSVGD recovers known systems: one truth, two, or two equivalent ones."""
 
+import importlib
+
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_baselines, csvgd_study, csvgd_systems, study
+from emppi_ros.bench.identify import csvgd_baselines, csvgd_study, csvgd_systems
 from emppi_ros.bench.identify.csvgd_study import SamplerBudget
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
@@ -86,6 +88,6 @@ def test_a_missing_library_is_an_error_that_names_the_extra(swing, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(study.importlib, 'import_module', missing)
+    monkeypatch.setattr(importlib, 'import_module', missing)
     with pytest.raises(IdentificationError, match=r"emcee is not .*'emppi_ros\[identify\]'"):
         csvgd_baselines.emcee(swing, 4, 1, 'sum', 0)
