@@ -113,7 +113,7 @@ def _required(recording: Recording, model: mujoco.MjModel) -> list[Signal]:
     def is_required(signal: Signal) -> bool:
         if signal.kind == 'effort':
             joint = scene.find(model, 'joint', signal.of)
-            return not matching.actuators_of(model, joint)
+            return not scene.actuators_of(model, joint)
         return signal.kind != 'velocity'
 
     return list(filter(is_required, recording.signals.values()))
