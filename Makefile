@@ -9,6 +9,8 @@ FRANKA_SIM ?= .venv-franka-sim
 CONFORMANCE ?= .venv-conformance
 CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
 MINUTES ?= 30
+# tests start hundreds of processes: without bytecode each compiles the package again
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"

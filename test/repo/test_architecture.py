@@ -1,6 +1,7 @@
 """The border to ROS, and the one way that imports go."""
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 import re
@@ -27,7 +28,8 @@ def layer(name: str) -> int:
     return found
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Return the dotted names that a file imports, those inside of functions too."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -36,7 +38,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f'{path}: imports are absolute here'
             found |= {f'{node.module}.{alias.name}' for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def arrows(path: Path) -> set[str]:
