@@ -13,6 +13,7 @@ moves along a few principal axes, which are independent apart from the border: a
 once, a single body close to the border would block all others.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -162,9 +163,9 @@ def sample_bodies(
     sizes, axes = np.linalg.eigh(curvature * np.outer(unit, unit))
     root = unit[:, None] * axes / np.sqrt(sizes)
     white = np.zeros((min(count, _CHAINS), len(root)))
-    taken = []
+    consistent, taken = _consistency(mode, constraints.free, len(white)), []
     for step in range(_BURN_IN + _THINNING * (-(-count // len(white)) - 1) + 1):
-        white = _slice_step(white, mode, root, constraints.free, rng)
+        white = _slice_step(white, root, consistent, rng)
         if step >= _BURN_IN and (step - _BURN_IN) % _THINNING == 0:
             taken.append(white)
     found = np.tile(mode, (count, 1))
@@ -173,7 +174,7 @@ def sample_bodies(
 
 
 def _slice_step(
-    white: Array, mode: Array, root: Array, free: Bools, rng: np.random.Generator
+    white: Array, root: Array, consistent: Callable[[Array], Bools], rng: np.random.Generator
 ) -> Array:
     """Return whitened deviations (n, k) from the mode after a step along some axes."""
     active = np.zeros(white.shape[1], dtype=bool)
@@ -184,22 +185,30 @@ def _slice_step(
     low, high = angle - 2.0 * np.pi, angle.copy()
     found, left = white.copy(), np.arange(len(white))
     while len(left):
-        tried = still[left] + np.cos(angle[left])[:, None] * moves[left]
-        tried += np.sin(angle[left])[:, None] * other[left]
-        taken = _are_consistent(mode, free, tried @ root.T)
+        now = angle[left]
+        tried = still[left] + np.cos(now)[:, None] * moves[left]
+        tried += np.sin(now)[:, None] * other[left]
+        taken = consistent(tried @ root.T)
         found[left[taken]] = tried[taken]
-        left = left[~taken]
-        low[left] = np.where(angle[left] < 0.0, angle[left], low[left])
-        high[left] = np.where(angle[left] < 0.0, high[left], angle[left])
+        left, now = left[~taken], now[~taken]
+        low[left] = np.where(now < 0.0, now, low[left])
+        high[left] = np.where(now < 0.0, high[left], now)
         angle[left] = rng.uniform(low[left], high[left])
     return found
 
 
-def _are_consistent(mode: Array, free: Bools, moves: Array) -> Bools:
-    """Return which deviations (n, k) from the mode keep all bodies consistent."""
-    whole = np.tile(mode, (len(moves), 1))
-    whole[:, free] += moves
-    rows, moved = whole.reshape(len(moves), -1, BODY_PARAMETERS), free.reshape(-1, BODY_PARAMETERS)
-    inertial = rows[:, moved[:, :10].any(axis=1), :10]
-    least = np.linalg.eigvalsh(np.tensordot(inertial, _UNITS, 1))[..., 0]
-    return np.all(least > 0.0, axis=1) & np.all(rows[:, moved[:, 10], 10] > 0.0, axis=1)
+def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bools]:
+    """Return which of at most `count` deviations (n, k) from the mode keep bodies consistent."""
+    columns, moved = np.flatnonzero(free), free.reshape(-1, BODY_PARAMETERS)
+    bodies, frictions = np.flatnonzero(moved[:, :10].any(axis=1)), np.flatnonzero(moved[:, 10])
+    units, middle, whole = _UNITS.reshape(10, 16), mode[columns], np.tile(mode, (count, 1))
+
+    def consistent(moves: Array) -> Bools:
+        whole[: len(moves), columns] = middle + moves
+        rows = whole[: len(moves)].reshape(len(moves), -1, BODY_PARAMETERS)
+        inertial = np.dot(rows[:, bodies, :10].reshape(-1, 10), units)
+        least = np.linalg.eigvalsh(inertial.reshape(len(moves), -1, 4, 4))[..., 0]
+        result: Bools = (least > 0.0).all(axis=1) & (rows[:, frictions, 10] > 0.0).all(axis=1)
+        return result
+
+    return consistent

@@ -87,13 +87,14 @@ def test_seeds_are_a_count_or_a_range():
             output.seeds(text)
 
 
-def test_a_failed_identification_is_reported_and_other_priors_still_run(
-    short, monkeypatch, capsys
-):
+def test_a_failed_identification_is_reported_and_other_priors_still_run(monkeypatch, capsys):
     def nothing(*_):
         raise IdentificationError('unexciting')
 
     monkeypatch.setattr(prior_study, 'learn', nothing)
+    monkeypatch.setattr(
+        prior_study, 'task_text', lambda name: changed(task_text(name), {'duration_s': 0.3})
+    )
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json', *ALONE]
     assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
     out = json.loads(capsys.readouterr().out)

@@ -53,9 +53,12 @@ def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures('renderer')
 @pytest.mark.parametrize('name', ['a.mp4', 'a.gif'])
 def test_a_video_lasts_as_long_as_the_run(
-    name: str, run: tuple[Task, RunRecord], tmp_path: Path
+    name: str, run: tuple[Task, RunRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, record = run
+    if task.name == 'panda_push':  # the other has all its pixels
+        for side in ('SCENE', 'PANEL', 'HEIGHT'):
+            monkeypatch.setattr(video, side, getattr(video, side) // 2)
     seen: list[float] = []
     video.write(task, record, tmp_path / name, seen.append)
     pictures = imageio.mimread(tmp_path / name, memtest=False)
