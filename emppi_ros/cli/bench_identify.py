@@ -25,10 +25,11 @@ def add_command(kinds: Any) -> None:
     """Add the command to the parser of `emppi bench`."""
     parser = kinds.add_parser(
         'identify',
-        help='methods of identification, on data whose truth is known',
-        description='Regressions: learn ten coefficients from noisy inputs, of which ninety are '
-        'redundant or irrelevant, and test on noiseless ones: error in variances of the output, '
-        'the mean of all trials. Needs the extra `identify`.',
+        help='compare methods of identification on data whose truth is known',
+        description='Compare methods of identification on data whose truth is known. The default '
+        'learns regressions from a hundred noisy inputs, of which ninety are redundant or '
+        'irrelevant, and tests them on noiseless inputs: mean squared error over all trials, '
+        'relative to the variance of the output. Needs the extra `identify`.',
     )
     offered = {name: studies.load(name) for name in studies.STUDIES}
     output.add_method(parser, offered, 'regression')

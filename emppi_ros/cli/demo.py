@@ -17,7 +17,7 @@ def add_commands(commands: Any) -> None:
         'demo',
         help='run a task as a ROS 2 graph on this machine',
         description='Start planner, belief, bridge and simulator as ROS 2 nodes in their own '
-        'processes, and run in real time until the task succeeds or its time is over.',
+        'processes, and run in real time until the task succeeds or reaches its time limit.',
     )
     parser.add_argument(
         'task', metavar='TASK', nargs='?', default='panda_push', help='name of a task (panda_push)'

@@ -1,4 +1,4 @@
-"""`emppi excite`: write an exciting trajectory for the identification of an arm."""
+"""`emppi excite`: write an excitation trajectory for the identification of an arm."""
 
 import argparse
 import math
@@ -23,13 +23,13 @@ def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'excite',
-        help='write an exciting trajectory for `emppi identify --method rigid-body`',
+        help='write an excitation trajectory for `emppi identify --method rigid-body`',
         description='Optimize a trajectory that excites the inertial parameters of the arm in a '
         'task, for `emppi identify --method rigid-body`, and write it as a table. The '
-        'trajectory starts and ends at rest at home. It respects the position limits, the share '
+        'trajectory starts and ends at rest at home. It keeps the position limits, the share '
         'dynamics_factor of the velocity and acceleration limits, and a clearance from the arm '
-        'itself and from fixed objects; movable objects are ignored: remove them. This command '
-        'moves no robot.',
+        'itself and from fixed objects. Movable objects are ignored: remove them before you run '
+        'it. This command does not move a robot.',
     )
     parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
     parser.add_argument(

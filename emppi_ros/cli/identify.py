@@ -37,10 +37,11 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser(
         'identify',
         help='learn parameters from recorded motion, and write them as a prior',
-        description='Learn the parameters of a task, or of a model, from a recorded run, '
-        'and write a prior for `emppi run --prior`. Columns of a recording: time_s, and '
-        "such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', 'torque/hinge [N m]', "
-        "'command/motor [N m]' and 'pose/block.x [m]', or a bag (docs/identification.md).",
+        description='Learn the parameters of a task, or of a model, from recorded motion, '
+        'and write a prior for `emppi run --prior`. A recording is a bag, or a table with the '
+        "column time_s and others such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', "
+        "'torque/hinge [N m]', 'command/motor [N m]' and 'pose/block.x [m]' "
+        '(docs/identification.md).',
     )
     offered = {name: methods.load(name) for name in methods.METHODS}
     output.add_method(parser, offered, 'states')

@@ -1,4 +1,4 @@
-"""`emppi markers`: a picture of what rviz shows of a task, without ROS."""
+"""`emppi markers`: a picture of the markers that rviz shows, without ROS."""
 
 import argparse
 from pathlib import Path
@@ -22,15 +22,15 @@ def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         'markers',
-        help='draw what rviz shows of a task as a picture',
-        description='Run a task in one process for a while, as `emppi run` does, and draw what '
-        'rviz shows at that time over the scene: belief, candidates, plan and objects. Needs '
-        'neither ROS nor rviz.',
+        help='draw the markers that rviz shows into a picture',
+        description='Run a task in one process, as `emppi run` does, stop after a while, and draw '
+        'the markers that rviz shows then over the scene: belief, candidate rollouts, plan and '
+        'objects. Needs neither ROS nor rviz.',
     )
     parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
     parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
     parser.add_argument(
-        '--at', metavar='S', type=output.duration, default=1.0, help='time of the picture (1)'
+        '--at', metavar='S', type=output.duration, default=1.0, help='simulated time in s (1)'
     )
     parser.add_argument(
         '--out',

@@ -178,7 +178,7 @@ class PriorStudyOptions:
     tasks: list[str] = option(list(TASKS), 'tasks (push, cart-pole, an arm)', nargs='+')
     seeds: range = option(
         range(10),
-        'systems of each task: how many, or which, such as 50-59 (10)',
+        'number of systems per task, or their seeds, such as 50-59 (10)',
         'seeds',
         metavar='N',
     )
@@ -190,7 +190,7 @@ class PriorStudyOptions:
 class PriorStudy(Study):
     """EMPPI with an identified prior against EMPPI with the task's own."""
 
-    description = 'what an identified prior is worth'
+    description = 'value of an identified prior for EMPPI'
     options = PriorStudyOptions
     parallel = True
 

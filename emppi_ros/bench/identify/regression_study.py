@@ -167,7 +167,9 @@ class RegressionOptions:
         "covariance of the relevant inputs: A A', or with eigenvalues from 1 to 2 (wishart)",
         choices=('wishart', 'mild'),
     )
-    unlike: float = option(1.0, 'largest factor between the noise of inputs (1)', 'number')
+    unlike: float = option(
+        1.0, 'noise of inputs varies by up to this factor, either way (1)', 'number'
+    )
     scaled: bool = option(False, 'scale inputs to unit variance', 'flag')
 
 

@@ -201,7 +201,7 @@ class RigidBodyStudyOptions:
 class RigidBodyStudy(Study):
     """Bodies of a simulated Panda, or the payload of an FR3."""
 
-    description = 'bodies of an arm (panda), or what it holds (payload)'
+    description = 'bodies of an arm (panda), or its payload (payload)'
     options = RigidBodyStudyOptions
     cases: ClassVar[Mapping[str, int]] = {'panda': 10, 'payload': payload_study.MOTIONS}
 

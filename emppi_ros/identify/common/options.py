@@ -29,6 +29,6 @@ def noise() -> Any:
     """Return the field `noise`, for methods that weigh residuals by the measurement noise."""
     return key(
         {},
-        doc='standard deviations of measurements, such as position/hinge=0.001 (default: what '
-        'smoothing removes)',
+        doc='standard deviations of measurements, such as position/hinge=0.001 (default: '
+        'estimated by smoothing)',
     )
