@@ -109,7 +109,7 @@ class Prior:
             if len(accepted) == count:
                 return accepted
         raise ConfigError(
-            f'parameter {parameter.name!r}: its prior has next to no mass within '
+            f'parameter {parameter.name!r}: its prior has almost no probability within '
             f'[{parameter.lower:g}, {parameter.upper:g}]'
         )
 

@@ -217,7 +217,7 @@ def weigh(temperature: float, cost_to_go: Array, log_belief: Array) -> Array:
     """Return the weights of all samples (M, K, H), eq. 9; they sum to 1 at each step."""
     if not np.any(np.isfinite(cost_to_go[..., 0]) & np.isfinite(log_belief)[:, None]):
         count = cost_to_go[..., 0].size
-        raise AllDivergedError(f'all {count} rollouts diverged: no plan can be trusted')
+        raise AllDivergedError(f'all {count} rollouts diverged: no valid plan')
     return weights.softmin(cost_to_go, temperature, log_belief[:, None, None], axis=(0, 1))
 
 

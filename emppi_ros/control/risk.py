@@ -44,7 +44,7 @@ def weigh(measure: Measure, temperature: float, cost_to_go: Array, log_belief: A
     risk = measure(cost_to_go, belief)  # (K, H)
     if not np.any(np.isfinite(risk[:, 0])):
         raise AllDivergedError(
-            f'each of {len(risk)} plans diverged in a model that may be true: none can be trusted'
+            f'each of {len(risk)} plans diverged in a model with positive weight: no valid plan'
         )
     return belief[:, None, None] * weights.softmin(risk, temperature, axis=0)
 

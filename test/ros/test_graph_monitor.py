@@ -100,9 +100,9 @@ def test_topics_that_nobody_publishes_are_named_with_their_type(harness):
     made = harness.make(Bridge)
     texts = [problem.text for problem in made.watch.check()]
     assert texts == [
-        'nobody publishes /left/joint_states (sensor_msgs/JointState)',
-        'nobody publishes /left/emppi/plan (trajectory_msgs/JointTrajectory)',
-        'nobody publishes /left/emppi/task (std_msgs/String)',
+        'no publisher on /left/joint_states (sensor_msgs/JointState)',
+        'no publisher on /left/emppi/plan (trajectory_msgs/JointTrajectory)',
+        'no publisher on /left/emppi/task (std_msgs/String)',
     ]
     assert {problem.code for problem in made.watch.check()} == {graph_monitor.NO_PUBLISHER}
 
@@ -110,7 +110,7 @@ def test_topics_that_nobody_publishes_are_named_with_their_type(harness):
 def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
     other = node(harness, 'joystick')
     publisher = other.create_publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
-    problem = wait_for(harness, bridge, faults.SECOND_PUBLISHER, 'node /left/joystick publishes')
+    problem = wait_for(harness, bridge, faults.SECOND_PUBLISHER, 'node /left/joystick also')
     assert problem.text.startswith('/left/controller/commands: ')
     other.destroy_publisher(publisher)
     harness.spin_until(lambda: not bridge.watch.check(), WITHIN_S)
@@ -119,7 +119,7 @@ def test_a_second_publisher_is_named_and_gone_when_it_ends(harness, bridge):
 def test_a_second_bridge_of_the_very_same_name_is_found_and_both_find_it(harness, bridge):
     other = node(harness, 'bridge')
     other.create_publisher(COMMANDS.kind, COMMANDS.name, COMMANDS.profile)
-    words = 'another node named /left/bridge publishes'
+    words = 'another node named /left/bridge also publishes'
     wait_for(harness, bridge, faults.SECOND_PUBLISHER, words)
     theirs = TopicMonitor(other, [], [COMMANDS])
     harness.spin_until(theirs.check, WITHIN_S)
@@ -158,8 +158,12 @@ DEADLINE = QoSProfile(depth=1, deadline=Duration(seconds=1))
 @pytest.mark.parametrize(
     ('topic', 'profile', 'words'),
     [
-        (PLAN, BEST_EFFORT, 'publishes best_effort, this node requests reliable: let it publish'),
-        (TASK, VOLATILE, 'publishes volatile, this node requests transient_local: let it publish'),
+        (PLAN, BEST_EFFORT, 'publishes best_effort, this node requests reliable: make it publish'),
+        (
+            TASK,
+            VOLATILE,
+            'publishes volatile, this node requests transient_local: make it',
+        ),
     ],
     ids=['reliability', 'durability'],
 )
@@ -173,7 +177,7 @@ def test_a_publisher_that_cannot_be_heard_is_told_what_to_change(
 @pytest.mark.parametrize(
     ('profile', 'words'),
     [
-        (qos.LATCHED, 'requests transient_local, this node publishes volatile: let it request'),
+        (qos.LATCHED, 'requests transient_local, this node publishes volatile: make it request'),
         (DEADLINE, 'cannot receive from this node: '),
     ],
     ids=['durability', 'deadline'],
@@ -199,7 +203,7 @@ def test_both_policies_are_named_where_both_are_wrong(harness, bridge):
     publish(harness, TASK, profile=BEST_EFFORT)
     harness.spin_until(lambda: len(bridge.watch.check()) == 2, WITHIN_S)
     texts = ' '.join(problem.text for problem in bridge.watch.check())
-    assert 'let it publish reliable' in texts and 'let it publish transient_local' in texts
+    assert 'make it publish reliable' in texts and 'make it publish transient_local' in texts
 
 
 KILLED = """

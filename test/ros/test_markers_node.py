@@ -46,7 +46,7 @@ def test_it_runs_as_a_process(harness):
     harness.publish_task('cartpole_swingup')
     children = harness.spawn(MARKERS)
     harness.spin_until(
-        lambda: harness.statuses.get('markers', ('', ''))[1] == 'nobody looks', 60.0
+        lambda: harness.statuses.get('markers', ('', ''))[1] == 'no subscribers', 60.0
     )
     children.end('markers')
     harness.spin_until(lambda: children.code('markers') is not None)
@@ -70,7 +70,7 @@ def graph(module_harness, drawing):
     module_harness.spin_until(lambda: planner.stats.starts and not planner._error, 60.0)
     yield module_harness, node, planner
     module_harness.stop_listening()
-    module_harness.spin_until(lambda: module_harness.says('markers')[1] == 'nobody looks', 60.0)
+    module_harness.spin_until(lambda: module_harness.says('markers')[1] == 'no subscribers', 60.0)
     module_harness.spin_until(lambda: planner.session.candidates is None, 60.0)
 
 
@@ -86,7 +86,7 @@ def test_without_subscribers_nothing_is_published_or_subscribed(graph, monkeypat
         name for name, _ in harness.tester.get_subscriber_names_and_types_by_node('markers', '/')
     }
     assert heard <= {'/emppi/task', '/emppi/task/next', '/parameter_events'}
-    assert harness.says('markers')[:2] == (OK, 'nobody looks')
+    assert harness.says('markers')[:2] == (OK, 'no subscribers')
 
 
 def test_subscribers_receive_the_same_markers_at_all_times(graph):
@@ -117,7 +117,7 @@ def test_who_looks_away_is_no_longer_worked_for(graph):
     harness.spin_until(lambda: planner.session.candidates is not None, 60.0)
     harness.spin_until(lambda: harness.says('markers')[:2] == (OK, 'drawing'))
     harness.tester.destroy_subscription(looking)
-    harness.spin_until(lambda: harness.says('markers')[1] == 'nobody looks', 60.0)
+    harness.spin_until(lambda: harness.says('markers')[1] == 'no subscribers', 60.0)
     harness.spin_until(lambda: planner.session.candidates is None, 60.0)
     drawn = harness.says('markers')[2]['pictures']
     harness.spin_for(0.5)

@@ -127,12 +127,12 @@ def test_without_inputs_there_is_no_plan_and_the_reason_is_said(harness):
     missing = (ERROR, 'no belief received on emppi/belief yet')  # after the first cycle
     harness.spin_until(lambda: harness.says('planner')[:2] == missing)
     world.keep_believing()
-    harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
+    harness.spin_until(lambda: 'no message newer' in harness.says('planner')[1])
     assert not heard
     world.keep_measuring()
     harness.spin_until(lambda: heard)
     harness.feeds.remove(world.measure)
-    harness.spin_until(lambda: 'nothing newer' in harness.says('planner')[1])
+    harness.spin_until(lambda: 'no message newer' in harness.says('planner')[1])
     assert 'joint_states' in harness.says('planner')[1]
     count = len(heard)
     harness.spin_for(0.3)
@@ -195,7 +195,7 @@ def test_all_diverged_is_said_and_the_next_cycle_tries_again(harness, monkeypatc
     harness.spin_until(lambda: heard)
 
     def diverge(*_):
-        raise AllDivergedError('all 64 rollouts diverged: no plan can be trusted')
+        raise AllDivergedError('all 64 rollouts diverged: no valid plan')
 
     with monkeypatch.context() as patch:
         patch.setattr(node.session, 'plan_from', diverge)

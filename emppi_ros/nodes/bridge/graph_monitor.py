@@ -73,7 +73,7 @@ class TopicMonitor:
         for topic in self._subscriptions:
             publishers = node.get_publishers_info_by_topic(topic.name)
             if not publishers:
-                text = f'nobody publishes {topic.name} ({_type(topic.kind, "/")})'
+                text = f'no publisher on {topic.name} ({_type(topic.kind, "/")})'
                 problems.append(GraphProblem(NO_PUBLISHER, text))
             problems += _mismatches(topic, publishers, receives=True)
         for topic in self._publishers:
@@ -95,8 +95,8 @@ class TopicMonitor:
             other = f'another node named {name}' if name == self._name else _node_name(info)
             yield GraphProblem(
                 SECOND_PUBLISHER,
-                f'{topic.name}: {other} publishes it too, but one alone may command the robot: '
-                f'stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
+                f'{topic.name}: {other} also publishes it, but only one node may command the '
+                f'robot: stop the other (a killed one stays listed for up to {LEASE_S:g} s)',
             )
 
 
@@ -131,7 +131,7 @@ class GraphMonitor:
 
     @property
     def second_publisher(self) -> str:
-        """Who else commands the robot, as a sentence; '' if nobody does."""
+        """Another publisher of commands, as a sentence; '' if there is none."""
         return next((p.text for p in self.problems if p.code == SECOND_PUBLISHER), '')
 
     def close(self) -> None:
@@ -162,9 +162,9 @@ def _mismatches(
         profiles = info.qos_profile, topic.profile
         pairs, reason = _incompatibilities(*(profiles if receives else profiles[::-1]))
         for weak, strong in pairs:
-            text = f'requests {strong}, this node publishes {weak}: let it request {weak}'
+            text = f'requests {strong}, this node publishes {weak}: make it request {weak}'
             if receives:
-                text = f'publishes {weak}, this node requests {strong}: let it publish {strong}'
+                text = f'publishes {weak}, this node requests {strong}: make it publish {strong}'
             yield GraphProblem(QOS, f'{topic.name}: {other} {text}')
         if reason:
             text = f'{other} cannot receive from this node'

@@ -75,7 +75,7 @@ class MeasurementInputs:
         old = {k: age for k, age in self.ages(now).items() if age > limit}
         if old:
             ages = [f'{k} ({age:.2f} s old)' if np.isfinite(age) else k for k, age in old.items()]
-            raise StaleInputError(f'nothing newer than {limit:g} s from: {", ".join(ages)}')
+            raise StaleInputError(f'no message newer than {limit:g} s from: {", ".join(ages)}')
 
     def take_joints(self, message: JointState) -> float:
         """Add a joint state; return its stamp."""

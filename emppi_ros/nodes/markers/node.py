@@ -2,7 +2,7 @@
 The node `markers`: publishes belief, rollouts and objects for rviz.
 
 It subscribes to the other nodes only while it has subscribers itself, so that it costs nothing
-when nobody watches. It runs in its own process at the lowest priority.
+without subscribers. It runs in its own process at the lowest priority.
 """
 
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ class MarkersNode(TaskFollowerNode):
         """Report whether anything is drawn, and which inputs are missing."""
         values = {'pictures': self._drawn, 'draw_ms_p50': self._times.quantile_ms(0.5)}
         problems = [*filter(None, [self.follow.changed, self._error])]
-        activity = 'drawing' if self._marker_inputs is not None else 'nobody looks'
+        activity = 'drawing' if self._marker_inputs is not None else 'no subscribers'
         return Report(WARN if problems else OK, '; '.join(problems) or activity, values)
 
     def _work(self, _moment: float) -> None:

@@ -140,7 +140,7 @@ class BeliefSubscriber:
             raise StaleInputError(f'no belief received on {BELIEF} yet')
         if self.age > limit:
             raise StaleInputError(
-                f'nothing on {BELIEF} for {self.age:.2f} s (belief_timeout_s: {limit:g}); '
+                f'no message on {BELIEF} for {self.age:.2f} s (belief_timeout_s: {limit:g}); '
                 'is the belief node running?'
             )
         return self.latest

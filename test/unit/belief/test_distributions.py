@@ -48,13 +48,13 @@ def test_draws_follow_the_truncated_distribution(distribution, expected, paramet
 def test_a_prior_as_wide_as_numbers_go_has_no_mass_within_bounds(rng):
     wide = Prior('lognormal', mean=0.3, sd=7e299)  # draws are 0 or infinite
     bounded = Parameter('damping', 'dof_damping', 'joint', 0.01, 5.0)
-    with pytest.raises(ConfigError, match=r"'damping': its prior has next to no mass"):
+    with pytest.raises(ConfigError, match=r"'damping': its prior has almost no probability"):
         wide.sample(bounded, 100, rng)
 
 
 def test_a_fixed_value_is_always_drawn_and_must_lie_within_bounds(rng):
     assert Prior('fixed', value=0.4).sample(BOTH, 3, rng).tolist() == [0.4] * 3
-    with pytest.raises(ConfigError, match='next to no mass'):
+    with pytest.raises(ConfigError, match='almost no probability'):
         Prior('fixed', value=BOTH.upper + 1.0).sample(BOTH, 3, rng)
     with pytest.raises(ConfigError, match='value: a fixed prior needs this key'):
         Prior('fixed')
@@ -77,7 +77,7 @@ def test_no_parameters_give_rows_without_columns(rng):
 
 
 def test_a_prior_without_mass_within_bounds_is_an_error_that_names_the_parameter(rng):
-    with pytest.raises(ConfigError, match=r"parameter 'both': .* no mass within \[0.1, 1.5\]"):
+    with pytest.raises(ConfigError, match=r"parameter 'both': .*probability within \[0.1, 1.5\]"):
         Prior('uniform', lower=2.0, upper=3.0).sample(BOTH, 10, rng)
 
 

@@ -144,7 +144,7 @@ BAD = {
     'a prior out of bounds': (
         ('parameters', 'friction', 'prior'),
         NORMAL,
-        "parameters: friction: prior: parameter 'friction': its prior has next to no mass",
+        "parameters: friction: prior: parameter 'friction': its prior has almost no probability",
     ),
     'both': (
         ('parameters', 'mass', 'prior'),
