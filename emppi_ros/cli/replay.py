@@ -105,8 +105,8 @@ def report(options: argparse.Namespace) -> None:
     if options.video is not None:
         reports.check_video(options.video)
     bag = Bag(options.bag, options.namespace)
-    task, observer, truth, notes = bag_report.observe(bag)
-    summary, record = observer.summarize(bag_report.true_values(task, truth))
+    task, observer, notes = bag_report.observe(bag)
+    summary, record = observer.summarize()
     for note in notes:
         print(f'note: {note}', file=sys.stderr)
     folder = options.out or options.bag.parent / f'{options.bag.stem}_report'

@@ -6,10 +6,10 @@ from typing import Any
 
 from emppi_ros.belief import prior_file
 from emppi_ros.cli import output, reports
-from emppi_ros.core import config
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
+from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.report import recording
 
@@ -38,7 +38,7 @@ def add_commands(commands: Any) -> None:
         action='append',
         default=[],
         help='true value of a parameter, hidden from the planner (drawn from the seed); '
-        'repeatable',
+        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
     )
     parser.add_argument(
         '--prior',
@@ -58,6 +58,9 @@ def add_commands(commands: Any) -> None:
         metavar='S',
         type=output.duration,
         help="simulated time limit in seconds (the task's own)",
+    )
+    parser.add_argument(
+        '--no-stop', action='store_true', help='go on after success, until the time limit'
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
     parser.add_argument(
@@ -89,11 +92,11 @@ def run(options: argparse.Namespace) -> None:
         task,
         options.seed,
         options.controller,
-        config.parse_assignments(options.truth, '--truth', 'block_mass=0.3'),
+        parse_truth(options.truth, '--truth'),
     )
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
-        trace = loop.run(options.duration, progress=advance)
+        trace = loop.run(options.duration, not options.no_stop, advance)
     summary = summarize(loop, options.controller, options.seed)
     record = recording.of_trace(trace)
     if options.out is not None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from emppi_ros.cli import extras, output
 from emppi_ros.cli.interrupt import StopSignal
-from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
 
 PORT = 8080
@@ -35,7 +35,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--truth', metavar='NAME=VALUE', action='append', default=[],
         help='true value of a parameter, hidden from the planner (drawn from the seed); '
-        'repeatable',
+        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
     )  # fmt: skip
     parser.add_argument(
         '--prior', metavar='FILE', default='', help='prior of the belief, as for `emppi run`'
@@ -77,7 +77,7 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     task = load_task(options.task)
     if options.prior:
         task = task.with_prior(options.prior)
-    truth = config.parse_assignments(options.truth, '--truth', 'block_mass=0.3')
+    truth = parse_truth(options.truth, '--truth')
     return functools.partial(
         extras.load_web_module('source').SimulatedSource, task, options.seed, truth
     )

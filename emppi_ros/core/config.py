@@ -18,8 +18,8 @@ from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.core.yaml_loader import load, located, parse
 
 __all__ = [
-    'between', 'build', 'describe_type', 'fraction', 'key', 'load', 'located', 'non_negative',
-    'one_of', 'parse', 'positive', 'registered',
+    'between', 'build', 'describe_type', 'finite', 'fraction', 'key', 'load', 'located',
+    'non_negative', 'one_of', 'parse', 'positive', 'registered',
 ]  # fmt: skip
 T = TypeVar('T')
 
@@ -85,16 +85,30 @@ def between(low: float, high: float, default: Any = dataclasses.MISSING, doc: st
     return key(default, check=lambda value: low <= value <= high, allowed=allowed, doc=doc)
 
 
-def parse_assignments(texts: Iterable[str], where: str, example: str) -> dict[str, float]:
-    """Return {name: value} of texts such as `block_mass=0.3`; ConfigError with an example."""
-    values: dict[str, float] = {}
+def finite(text: str) -> float:
+    """Return a finite number; ValueError if the text is not one."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f'{text!r} is not finite')
+    return value
+
+
+def parse_assignments(
+    texts: Iterable[str], where: str, example: str, parse: Callable[[str], Any] = finite
+) -> dict[str, Any]:
+    """
+    Return {name: value} of texts such as `block_mass=0.3`; ConfigError with an example.
+
+    `parse` turns the text after the first `=` into a value, or raises ValueError.
+    """
+    values: dict[str, Any] = {}
     for text in texts:
         name, _, number = (part.strip() for part in text.partition('='))
         try:
-            value = float(number)
+            value = parse(number)
         except ValueError:
-            value = math.nan
-        if not (name and math.isfinite(value)):
+            name = ''
+        if not name:
             raise ConfigError(f'{where}: found {text!r}, expected name=value, such as {example}')
         if name in values:
             raise ConfigError(f'{where}: {name} is given twice')

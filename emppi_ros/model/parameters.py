@@ -97,13 +97,7 @@ def write(
     ParameterError if a value is not finite or out of bounds; nothing is written then.
     """
     for column, parameter in enumerate(parameters):
-        outside = (theta[:, column] < parameter.lower) | (theta[:, column] > parameter.upper)
-        if np.any(outside) or not np.all(np.isfinite(theta[:, column])):
-            worst = theta[outside, column][:1] if np.any(outside) else np.array([np.nan])
-            raise ParameterError(
-                f'{parameter.name}: {worst[0]:g} is not within '
-                f'[{parameter.lower:g}, {parameter.upper:g}] {parameter.unit}'.rstrip()
-            )
+        check_values(parameter, theta[:, column])
     axes = _unit_axes(nominal, parameters, theta)  # raises before anything is written
     order = list(FIELDS)
     columns = sorted(range(len(parameters)), key=lambda i: order.index(parameters[i].field))
@@ -118,6 +112,17 @@ def write(
         if scene.names(nominal, 'joint')[index] in articulated:
             slides = np.argmax(np.abs(axis), axis=1) == 0
             expand('jnt_type')[:, index] = np.where(slides, _SLIDE, _HINGE)
+
+
+def check_values(parameter: Parameter, values: Array) -> None:
+    """Raise ParameterError unless the values (n,) are finite and within the bounds."""
+    outside = (values < parameter.lower) | (values > parameter.upper)
+    if np.any(outside) or not np.all(np.isfinite(values)):
+        worst = values[outside][:1] if np.any(outside) else np.array([np.nan])
+        raise ParameterError(
+            f'{parameter.name}: {worst[0]:g} is not within '
+            f'[{parameter.lower:g}, {parameter.upper:g}] {parameter.unit}'.rstrip()
+        )
 
 
 def _unit_axes(
@@ -167,6 +172,16 @@ def with_parameters(
 ) -> mujoco.MjModel:
     """Return a copy of the model with parameters theta (P,) and updated constants."""
     changed = copy.copy(model)
-    write(lambda name: getattr(changed, name)[None], model, parameters, theta[None])
-    mujoco.mj_setConst(changed, mujoco.MjData(changed))
+    set_parameters(changed, model, parameters, theta)
     return changed
+
+
+def set_parameters(
+    model: mujoco.MjModel,
+    nominal: mujoco.MjModel,
+    parameters: Sequence[Parameter],
+    theta: Array,
+) -> None:
+    """Write parameters theta (P,) into a copy of the nominal model, and update its constants."""
+    write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])
+    mujoco.mj_setConst(model, mujoco.MjData(model))

@@ -1,10 +1,8 @@
 """`emppi report`: the record of a run from a bag, for the same plots as a demo."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import config, weights
@@ -18,7 +16,6 @@ from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task
 from emppi_ros.viz.report.recording import RunObserver
 
-Array = npt.NDArray[np.float64]
 _TASK, _DIAGNOSTICS = 'emppi/task', '/diagnostics'
 _MOVING = ('armed', 'moving')  # states of the bridge
 
@@ -28,7 +25,6 @@ class BagRun(NamedTuple):
 
     task: Task
     observer: RunObserver
-    truth: dict[str, float]  # true parameters that a simulator published
     notes: list[str]  # on parts of the bag that are left out
 
 
@@ -39,7 +35,7 @@ def observe(bag: Bag) -> BagRun:
     Times count from when the bridge was first armed, or from the first joint state if that was
     not recorded. The run ends where the task is switched.
     """
-    text, started, truth, end = None, None, {}, None
+    text, started, end = None, None, None
     for message in bag.messages({_TASK, _DIAGNOSTICS}):
         if message.topic == _TASK and text is not None and not _same_task(text, message.data.data):
             end = message.time_ns
@@ -50,8 +46,6 @@ def observe(bag: Bag) -> BagRun:
         for node, _, values in statuses(message.data):
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
                 started = _seconds(message.data)
-            if node == 'simulator':
-                truth |= _true(values)
     if text is None:
         found = ', '.join(sorted(bag.counts)) or 'no messages'
         raise ReplayError(f'{bag.path}: it has no {_TASK}; it contains: {found}')
@@ -69,7 +63,7 @@ def observe(bag: Bag) -> BagRun:
     if end is not None:
         seconds = (end - bag.span_ns[0]) * 1e-9
         notes.append(f'the task was switched after {seconds:.2f} s: only {task.name} is shown')
-    return BagRun(task, observer, truth, notes)
+    return BagRun(task, observer, notes)
 
 
 def _same_task(before: str, after: str) -> bool:
@@ -80,17 +74,6 @@ def _same_task(before: str, after: str) -> bool:
         return tuning.is_tuned(config.parse(before, _TASK), config.parse(after, _TASK))
     except EmppiError:
         return False
-
-
-def true_values(task: Task, truth: Mapping[str, float]) -> Array:
-    """Return the true parameters (P,) of a task, NaN where unknown."""
-    return np.array([truth.get(parameter.name, np.nan) for parameter in task.parameters])
-
-
-def _true(values: Mapping[str, str]) -> dict[str, float]:
-    """Return the true parameters in a simulator's diagnostics."""
-    prefix = 'true '
-    return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
 
 
 class _BagObserver:
@@ -147,7 +130,7 @@ class _BagObserver:
 
     def _take_diagnostics(self, message: BagMessage) -> None:
         for node, _, values in statuses(message.data):
-            self._observer.record_diagnostics(node, values)
+            self._observer.record_diagnostics(node, _seconds(message.data), values)
 
 
 def _seconds(message: Any) -> float:

@@ -44,15 +44,15 @@ def run(
     if not new:
         raise ReplayError(f'{where}: the belief of {task.where} is never updated')
     observed = bag_report.observe(bag)
-    truth = bag_report.true_values(task, observed.truth)
     beliefs = [(one.stamp - (observed.observer.started or 0.0), one.belief) for one in new]
     later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
     record = dataclasses.replace(
-        observed.observer.summarize(truth)[1],
+        observed.observer.summarize()[1],
         ess=np.array([new[i].ess for i in later]),
-        **belief_series([beliefs[i] for i in later], len(truth)),
+        **observed.observer.truths(task),
+        **belief_series([beliefs[i] for i in later], len(task.parameters)),
     )
-    parameters = parameter_summary(task, new[-1].belief, truth)
+    parameters = parameter_summary(task, new[-1].belief, record.truth)
     if old:
         unknown = np.full(len(before.parameters), np.nan)
         for name, values in parameter_summary(before, old[-1].belief, unknown).items():

@@ -6,7 +6,7 @@ commands and plans as over ROS, without delay. A plan takes effect one planning 
 state was measured. The same seed gives the same bits.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
 import time
 
@@ -25,7 +25,8 @@ from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.planner import Planner
 from emppi_ros.session.trace import Frame, SuccessMonitor, Trace
-from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot, draw_truth
+from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot
+from emppi_ros.sim.true_parameters import GivenTruth, draw_truth
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
 
@@ -63,7 +64,7 @@ class ClosedLoop:
         task: Task,
         seed: int,
         controller: str = 'emppi',
-        truth: Mapping[str, float] | None = None,
+        truth: GivenTruth | None = None,
     ) -> None:
         """
         Draw the true parameters with the seed, except those given by name in `truth`.
@@ -76,22 +77,24 @@ class ClosedLoop:
             Source of all randomness.
         controller : str
             'emppi'; 'no-update' keeps the prior; 'mppi-mean', 'mppi-true', 'mppi-nominal' and
-            'mppi-wrong' plan with a single model.
+            'mppi-wrong' plan with a single model; that of 'mppi-true' follows changes.
         truth : mapping, optional
-            True values by parameter name, in the units of the task.
+            True values by parameter name, in the units of the task. A value that changes is a
+            sequence of times [s] and values: `{'payload_mass': [(0.0, 0.3), (5.0, 1.2)]}`.
 
         Raises
         ------
         ConfigError
             If the controller is unknown.
         ParameterError
-            If a name in `truth` is not a parameter of the task.
+            If a name in `truth` is not a parameter of the task, or a value out of its bounds.
 
         """
         self.task, self._learns = task, controller == 'emppi'
-        self.trace = Trace(draw_truth(task, seed, truth))
-        self.robot = SimulatedRobot(task, self.trace.truth, seed)
+        self.robot = SimulatedRobot(task, draw_truth(task, seed, truth), seed)
+        self.trace = Trace([(0.0, self.robot.truth)])
         self.belief = BeliefSession(task, seed)
+        self._knows_truth = controller == 'mppi-true'
         theta = single_model(task, controller, self.trace.truth)
         self.planner = Planner(task, seed, None if theta is None else 1)
         self.planner.set_belief(
@@ -163,7 +166,7 @@ class ClosedLoop:
             self._update_belief()
         if self._is_due(self.task.planner.rate_hz):
             self._plan()
-        self.robot.step()
+        self._step_physics()
         self._steps += 1
         checked = self._is_due(_FRAME_RATE_HZ)
         if checked:
@@ -244,6 +247,15 @@ class ClosedLoop:
             self.robot.activate(self._stage.grasp)
             self.belief.set_stage(self._stage.name)
             self.trace.stages.append((self.robot.time, self._stage.name))
+
+    def _step_physics(self) -> None:
+        """Advance the simulation; record a change of the true parameters."""
+        now, before = self.robot.time, self.robot.truth
+        self.robot.step()
+        if self.robot.truth is not before:
+            self.trace.truths.append((now, self.robot.truth))
+            if self._knows_truth:
+                self.planner.set_belief(particles.uniform(self.robot.truth[None]))
 
     def _check_success(self) -> None:
         """Record a frame and check success; set the next target after an attempt."""

@@ -5,6 +5,7 @@ import json
 
 from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.sim.true_parameters import GivenTruth
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task
 
@@ -12,9 +13,7 @@ from emppi_ros.tasks.task import Task
 class SupervisedLoop(ClosedLoop):
     """A closed loop that starts disarmed, like the ROS bridge."""
 
-    def __init__(
-        self, task: Task, seed: int = 0, truth: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, task: Task, seed: int = 0, truth: GivenTruth | None = None) -> None:
         """Start at rest, disarmed."""
         super().__init__(task, seed, truth=truth)
         self.bridge.disarm()

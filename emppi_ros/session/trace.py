@@ -56,8 +56,8 @@ class Trace:
 
     Attributes
     ----------
-    truth : (P,) array
-        True parameters.
+    truths : list
+        Time [s] and value (P,) of the true parameters: the initial ones, then each change.
     frames : list of Frame
         True states and errors, at 50 Hz.
     beliefs : list
@@ -89,7 +89,7 @@ class Trace:
 
     """
 
-    truth: Array  # (P,)
+    truths: list[tuple[float, Array]]  # with start
     frames: list[Frame] = dataclasses.field(default_factory=list)
     beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
     plan_s: list[float] = dataclasses.field(default_factory=list)  # computation times
@@ -110,6 +110,11 @@ class Trace:
         for entries in vars(self).values():
             if isinstance(entries, list) and len(entries) > 2 * count:
                 del entries[:-count]
+
+    @property
+    def truth(self) -> Array:
+        """The true parameters (P,) at the end of the run."""
+        return self.truths[-1][1]
 
     @property
     def success(self) -> bool:

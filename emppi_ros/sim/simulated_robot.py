@@ -1,7 +1,7 @@
 """The simulated robot: physics with hidden true parameters, and sensors with noise and delay."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import mujoco
@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.belief import distributions
-from emppi_ros.core.errors import ParameterError, unknown
-from emppi_ros.model.parameters import with_parameters
+from emppi_ros.model.parameters import set_parameters, with_parameters
+from emppi_ros.sim.true_parameters import TrueParameters
 from emppi_ros.state import tracking
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.objects import FreeObject
@@ -39,24 +38,27 @@ class PoseReading(NamedTuple):
     pose: Pose
 
 
-def draw_truth(task: Task, seed: int, given: Mapping[str, float] | None = None) -> Array:
-    """Return true parameters (P,): given by name, or drawn from the task's `truth`."""
-    names = [parameter.name for parameter in task.parameters]
-    for name in given or {}:
-        if name not in names:
-            raise ParameterError(unknown('parameter', name, names))
-    rng = np.random.default_rng([seed, 0])
-    theta = distributions.sample(task.parameters, task.truth, 1, rng)[0]
-    return np.array([(given or {}).get(n, v) for n, v in zip(names, theta, strict=True)])
-
-
 class SimulatedRobot:
-    """A simulation of robot, objects and sensors."""
+    """
+    A simulation of robot, objects and sensors.
 
-    def __init__(self, task: Task, truth: Array, seed: int) -> None:
-        """Start in the task's start state at time 0."""
-        self._task, self._settings, self.truth = task, task.simulation, truth
-        self.model = with_parameters(task.model, task.parameters, truth)
+    Attributes
+    ----------
+    model : mujoco.MjModel
+        The model with the true parameters, which change in place if the truth does.
+    data : mujoco.MjData
+        The state.
+    truth : (P,) array
+        True parameters of the last physics step; a new array after each change.
+
+    """
+
+    def __init__(self, task: Task, truth: TrueParameters | Array, seed: int) -> None:
+        """Start in the task's start state at time 0; an array (P,) holds constant parameters."""
+        self._task, self._settings = task, task.simulation
+        self._schedule = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
+        self.truth = self._schedule.at(0.0)
+        self.model = with_parameters(task.model, task.parameters, self.truth)
         self.model.opt.timestep = self._settings.timestep_s
         self.data = mujoco.MjData(self.model)
         self._seed = seed
@@ -68,7 +70,8 @@ class SimulatedRobot:
         return self._steps * self._settings.timestep_s
 
     def reset(self) -> None:
-        """Reset state, time and noise to the start."""
+        """Reset state, time, noise and true parameters to the start."""
+        self._set_truth(0.0)
         mujoco.mj_resetData(self.model, self.data)
         start = self._task.start()
         self.data.qpos[:], self.data.qvel[:] = start
@@ -120,11 +123,21 @@ class SimulatedRobot:
 
     def step(self) -> None:
         """Advance by one physics step; sample the tracker at its rate."""
+        self._set_truth(self.time)
         if self._due(self._settings.tracking_rate_hz):
             self._pending.extend(self._measure_pose(name) for name in self._task.tracked)
         self._speed[:] = self.data.qvel
         mujoco.mj_step(self.model, self.data)
         self._steps += 1
+
+    def _set_truth(self, time: float) -> None:
+        """Change the model's parameters to those of a simulated time [s]."""
+        if not self._schedule.changes:
+            return
+        truth = self._schedule.at(time)
+        if not np.array_equal(truth, self.truth):
+            self.truth = truth
+            set_parameters(self.model, self._task.model, self._task.parameters, truth)
 
     def read_joints(self) -> JointReading:
         """Return the current readings of encoders and torque sensors."""

@@ -1,6 +1,6 @@
 """The keys of a task's YAML file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,6 +155,31 @@ def _noise(default: float, doc: str) -> Any:
 
 
 @dataclass(frozen=True)
+class ParameterChange:
+    """A change of a hidden true value: a step, or a linear ramp."""
+
+    parameter: str = key(doc='name of the parameter')
+    at_s: float = non_negative(doc='simulated time at which it starts')
+    to: float = key(doc='new value, within the bounds of the parameter')
+    over_s: float = non_negative(0.0, doc='duration of a linear ramp to it; 0: a step')
+
+
+def check_order(changes: Sequence[ParameterChange]) -> None:
+    """Raise ConfigError unless the changes of each parameter follow one another."""
+    last: dict[str, ParameterChange] = {}
+    for i, change in enumerate(changes):
+        before = last.get(change.parameter)
+        if before is not None:
+            end = before.at_s + before.over_s
+            if change.at_s < end or change.at_s == before.at_s:
+                raise ConfigError(
+                    f'changes[{i}]: at_s: found {change.at_s:g}, expected a later time than that '
+                    f'of the previous change of {change.parameter!r}, which ends at {end:g} s'
+                )
+        last[change.parameter] = change
+
+
+@dataclass(frozen=True)
 class SimulationConfig:
     """
     Settings of the simulator: hidden true parameters and sensors.
@@ -166,6 +191,7 @@ class SimulationConfig:
     wrong: Mapping[str, float] = key(
         {}, doc="values of the wrong model; default: the prior's mean"
     )
+    changes: tuple[ParameterChange, ...] = key((), doc='changes of true values, in order of time')
     timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulator')
     joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
     joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
@@ -175,6 +201,10 @@ class SimulationConfig:
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
     tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='latency of tracked poses')
     joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
+
+    def __post_init__(self) -> None:
+        """Check that changes follow one another."""
+        check_order(self.changes)
 
 
 @dataclass(frozen=True)

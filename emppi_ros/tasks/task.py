@@ -287,6 +287,15 @@ class Task:
         for name in names:
             if name not in truth:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
+        for i, change in enumerate(self.file.simulation.changes):
+            where = f'simulation: changes[{i}]'
+            if change.parameter not in names:
+                known = unknown('parameter', change.parameter, names)
+                raise ConfigError(f'{where}: parameter: {known}')
+            parameter = self.parameters[names.index(change.parameter)]
+            if not parameter.lower <= change.to <= parameter.upper:
+                bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
+                raise ConfigError(f'{where}: to: found {change.to:g}, expected from {bounds}')
         return tuple(config.build(Prior, truth[n], f'simulation: truth: {n}') for n in names)
 
     def _check_measured(self) -> None:

@@ -62,6 +62,24 @@ def test_bad_commands_are_ignored(harness, simulated, values):
     )
 
 
+def test_a_changing_truth_is_told_as_it_is(harness):
+    harness.publish_task('panda_push')
+    harness.make(SimulatorNode, truth=['block_mass=0.3,0.9@0.5'])
+    told = []
+
+    def changed():
+        values = harness.says('simulator')[2]
+        told.append((float(values['simulated_time_s']), float(values['true block_mass'])))
+        return told[-1][1] == 0.9
+
+    harness.spin_until(lambda: harness.says('simulator')[2].get('true block_mass'))
+    harness.spin_until(changed)
+    assert {mass for time, mass in told if time < 0.5} == {0.3}
+    assert told[-1][0] > 0.5
+    assert harness.call(Trigger, 'simulator/reset', Trigger.Request()).success
+    harness.spin_until(lambda: harness.says('simulator')[2]['true block_mass'] == '0.3')
+
+
 @pytest.mark.parametrize('truth', ["['block_mas=0.3']", "['block_mass']"])
 def test_bad_truth_is_said(harness, truth):
     harness.publish_task('panda_push')

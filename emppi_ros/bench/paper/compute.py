@@ -99,7 +99,7 @@ def run_open_loop(task: Task, seed: int) -> tuple[Trace, Belief]:
     values are drawn from the prior: only then must a 90 % interval hold 90 % of them.
     """
     (truth,) = task.prior.sample(1, np.random.default_rng([seed, 0]))
-    trace, robot = Trace(truth), SimulatedRobot(task, truth, seed)
+    trace, robot = Trace([(0.0, truth)]), SimulatedRobot(task, truth, seed)
     belief = ParticleFilter(task, np.random.default_rng([seed, 2]))
     before = belief.belief
     dt, duration = task.simulation.timestep_s, min(DURATION_S, task.file.duration_s)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +49,18 @@ def sensor_signals(task: Task, trace: Trace) -> list[Signal]:
 
 
 def write_recording(path: Path, task: Task, trace: Trace, seed: int) -> Path:
-    """Write the recording, and its truth as JSON beside it; return the path of the latter."""
+    """
+    Write the recording, and its truth as JSON beside it; return the path of the latter.
+
+    `truth` has the last values; `changes` has times [s] and values of those that changed.
+    """
     tables.write(path, sensor_signals(task, trace))
     settings = task.simulation
     truth = {
         'task': task.name,
         'seed': seed,
         'truth': {p.name: float(v) for p, v in zip(task.parameters, trace.truth, strict=True)},
+        **_changes(task, trace),
         'units': {p.name: p.unit for p in task.parameters},
         'timestep_s': settings.timestep_s,
         'noise_sd': {
@@ -68,3 +74,17 @@ def write_recording(path: Path, task: Task, trace: Trace, seed: int) -> Path:
     beside = path.with_suffix('.truth.json')
     beside.write_text(json.dumps(truth, indent=2) + '\n', encoding='utf-8')
     return beside
+
+
+def _changes(task: Task, trace: Trace) -> dict[str, Any]:
+    """Return times and values of the parameters that changed, by name; empty if none did."""
+    series = {
+        parameter.name: [[time, float(theta[i])] for time, theta in trace.truths]
+        for i, parameter in enumerate(task.parameters)
+    }
+    changed = {
+        name: [row for k, row in enumerate(rows) if not k or row[1] != rows[k - 1][1]]
+        for name, rows in series.items()
+    }
+    changed = {name: rows for name, rows in changed.items() if len(rows) > 1}
+    return {'changes': changed} if changed else {}

@@ -17,7 +17,6 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.common import convert, process, qos
@@ -27,8 +26,9 @@ from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.simulator.sensors import Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
 from emppi_ros.robots.robot import Robot
-from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
+from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.sim.trajectory_controller import TrajectoryController
+from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
@@ -43,8 +43,14 @@ class SimulatorNode(Node, TaskFollower):
         """Wait for the task."""
         super().__init__('simulator', **kwargs)
         self._seed = declare_all(self, SeedParameters).seed
-        truth = declare(self, 'truth', [''], 'true parameters as name=value; others are sampled')
-        self._truth = config.parse_assignments(filter(None, truth), 'truth', 'block_mass=0.3')
+        truth = declare(
+            self,
+            'truth',
+            [''],
+            'true parameters as name=value, or as name=0.3,1.2@5 for 1.2 from 5 s of simulated '
+            'time on; others are sampled',
+        )
+        self._truth = parse_truth(filter(None, truth), 'truth')
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
@@ -63,7 +69,12 @@ class SimulatorNode(Node, TaskFollower):
             'lost_s': self._lost_s,
             'rejected_commands': self._rejected,
             # with all digits, for reports only; no node of the graph uses them
-            **{f'true {name}': repr(value) for name, value in self._true.items()},
+            **{
+                f'true {parameter.name}': repr(value)
+                for parameter, value in zip(
+                    self._task.parameters, self._robot.truth.tolist(), strict=True
+                )
+            },
         }
         problem = self._follow.changed or self._problem
         return Report(WARN if problem else OK, problem or 'simulating', values)
@@ -127,8 +138,6 @@ class SimulatorNode(Node, TaskFollower):
         self._controller: TrajectoryController | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
-        names = [parameter.name for parameter in task.parameters]
-        self._true = dict(zip(names, robot.truth.tolist(), strict=True))
         self._stage = StageSubscriber(self, task, self._hold)
         self._rebase()
         self.loop = Loop('physics', self._every * settings.timestep_s, self._work)

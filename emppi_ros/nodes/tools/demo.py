@@ -19,7 +19,6 @@ from emppi_ros.nodes.common import graph, middleware
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.tools.run_monitor import RunMonitor
-from emppi_ros.sim.simulated_robot import draw_truth
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.report.recording import RunRecord
 
@@ -71,7 +70,7 @@ def run_demo(
         fault = session.monitor.messages['bridge'] if session.monitor.fault else ''
         session.arm(False)
         session.wait_for(session.fresh_diagnostics(), 3.0)
-        summary, record = session.monitor.summarize(draw_truth(loaded, seed))
+        summary, record = session.monitor.summarize()
         return {**summary, 'bridge_holds': session.holds, 'bridge_fault': fault}, record
     finally:
         children.stop()

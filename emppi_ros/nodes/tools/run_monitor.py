@@ -4,7 +4,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
-import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import JointState, PointCloud2
 from trajectory_msgs.msg import JointTrajectory
@@ -76,9 +75,9 @@ class RunMonitor:
             subscription.poll()
         self._observer.record_state(self._inputs.estimator)
 
-    def summarize(self, truth: npt.NDArray[np.float64]) -> tuple[dict[str, Any], RunRecord]:
+    def summarize(self) -> tuple[dict[str, Any], RunRecord]:
         """Return the summary of the run and its record."""
-        return self._observer.summarize(truth)
+        return self._observer.summarize()
 
     def _take_belief(self, message: PointCloud2) -> None:
         try:
@@ -94,6 +93,7 @@ class RunMonitor:
         self._observer.record_command(convert.to_seconds(message.header.stamp))
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        stamp = convert.to_seconds(message.header.stamp)
         for name, status, values in statuses(message):
             self.messages[name] = status.message
-            self._observer.record_diagnostics(name, values)
+            self._observer.record_diagnostics(name, stamp, values)

@@ -110,7 +110,11 @@ def _belief_of(axis: Axes, record: RunRecord, index: int) -> None:
     axis.fill_between(times, low, high, color=BLUE, alpha=0.22, linewidth=0, label='90 % band')
     axis.plot(times, mean, color=BLUE, label='mean')
     if np.isfinite(record.truth[index]):
-        axis.axhline(record.truth[index], color=RED, linestyle='--', label='true value')
+        end = max(times[-1], record.truth_times[-1])
+        axis.step(
+            [*record.truth_times, end], [*record.truths[:, index], record.truth[index]],
+            where='post', color=RED, linestyle='--', label='true value',
+        )  # fmt: skip
     axis.set_xlim(0, times[-1])
 
 

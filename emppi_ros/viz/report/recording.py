@@ -33,8 +33,18 @@ class RunRecord:
     belief_weights: Array  # (b, M), each row sums to 1
     plan_ms: Array  # (c,)
     bridge_period_ms: Array  # (k,), empty without a bridge on the wall clock
-    truth: Array  # (P,), NaN if unknown
+    truth_times: Array  # (k,) from when on the values below hold
+    truths: Array  # (k, P) true parameters, NaN if unknown
     ess: Array  # (b,) effective sample size before resampling
+
+    @property
+    def truth(self) -> Array:
+        """The true parameters (P,) at the end of the run."""
+        return self.truths[-1]
+
+    def truth_at(self, time: float) -> Array:
+        """Return the true parameters (P,) at a time [s]."""
+        return self.truths[max(int(np.searchsorted(self.truth_times, time, side='right')) - 1, 0)]
 
 
 def of_trace(trace: Trace) -> RunRecord:
@@ -46,7 +56,8 @@ def of_trace(trace: Trace) -> RunRecord:
         error=np.array([frame.error for frame in frames]),
         plan_ms=1e3 * np.array(trace.plan_s),
         bridge_period_ms=np.empty(0),
-        truth=trace.truth,
+        truth_times=np.array([time for time, _ in trace.truths]),
+        truths=np.array([theta for _, theta in trace.truths]),
         ess=np.array(trace.ess),
         **belief_series(trace.beliefs, len(trace.truth)),
     )
@@ -65,6 +76,7 @@ class RunObserver:
         self._held = HoldTimer()
         self.rows: dict[str, list[Any]] = defaultdict(list)
         self._first: Mapping[str, str] = {}
+        self._truths: list[tuple[float, dict[str, float]]] = []  # that a simulator published
 
     def start(self, now: float) -> None:
         """Record from now on; recorded times count from here."""
@@ -108,16 +120,33 @@ class RunObserver:
         """Record the stamp of a command."""
         self.rows['applied'].append(stamp)
 
-    def record_diagnostics(self, node: str, values: Mapping[str, str]) -> None:
+    def record_diagnostics(self, node: str, stamp: float, values: Mapping[str, str]) -> None:
         """Record the diagnostics of a node."""
         self.diagnostics[node] = values
+        if node == 'simulator':
+            truth = _true_values(values)
+            if truth and not (self._truths and truth == self._truths[-1][1]):
+                self._truths.append((stamp, truth))
         if node == 'planner' and self.started is not None:
             self.rows['plan_ms'] += map(float, values.get('plan_ms_recent', '').split())
 
-    def summarize(self, truth: Array) -> tuple[dict[str, Any], RunRecord]:
-        """Return the summary of the run and its record; `truth` (P,) is NaN if unknown."""
+    def truths(self, task: Task) -> dict[str, Array]:
+        """Return the fields of a record that hold the true parameters of a task."""
+        names = [parameter.name for parameter in task.parameters]
+        published = [
+            (max(stamp - (self.started or 0.0), 0.0), [truth.get(name, np.nan) for name in names])
+            for stamp, truth in self._truths
+        ] or [(0.0, [np.nan] * len(names))]
+        since = max(sum(time == 0.0 for time, _ in published) - 1, 0)  # the newest at the start
+        return {
+            'truth_times': np.array([time for time, _ in published[since:]]),
+            'truths': np.array([values for _, values in published[since:]]),
+        }
+
+    def summarize(self) -> tuple[dict[str, Any], RunRecord]:
+        """Return the summary of the run and its record."""
         task, rows = self._task, self.rows
-        record = self._record(truth)
+        record = self._record()
         plans = rows['plans']
         summary: dict[str, Any] = {
             'task': task.name,
@@ -137,14 +166,14 @@ class RunObserver:
             'parameters': {},
         }
         if self.belief is not None:
-            summary['parameters'] = parameter_summary(task, self.belief, truth)
+            summary['parameters'] = parameter_summary(task, self.belief, record.truth)
         return summary, record
 
     def _since_start(self, key: str) -> float:
         last = self.diagnostics.get('planner', {})
         return float(last.get(key, 0.0)) - float(self._first.get(key, 0.0))
 
-    def _record(self, truth: Array) -> RunRecord:
+    def _record(self) -> RunRecord:
         rows, beliefs = self.rows, self.rows['beliefs']
         ess = [weights.effective_sample_size(belief.log_weights) for _, belief in beliefs]
         return RunRecord(
@@ -153,9 +182,9 @@ class RunObserver:
             error=np.array(rows['error']),
             plan_ms=np.array(rows['plan_ms']),
             bridge_period_ms=1e3 * np.diff(rows['applied']),
-            truth=truth,
             ess=np.array(ess),
-            **belief_series(beliefs, len(truth)),
+            **self.truths(self._task),
+            **belief_series(beliefs, len(self._task.parameters)),
         )
 
 
@@ -178,6 +207,12 @@ def parameter_summary(task: Task, belief: Belief, truth: Array) -> dict[str, dic
         p.name: {'mean': float(mean[i]), 'sd': float(sd[i]), 'true': float(truth[i])}
         for i, p in enumerate(task.parameters)
     }
+
+
+def _true_values(values: Mapping[str, str]) -> dict[str, float]:
+    """Return the true parameters in a simulator's diagnostics."""
+    prefix = 'true '
+    return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
 
 
 def _quantiles(values: Array) -> dict[str, float | None]:

@@ -71,7 +71,8 @@ class BeliefPanel:
         self._line.set_data(record.times[past], record.error[past])
         if self._learning:
             row = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
-            self._show(record.belief_theta[row], record.belief_weights[row])
+            truth = record.truth_at(now)
+            self._show(record.belief_theta[row], record.belief_weights[row], truth)
             self._clock.set_text(f't = {now:4.1f} s')
         self._canvas.restore_region(self._background)
         for artist in self._moving:
@@ -86,20 +87,19 @@ class BeliefPanel:
 
     def _start_pair(self, axis: Axes) -> list[Artist]:
         """Lay out a scatter plot of the first two parameters."""
-        truth = self._record.truth
         axis.set(xlabel=plots.label(self._task, 0), ylabel=plots.label(self._task, 1))
         axis.set_title('Belief: particles')
         for set_limits, i in ((axis.set_xlim, 0), (axis.set_ylim, 1)):
             set_limits(*self._range(i))
-        axis.plot(*truth[:2], marker='+', markersize=20, markeredgewidth=3, color=RED,
-                  linestyle='', label='true value', zorder=5)  # fmt: skip
+        (self._truth,) = axis.plot([], [], marker='+', markersize=20, markeredgewidth=3, color=RED,
+                                   linestyle='', label='true value')  # fmt: skip
         self._dots = axis.scatter([], [], color=BLUE, alpha=0.5, linewidths=0,
                                   label='particles')  # fmt: skip
         (self._mean,) = axis.plot([], [], marker='o', markersize=9, color=ORANGE,
                                   linestyle='', label='mean')  # fmt: skip
         axis.legend(loc='upper right')
         self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
-        return [self._dots, self._mean, self._clock]
+        return [self._truth, self._dots, self._mean, self._clock]
 
     def _start_single(self, axis: Axes) -> list[Artist]:
         """Lay out a histogram of the single parameter."""
@@ -108,25 +108,27 @@ class BeliefPanel:
             xlabel=plots.label(self._task, 0), ylabel='weight', xlim=self._range(0), ylim=(0, 1)
         )
         axis.set_title('Belief')
-        axis.axvline(self._record.truth[0], color=RED, linestyle='--', label='true value')
+        self._truth = axis.axvline(0.0, color=RED, linestyle='--', label='true value')
         self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=BLUE)
         axis.legend(loc='upper right')
         self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
-        return [self._bars, self._clock]
+        return [self._truth, self._bars, self._clock]
 
-    def _show(self, theta: Array, weight: Array) -> None:
+    def _show(self, theta: Array, weight: Array, truth: Array) -> None:
         if self._pair:
+            self._truth.set_data(*truth[:2, None])
             self._dots.set_offsets(theta[:, :2])
             self._dots.set_sizes(10.0 + 40.0 * np.sqrt(weight / weight.max()))
             self._mean.set_data(*(weight @ theta[:, :2])[:, None])
         else:
+            self._truth.set_xdata([truth[0], truth[0]])
             self._bars.set_data(np.histogram(theta[:, 0], self._edges, weights=weight)[0])
 
     def _range(self, index: int) -> tuple[float, float]:
         """Return limits that hold the true value and nearly all particles of the run."""
-        values, truth = self._record.belief_theta[..., index], self._record.truth[index]
-        low, high = np.percentile(values, [0.5, 99.5])
-        low, high = min(low, truth), max(high, truth)
+        truths = self._record.truths[:, index]
+        low, high = np.percentile(self._record.belief_theta[..., index], [0.5, 99.5])
+        low, high = min(low, truths.min()), max(high, truths.max())
         margin = 0.08 * (high - low) + 1e-6
         return low - margin, high + margin
 

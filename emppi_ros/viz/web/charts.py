@@ -62,9 +62,9 @@ class Chart:
 class BeliefImage:
     """The belief over time as an image: one row of histograms for each scalar parameter."""
 
-    def __init__(self, task: Task, theta: Array | None) -> None:
-        """Choose the first few parameters; true parameters (P,) are drawn if they are known."""
-        self._task, self._theta = task, theta
+    def __init__(self, task: Task) -> None:
+        """Choose the first few parameters; their true values are drawn if they are known."""
+        self._task = task
         self.columns = scalar_columns(task)[:_MAX_ROWS]
 
     def draw(self, history: History) -> npt.NDArray[np.uint8]:
@@ -84,8 +84,6 @@ class BeliefImage:
         axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
         axis.set_title(plots.label(self._task, column), loc='left', fontsize=10)
         axis.grid(visible=False)
-        if self._theta is not None:
-            axis.axhline(self._theta[column], color=RED, linestyle='--', linewidth=1.2)
         if not history.rows:
             return
         times = history.times
@@ -95,4 +93,9 @@ class BeliefImage:
         axis.pcolormesh(
             edges, np.linspace(low, high, _BINS + 1), shade.T, cmap='Blues', vmin=0.0, vmax=1.0
         )
+        truths = history.truths(column)
+        axis.step(
+            [-SPAN_S, *times], [truths[0], *truths],
+            where='post', color=RED, linestyle='--', linewidth=1.2,
+        )  # fmt: skip
         axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)

@@ -21,6 +21,7 @@ class HistoryRow(NamedTuple):
 
     clock: float
     belief: Belief
+    theta: Array | None  # (P,) true parameters; None if unknown
     ess: float
     error: float
     terms: dict[str, float]
@@ -48,6 +49,7 @@ class History:
             HistoryRow(
                 clock,
                 snapshot.display.belief,
+                snapshot.theta,
                 snapshot.ess,
                 snapshot.error,
                 terms,
@@ -69,6 +71,10 @@ class History:
     def values(self, name: str) -> Array:
         """Return `ess` or `error` of each row (n,)."""
         return np.array([getattr(row, name) for row in self.rows])
+
+    def truths(self, column: int) -> Array:
+        """Return the true value of a parameter at each row (n,); NaN where it is unknown."""
+        return np.array([np.nan if m.theta is None else m.theta[column] for m in self.rows])
 
     def means(self, column: int) -> Array:
         """Return the mean of a parameter at each row (n,)."""

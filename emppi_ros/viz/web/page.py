@@ -101,7 +101,7 @@ class Page:
         folder = gui.add_folder('Parameters')
         with folder:
             self._sliders = Sliders(self._server, self._source, self.operators, task)
-        self._belief_image = BeliefImage(task, now.theta)
+        self._belief_image = BeliefImage(task)
         terms = tuple(dict.fromkeys(t.name for s in task.stages for t in s.cost.terms))
         particles = task.belief.particles
         with self._numbers:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from emppi_ros.core.errors import StaleInputError, ViewError
 from emppi_ros.session.plan_preview import trace_point
 from emppi_ros.session.supervised_loop import SupervisedLoop
+from emppi_ros.sim.true_parameters import GivenTruth
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tasks.tuning import Value
 from emppi_ros.viz.shapes.task_shapes import DisplayState
@@ -85,12 +86,10 @@ class SimulatedSource:
     latency_names = ('plan', 'belief')
     reset_effect = 'robot and objects to their start, disarmed, and the belief to its prior'
 
-    def __init__(
-        self, task: Task, seed: int = 0, truth: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, task: Task, seed: int = 0, truth: GivenTruth | None = None) -> None:
         """Start at rest, disarmed."""
         self.name = f'simulated in this process, seed {seed}'
-        self._seed, self._truth = seed, dict(truth or {})
+        self._seed, self._truth = seed, truth
         self._loop, self._run, self._watched = SupervisedLoop(task, seed, truth), 0, False
         self._requests: queue.Queue[tuple[Callable[[], None], Future]] = queue.Queue()
         self._ending, self._problem, self._speed = threading.Event(), '', 1.0
@@ -125,7 +124,7 @@ class SimulatedSource:
     def switch_task(self, task: str) -> None:
         """Start another task, with true parameters drawn from the seed."""
         loop = SupervisedLoop(load_task(task), self._seed)
-        self._truth = {}
+        self._truth = None
         self._replace_loop(loop)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Output, errors and exit status of the commands."""
 
 import argparse
+from collections.abc import Callable
 import json
 import math
 from pathlib import Path
@@ -90,6 +91,39 @@ def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
     assert found['seed'] == 3
     assert found['parameters']['pole_mass']['true'] == 0.3
     assert set(found['plan_ms']) == {'p50', 'p99'}
+
+
+def test_a_run_tells_the_last_truth_and_when_it_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    truth = ['--truth', 'pole_mass=0.3,0.5@0.1,0.4@0.3', '--truth', 'pole_inertia=0.02']
+    assert main([*RUN, *truth, '--record', str(tmp_path / 'run.csv')]) == 0
+    assert last_json(capsys.readouterr().out)['parameters']['pole_mass']['true'] == 0.4
+    beside = json.loads((tmp_path / 'run.truth.json').read_text())
+    assert beside['truth'] == {'pole_mass': 0.4, 'pole_inertia': 0.02}
+    assert beside['changes'] == {'pole_mass': [[0.0, 0.3], [0.1, 0.5], [0.3, 0.4]]}
+
+
+def test_a_run_goes_on_after_success_on_request(
+    write_task: Callable[..., Path], task_data: Callable[[str], dict], tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    data = task_data('slider')
+    data['success']['below'] = 9.0  # from the start
+    command = [
+        'run',
+        str(write_task('slider', data)),
+        '--json',
+        '--record',
+        str(tmp_path / 'r.csv'),
+    ]
+    ends = []
+    for options in ([], ['--no-stop']):
+        assert main([*command, *options]) == 0
+        found = last_json(capsys.readouterr().out)
+        assert found['success'] and found['time_s'] == 0.02
+        ends.append(float((tmp_path / 'r.csv').read_text().splitlines()[-1].split(',')[0]))
+    assert ends[0] < 0.03 and ends[1] > 0.9
 
 
 def test_the_belief_of_a_run_is_the_prior_of_another(

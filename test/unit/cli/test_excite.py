@@ -102,7 +102,7 @@ def done(folder, motion, seed):
     task.write_text(task_text('fr3_follow').replace('simulation:', quick, 1))
     loaded = load_task(str(task))
     robot = SimulatedRobot(loaded, np.array([TRUTH[p.name] for p in loaded.parameters]), seed)
-    trace = Trace(robot.truth)
+    trace = Trace([(0.0, robot.truth)])
     for place, speed in zip(*_columns(motion)[1:], strict=True):
         trace.readings.append(robot.read_joints())
         command = speed + 10.0 * (place - robot.commanded_position)

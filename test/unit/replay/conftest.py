@@ -15,7 +15,8 @@ from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.session.journal import Journal, describe
 from emppi_ros.session.message_tables import NANO, belief_table, nanoseconds
 from emppi_ros.session.planner import Planner
-from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth
+from emppi_ros.sim.simulated_robot import SimulatedRobot
+from emppi_ros.sim.true_parameters import draw_truth
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import parse_task, task_text
 

@@ -70,7 +70,7 @@ def test_a_report_and_a_what_if_end_at_the_task_switch(make_swapped, tmp_path, c
     other.write_text(task_text('cartpole_swingup').replace('duration_s: ', 'duration_s: 1'))
     tape = make_swapped(first='cartpole_swingup', then=str(other))
     bag = Bag(tape.write(tmp_path / 'run.mcap'))
-    task, observer, _, notes = bag_report.observe(bag)
+    task, observer, notes = bag_report.observe(bag)
     assert (task.name, task.planner.temperature) == ('cartpole_swingup', 0.05)
     assert notes == ['the task was switched after 0.70 s: only cartpole_swingup is shown']
     assert 0.6 < max(observer.rows['times']) < 0.7

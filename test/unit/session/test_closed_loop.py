@@ -101,6 +101,22 @@ def test_a_wrong_controller_or_truth_is_an_error(make_task):
         ClosedLoop(task, 0, truth={'weight': 1.0})
 
 
+def test_a_changing_truth_is_in_the_trace_and_the_oracle_knows_it(make_task):
+    task, truth = make_task('slider'), {'mass': [(0.0, 0.8), (0.2, 2.6)]}
+    loop = _run(task, 0, 0.4, controller='mppi-true', truth=truth)
+    assert [(time, *theta) for time, theta in loop.trace.truths] == [(0.0, 0.8), (0.2, 2.6)]
+    assert loop.trace.truth.tolist() == [2.6] == loop.robot.truth.tolist()
+    assert loop.planner.ensemble.theta.tolist() == [[2.6]]
+    assert summarize(loop, 'mppi-true', 0)['parameters']['mass']['true'] == 2.6
+
+
+def test_nothing_differs_before_a_change(make_task):
+    task = make_task('block')
+    constant = _run(task, 0, 0.3, truth={'mass': 0.8})
+    changing = _run(task, 0, 0.3, truth={'mass': [(0.0, 0.8), (0.3, 2.6)]})
+    assert _bits(changing) == _bits(constant)
+
+
 def test_progress_is_told_with_simulated_time(make_task):
     times = []
     ClosedLoop(make_task('slider'), 0).run(0.2, stop_at_success=False, progress=times.append)

@@ -41,7 +41,7 @@ def turning(turning_within):
 
 
 def _monitor(task):
-    trace = Trace(np.zeros(1))
+    trace = Trace([(0.0, np.zeros(1))])
     return SuccessMonitor(task, trace, np.random.default_rng(0)), trace
 
 

@@ -12,7 +12,9 @@ from emppi_ros.core.errors import ParameterError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import arm
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.sim.simulated_robot import SimulatedRobot, draw_truth, move_to_free_space
+from emppi_ros.sim.simulated_robot import SimulatedRobot, move_to_free_space
+from emppi_ros.sim.true_parameters import TrueParameters, draw_truth
+from emppi_ros.tasks.schema import ParameterChange
 from emppi_ros.tasks.task import load_task
 
 
@@ -174,11 +176,11 @@ def test_given_truth_is_respected_and_the_rest_is_drawn_as_before(make_task, tas
         'upper': 0.9,
     }
     task = make_task('block', data)
-    drawn = draw_truth(task, 7)
-    assert np.array_equal(drawn, draw_truth(task, 7))
-    assert not np.array_equal(drawn, draw_truth(task, 8))
+    drawn = draw_truth(task, 7).initial
+    assert np.array_equal(drawn, draw_truth(task, 7).initial)
+    assert not np.array_equal(drawn, draw_truth(task, 8).initial)
     given = draw_truth(task, 7, {'mass': 0.77})
-    assert given.tolist() == [0.77, drawn[1]]
+    assert given.initial.tolist() == [0.77, drawn[1]]
     robot = SimulatedRobot(task, given, 7)
     assert robot.model.body('block').mass[0] == 0.77
     assert robot.model.geom('block').friction[0] == drawn[1]
@@ -190,6 +192,63 @@ def test_truth_of_unknown_name_or_impossible_value_is_an_error(task):
     for value in (-1.0, 0.0, np.nan, 21.0):
         with pytest.raises(ParameterError, match='mass: .* is not within'):
             SimulatedRobot(task, draw_truth(task, 0, {'mass': value}), 0)
+
+
+def _state(robot):
+    return np.concatenate([robot.data.qpos, robot.data.qvel])
+
+
+def test_a_changed_mass_moves_as_a_model_compiled_with_it(make_task):
+    """From the step at 0.2 s on, and not before."""
+    task = make_task('block')
+    truth = draw_truth(task, 0, {'mass': [(0.0, 0.8), (0.2, 2.6)]})
+    changing, constant = SimulatedRobot(task, truth, 0), SimulatedRobot(task, np.array([0.8]), 0)
+    for robot in (changing, constant):
+        robot.command(np.array([1.5]))
+    for _ in range(200):
+        assert changing.truth.tolist() == [0.8]
+        changing.step()
+        constant.step()
+    assert np.array_equal(_state(changing), _state(constant))
+    assert changing.data.ncon > 0 and changing.data.qvel[1] > 0.1  # it pushes the block
+    model = with_parameters(task.model, task.parameters, np.array([2.6]))
+    model.opt.timestep = task.simulation.timestep_s
+    for _ in range(300):
+        mujoco.mj_step(model, constant.data)
+        changing.step()
+        assert changing.truth.tolist() == [2.6]
+        assert np.array_equal(_state(changing), _state(constant))
+    assert changing.model.body('block').mass[0] == 2.6
+
+
+def test_a_cart_whose_mass_grows_accelerates_less(make_task):
+    """A ramp from 1 to 3 kg, for 10 N: its rate of change is constant."""
+    task = make_task('slider')
+    task.simulation = replace(task.simulation, changes=(ParameterChange('mass', 0.1, 3.0, 0.2),))
+    robot = SimulatedRobot(task, TrueParameters(np.array([1.0]), {0: task.simulation.changes}), 0)
+    robot.command(np.array([10.0]))
+    masses = []
+    for _ in range(400):
+        time, speed = robot.time, robot.data.qvel[0]
+        robot.step()
+        masses.append(robot.truth[0])
+        # values of a ramp are up to 10 ms old
+        assert masses[-1] == pytest.approx(np.interp(time, [0.1, 0.3], [1.0, 3.0]), abs=0.1 + 1e-9)
+        acceleration = (robot.data.qvel[0] - speed) / 0.001
+        # the damping of 0.5 N s/m is implicit
+        assert acceleration == pytest.approx((10.0 - 0.5 * robot.data.qvel[0]) / masses[-1])
+    assert masses[:101] == [1.0] * 101 and masses[300:] == [3.0] * 100
+    assert len(set(masses)) == 21  # every 10 ms
+
+
+def test_a_reset_restores_the_initial_truth(make_task):
+    task = make_task('block')
+    robot = SimulatedRobot(task, draw_truth(task, 3, {'mass': [(0.0, 0.8), (0.1, 2.6)]}), 3)
+    first = _bits(*_run(robot, 300))
+    assert robot.truth.tolist() == [2.6]
+    robot.reset()
+    assert robot.truth.tolist() == [0.8] == robot.model.body('block').mass.tolist()
+    assert _bits(*_run(robot, 300)) == first
 
 
 def test_the_task_never_learns_the_truth(task):

@@ -143,7 +143,7 @@ def test_an_estimate_series_has_the_errors_of_its_beliefs(cabinet, rng):
 
 
 def test_the_joint_type_is_judged_once_its_body_has_moved(cabinet):
-    trace = Trace(HINGE)
+    trace = Trace([(0.0, HINGE)])
     radius = np.hypot(*HINGE[3:5])  # about z, nearly
     (joint,) = uncertain_joints.uncertain(cabinet.model, cabinet.parameters)
     place = cabinet.model.jnt_qposadr[joint.id]
@@ -163,6 +163,6 @@ def test_the_joint_type_is_judged_once_its_body_has_moved(cabinet):
 
 def test_a_task_without_uncertain_joints_has_no_joint_type(make_task):
     task = make_task('slider')
-    trace = Trace(np.array([1.0]), [Frame(0.1, np.array([0.5]), np.zeros(1), 0.0)])
+    trace = Trace([(0.0, np.array([1.0]))], [Frame(0.1, np.array([0.5]), np.zeros(1), 0.0)])
     trace.beliefs.append((0.2, uniform(np.array([[1.0]]))))
     assert compute.share_after_moving(task, trace) is None

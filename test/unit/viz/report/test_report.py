@@ -13,6 +13,7 @@ import pytest
 from emppi_ros.cli import main
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.viz.palette import RED
 from emppi_ros.viz.report import plots, recording, video
 from emppi_ros.viz.report.recording import RunRecord
 
@@ -128,3 +129,36 @@ def test_the_overlay_of_a_run_without_learning_is_empty():
     task = load_task('panda_push')
     record = recording.of_trace(ClosedLoop(task, 3, 'no-update').run(0.1))
     assert video.BeliefOverlay(task, record).shapes(0.1) == []
+
+
+def test_plots_show_when_the_truth_changed() -> None:
+    task = load_task('cartpole_swingup')
+    loop = ClosedLoop(task, 0, truth={'pole_mass': [(0.0, 0.3), (0.1, 0.5)]})
+    record = recording.of_trace(loop.run(0.3))
+    (line,) = (one for one in plots.belief(task, record).axes[0].lines if one.get_color() == RED)
+    assert line.get_drawstyle() == 'steps-post'
+    assert line.get_xdata()[:2].tolist() == [0.0, 0.1]
+    assert line.get_ydata().tolist() == [0.3, 0.5, 0.5]
+    times = (0.05, 0.1, 9.0)
+    assert [record.truth_at(time)[0] for time in times] == [0.3, 0.5, 0.5]
+    panel = video.BeliefPanel(task, record, 400, 300)
+    for time in times:
+        panel.draw(time)
+        assert panel._truth.get_xdata().tolist() == [record.truth_at(time)[0]]
+
+
+def test_an_observer_takes_the_truth_from_the_simulator() -> None:
+    task = load_task('cartpole_swingup')
+    names = [parameter.name for parameter in task.parameters]
+    observer = recording.RunObserver(task)
+    assert np.isnan(observer.truths(task)['truths']).all()
+    observer.record_diagnostics('simulator', 1.0, {'simulated_time_s': '0'})  # without a task
+    for stamp, mass in ((2.0, 0.3), (3.0, 0.3), (4.0, 0.4), (6.5, 0.5), (7.5, 0.5)):
+        values = {'true pole_mass': repr(mass), 'true pole_inertia': '0.02'}
+        observer.record_diagnostics('simulator', stamp, values)
+        if stamp == 4.0:
+            observer.start(5.0)
+    found = observer.truths(task)
+    assert found['truth_times'].tolist() == [0.0, 1.5]
+    assert found['truths'][:, names.index('pole_mass')].tolist() == [0.4, 0.5]
+    assert np.isnan(observer.truths(load_task('panda_push'))['truths']).all()

@@ -36,6 +36,13 @@ def test_histograms_sum_to_one_and_have_the_mean_of_the_belief(belief):
     )  # fmt: skip
 
 
+def test_true_values_are_those_of_their_time(belief):
+    history = History()
+    for i, theta in enumerate((None, np.array([0.3, 1.0]), np.array([0.5, 1.0]))):
+        history.append(snapshot(i * STEP_S, belief)._replace(theta=theta), {})
+    np.testing.assert_array_equal(history.truths(0), [np.nan, 0.3, 0.5])
+
+
 def test_rows_are_a_step_apart_and_reach_back_half_a_minute(belief):
     history = History()
     taken = [history.append(snapshot(0.05 * i, belief), {}) for i in range(2000)]
