@@ -43,21 +43,19 @@ class BridgeConfig:
         0.1, doc='age of a plan, from its start, at which the robot brakes'
     )
     rest_within_s: float = positive(
-        0.206, doc='age of a plan at which to be at rest; slow arms brake sooner for it'
+        0.206, doc='age of a plan by which the arm is at rest; slow arms brake earlier for this'
     )
-    plan_lost_s: float = positive(0.13, doc='age of a plan at which to hold until armed again')
+    plan_lost_s: float = positive(0.13, doc='age of a plan that is a fault')
     late_plans: int = non_negative(
         20,
-        doc='times a minute that motion may continue after braking for a late plan',
+        doc='how often per minute motion may resume after braking for a late plan',
     )
-    state_timeout_s: float = positive(0.05, doc='age of the joint states at which to hold')
+    state_timeout_s: float = positive(0.05, doc='age of the joint states that is a fault')
     enable_timeout_s: float = non_negative(
         0.0,
-        doc='age of emppi/enable, true while the switch is held, at which to hold; 0: no switch',
+        doc='age of the last true message on emppi/enable that is a fault; 0: no enabling switch',
     )
-    swap_timeout_s: float = positive(
-        15.0, doc='longest time at rest for a task switch before the arm is held'
-    )
+    swap_timeout_s: float = positive(15.0, doc='duration of a task switch that is a fault')
 
     def __post_init__(self) -> None:
         """Check the keys against each other."""

@@ -31,18 +31,22 @@ class MonitorConfig:
     """Thresholds of the monitors; for prismatic joints read rad as m."""
 
     jump_rad: float = positive(
-        0.05, doc='step between joint states beyond what the velocity limits allow'
+        0.05, doc='tolerated step between joint states, in addition to motion at the limit'
     )
-    beyond_limits_rad: float = positive(0.1, doc='position beyond the limits: another robot')
-    overspeed_ratio: float = positive(1.5, doc='measured velocity over its limit: another robot')
-    frozen_after_s: float = positive(0.05, doc='how long joint states may stay bit by bit equal')
+    beyond_limits_rad: float = positive(0.1, doc='tolerated position beyond the limits')
+    overspeed_ratio: float = positive(1.5, doc='tolerated ratio of a velocity to its limit')
+    frozen_after_s: float = positive(0.05, doc='how long joint states may stay bit-identical')
     frozen_travel_rad: float = positive(
-        0.005, doc='commanded travel meanwhile; above the step of the encoders'
+        0.005, doc='commanded travel meanwhile; above the resolution of the encoders'
     )
-    residual_rad_per_s: float = positive(0.1, doc='measured beyond commanded velocity, at least')
+    residual_rad_per_s: float = positive(
+        0.1, doc='tolerated deviation from the commanded velocity, at least'
+    )
     residual_ratio: float = positive(0.25, doc='the same as a share of the commanded velocity')
-    residual_window_s: float = positive(0.06, doc='commands to compare with: latency and lag')
-    residual_after_s: float = positive(0.1, doc='how long the residual may be exceeded')
+    residual_window_s: float = positive(
+        0.06, doc='duration of the commands to compare with, for latency and lag'
+    )
+    residual_after_s: float = positive(0.1, doc='how long the tolerance may be exceeded')
 
 
 class Measurement(NamedTuple):

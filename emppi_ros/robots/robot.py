@@ -90,7 +90,7 @@ class Robot:
     )
     frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")
-    backend: str = registered(BACKENDS, default='forward', doc='how the bridge talks to it')
+    backend: str = registered(BACKENDS, default='forward', doc='interface to the robot')
 
     def __post_init__(self) -> None:
         """Check lengths and names against each other."""

@@ -26,14 +26,12 @@ class FactorConfig:
     """Settings of the EM algorithm, in standardized units."""
 
     iterations: int = between(
-        1, 10_000_000, 30_000, doc='at most; stopped early, coefficients are wild'
+        1, 10_000_000, 30_000, doc='maximum number; stopped early, coefficients are useless'
     )
-    tolerance: float = positive(1e-6, doc='largest change of a weight at which to end')
-    shape: float = positive(1e-6, doc='a of the Gamma prior of alpha: nothing is known of it')
-    rate: float = positive(1e-6, doc='b of it')
-    signal: float = between(
-        0.0, 1.0, 0.5, doc="share of an input's variance that is no noise, to start from"
-    )
+    tolerance: float = positive(1e-6, doc='largest change of a weight at convergence')
+    shape: float = positive(1e-6, doc='shape of the Gamma prior of alpha, uninformative')
+    rate: float = positive(1e-6, doc='rate of that prior')
+    signal: float = between(0.0, 1.0, 0.5, doc="initial share of signal in an input's variance")
 
 
 class FactorPosterior(NamedTuple):

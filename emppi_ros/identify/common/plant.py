@@ -67,7 +67,7 @@ class ParameterEntry:
     lower: float | None = key(None, doc='lower bound')
     upper: float | None = key(None, doc='upper bound')
     initial: float | None = key(None, doc='start of the search; default: the value of the scene')
-    size: float | None = key(None, doc='a change that matters; default: `initial`')
+    size: float | None = key(None, doc='a change that is significant; default: `initial`')
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ _GRAPH_CHECK_S = 0.2  # between two checks of the graph
 class BackendConfig:
     """Parameters that select the bridge's backend."""
 
-    backend: str = key('', doc="how the bridge talks to the robot; the robot's own if empty")
-    hardware: bool = key(False, doc='whether a real robot moves')
-    forward_on_hardware: bool = key(False, doc='let backend forward drive hardware all the same')
+    backend: str = key('', doc="interface to the robot; '': the backend in the robot's YAML")
+    hardware: bool = key(False, doc='whether commands move a real robot')
+    forward_on_hardware: bool = key(False, doc='allow the backend forward on hardware')
 
 
 class BridgeNode(TaskFollowerNode):
