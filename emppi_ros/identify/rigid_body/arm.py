@@ -29,9 +29,9 @@ def load_spec(path: Path, root: Path | None = None, joints: Collection[str] = ()
         for item in list(of):
             spec.delete(item)
     for body in list(spec.worldbody.bodies):
-        found = body.find_all('joint')
-        free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in found)
-        other = body.mocap or (found and not any(joint.name in joints for joint in found))
+        moving = body.find_all('joint')
+        free = any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in moving)
+        other = body.mocap or (moving and not any(joint.name in joints for joint in moving))
         if free or (joints and other):
             spec.delete(body)
     return spec
@@ -116,17 +116,17 @@ def inverse_dynamics(
     mujoco.mj_comPos(model, data)
     mujoco.mj_comVel(model, data)
     mujoco.mj_passive(model, data)
-    found = np.empty(model.nv)
-    mujoco.mj_rne(model, data, 1, found)  # not mj_inverse: parameters may be inconsistent
-    return found - data.qfrc_passive
+    torque = np.empty(model.nv)
+    mujoco.mj_rne(model, data, 1, torque)  # not mj_inverse: parameters may be inconsistent
+    return torque - data.qfrc_passive
 
 
 def torque_jacobian(model: mujoco.MjModel, states: Array) -> Array:
     """Return derivatives (n, nv, 3 nv) of torques by positions, velocities, accelerations."""
     data, nv = mujoco.MjData(model), model.nv
-    found = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable on the first axis
-    for row, state in zip(found, np.swapaxes(states, 0, 1), strict=True):
+    jacobians = np.empty((states.shape[1], 3, nv, nv))  # MuJoCo has the variable on the first axis
+    for row, state in zip(jacobians, np.swapaxes(states, 0, 1), strict=True):
         data.qpos[:], data.qvel[:], data.qacc[:] = state
         mujoco.mj_inverse(model, data)
         mujoco.mjd_inverseFD(model, data, _DIFFERENCE_STEP, 0, *row, None, None, None, None)
-    return np.moveaxis(found, 3, 1).reshape(-1, nv, 3 * nv)
+    return np.moveaxis(jacobians, 3, 1).reshape(-1, nv, 3 * nv)

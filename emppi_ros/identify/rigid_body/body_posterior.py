@@ -88,40 +88,41 @@ def fit_bodies(
     check_matrix(score, information, 'information')
     constraints = constraints or unconstrained(prior, len(score) // BODY_PARAMETERS)
     score = score - information @ constraints.fixed
-    found = constraints.like.copy()
+    bodies = constraints.like.copy()
     block = np.ix_(constraints.free, constraints.free)
     # Newton takes many steps if the prior is weak: start with a weight for which one step almost
     # suffices, and reduce it by a factor of ten each time
-    pull = (information @ found - score)[constraints.free]
-    weight = float(np.sqrt(pull @ np.linalg.solve(log_det_derivatives(found)[1][block], pull)))
+    gradient = (information @ bodies - score)[constraints.free]
+    curvature = log_det_derivatives(bodies)[1][block]
+    weight = float(np.sqrt(gradient @ np.linalg.solve(curvature, gradient)))
     while True:
         weight = max(0.1 * weight, prior.weight)
-        found = _damped_newton(found, information, score, weight, constraints)
+        bodies = _damped_newton(bodies, information, score, weight, constraints)
         if weight == prior.weight:
-            return constraints.fixed + found
+            return constraints.fixed + bodies
 
 
 def _damped_newton(
-    found: Array, information: Array, score: Array, weight: float, constraints: BodyConstraints
+    bodies: Array, information: Array, score: Array, weight: float, constraints: BodyConstraints
 ) -> Array:
     linear = weight * _trace_gradient(constraints.like) - score
     free, block = constraints.free, np.ix_(constraints.free, constraints.free)
     for _ in range(_MAX_STEPS):
-        first, second = log_det_derivatives(found)
-        gradient = (information @ found + linear + weight * first)[free]
+        first, second = log_det_derivatives(bodies)
+        gradient = (information @ bodies + linear + weight * first)[free]
         curvature = (information + weight * second)[block]
         unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by orders of magnitude
         step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
         # stays consistent and always descends (self-concordance: Nesterov)
-        moved = found.copy()
-        moved[free] += step / (1.0 + decrement)
-        if not (np.isfinite(moved).all() and _is_consistent(moved)):
+        candidate = bodies.copy()
+        candidate[free] += step / (1.0 + decrement)
+        if not (np.isfinite(candidate).all() and _is_consistent(candidate)):
             break  # rounding: the data are so inconsistent that the mode is at the border
-        found = moved
+        bodies = candidate
         if decrement < _CONVERGED:
             break
-    return found
+    return bodies
 
 
 def _is_consistent(b: Array) -> bool:
@@ -163,14 +164,14 @@ def sample_bodies(
     sizes, axes = np.linalg.eigh(curvature * np.outer(unit, unit))
     root = unit[:, None] * axes / np.sqrt(sizes)
     white = np.zeros((min(count, _CHAINS), len(root)))
-    consistent, taken = _consistency(mode, constraints.free, len(white)), []
+    consistent, kept = _consistency(mode, constraints.free, len(white)), []
     for step in range(_BURN_IN + _THINNING * (-(-count // len(white)) - 1) + 1):
         white = _slice_step(white, root, consistent, rng)
         if step >= _BURN_IN and (step - _BURN_IN) % _THINNING == 0:
-            taken.append(white)
-    found = np.tile(mode, (count, 1))
-    found[:, constraints.free] += np.concatenate(taken)[:count] @ root.T
-    return constraints.fixed + found
+            kept.append(white)
+    samples = np.tile(mode, (count, 1))
+    samples[:, constraints.free] += np.concatenate(kept)[:count] @ root.T
+    return constraints.fixed + samples
 
 
 def _slice_step(
@@ -179,22 +180,22 @@ def _slice_step(
     """Return whitened deviations (n, k) from the mode after a step along some axes."""
     active = np.zeros(white.shape[1], dtype=bool)
     active[rng.permutation(len(active))[:_AXES]] = True
-    still, moves = np.where(active, 0.0, white), np.where(active, white, 0.0)
+    fixed, moves = np.where(active, 0.0, white), np.where(active, white, 0.0)
     other = np.where(active, rng.standard_normal(white.shape), 0.0)
     angle = rng.uniform(0.0, 2.0 * np.pi, len(white))
     low, high = angle - 2.0 * np.pi, angle.copy()
-    found, left = white.copy(), np.arange(len(white))
-    while len(left):
-        now = angle[left]
-        tried = still[left] + np.cos(now)[:, None] * moves[left]
-        tried += np.sin(now)[:, None] * other[left]
-        taken = consistent(tried @ root.T)
-        found[left[taken]] = tried[taken]
-        left, now = left[~taken], now[~taken]
-        low[left] = np.where(now < 0.0, now, low[left])
-        high[left] = np.where(now < 0.0, high[left], now)
-        angle[left] = rng.uniform(low[left], high[left])
-    return found
+    accepted, pending = white.copy(), np.arange(len(white))
+    while len(pending):
+        angles = angle[pending]
+        candidates = fixed[pending] + np.cos(angles)[:, None] * moves[pending]
+        candidates += np.sin(angles)[:, None] * other[pending]
+        valid = consistent(candidates @ root.T)
+        accepted[pending[valid]] = candidates[valid]
+        pending, angles = pending[~valid], angles[~valid]
+        low[pending] = np.where(angles < 0.0, angles, low[pending])
+        high[pending] = np.where(angles < 0.0, high[pending], angles)
+        angle[pending] = rng.uniform(low[pending], high[pending])
+    return accepted
 
 
 def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bools]:
