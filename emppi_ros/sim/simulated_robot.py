@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+import copy
 from typing import NamedTuple
 
 import mujoco
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.model.parameters import set_parameters, with_parameters
+from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
 from emppi_ros.state import tracking
 from emppi_ros.state.tracking import Pose
@@ -58,8 +59,9 @@ class SimulatedRobot:
         self._task, self._settings = task, task.simulation
         self._schedule = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
         self.truth = self._schedule.at(0.0)
-        self.model = with_parameters(task.model, task.parameters, self.truth)
-        self.model.opt.timestep = self._settings.timestep_s
+        self._nominal = true_model.nominal_model(task)
+        self.model = copy.copy(self._nominal)
+        true_model.set_truth(self.model, self._nominal, task, self.truth)
         self.data = mujoco.MjData(self.model)
         self._seed = seed
         self.reset()
@@ -73,10 +75,10 @@ class SimulatedRobot:
         """Reset state, time, noise and true parameters to the start."""
         self._set_truth(0.0)
         mujoco.mj_resetData(self.model, self.data)
-        start = self._task.start()
-        self.data.qpos[:], self.data.qvel[:] = start
+        self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
+        self._commands: deque[tuple[float, Array]] = deque()  # with the time of their effect
         if self._task.robot.command == 'position':
-            self.command(self.commanded_position)
+            self._apply(self.commanded_position)
         mujoco.mj_forward(self.model, self.data)
         self._steps, self._speed = 0, self.data.qvel.copy()
         self._rng = np.random.default_rng([self._seed, 1])
@@ -84,7 +86,19 @@ class SimulatedRobot:
         self._pending: deque[PoseReading] = deque()
 
     def command(self, control: Array) -> None:
-        """Apply a command, in the order of the robot's commanded joints, until the next one."""
+        """
+        Apply a command, in the order of the robot's commanded joints, until the next one.
+
+        It takes effect in the first step after the delay `simulation: command_delay_s`.
+        """
+        if self._settings.command_delay_s:
+            effect = self.time + self._settings.command_delay_s
+            self._commands.append((effect, np.array(control, np.float64)))
+        else:
+            self._apply(control)
+
+    def _apply(self, control: Array) -> None:
+        """Apply a command now."""
         self.data.ctrl[self._task.map.ctrl] = control
 
     @property
@@ -100,14 +114,14 @@ class SimulatedRobot:
         """
         self.data.qpos[self._task.map.qpos] = other.data.qpos[other._task.map.qpos]
         if self._task.robot.command == 'position':
-            self.command(other.data.ctrl[other._task.map.ctrl])
+            self._apply(other.data.ctrl[other._task.map.ctrl])
         mujoco.mj_forward(self.model, self.data)
         for item in self._task.objects.values():
             move_to_free_space(self.model, self.data, item)
 
     def reset_state(self) -> None:
         """Reset robot and objects to the start state; time goes on."""
-        self.data.qpos[:], self.data.qvel[:] = self._task.start()
+        self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
         self.data.qacc_warmstart[:] = 0.0
         mujoco.mj_forward(self.model, self.data)
         self._pending.clear()
@@ -124,6 +138,8 @@ class SimulatedRobot:
     def step(self) -> None:
         """Advance by one physics step; sample the tracker at its rate."""
         self._set_truth(self.time)
+        while self._commands and self._commands[0][0] <= self.time + 1e-9:
+            self._apply(self._commands.popleft()[1])
         if self._due(self._settings.tracking_rate_hz):
             self._pending.extend(self._measure_pose(name) for name in self._task.tracked)
         self._speed[:] = self.data.qvel
@@ -137,7 +153,7 @@ class SimulatedRobot:
         truth = self._schedule.at(time)
         if not np.array_equal(truth, self.truth):
             self.truth = truth
-            set_parameters(self.model, self._task.model, self._task.parameters, truth)
+            true_model.set_truth(self.model, self._nominal, self._task, truth)
 
     def read_joints(self) -> JointReading:
         """Return the current readings of encoders and torque sensors."""

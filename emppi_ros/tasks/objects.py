@@ -22,6 +22,10 @@ class FreeObject(NamedTuple):
     qpos: int  # address of its position and quaternion wxyz (7 values)
     qvel: int  # address of its linear and angular velocity (6 values)
 
+    def body(self, model: mujoco.MjModel) -> int:
+        """Return the index of its body."""
+        return int(model.dof_bodyid[self.qvel])
+
 
 class JointedObject(NamedTuple):
     """A tracked object on one hinge or slide, such as a door, and its pose at joint position 0."""

@@ -15,6 +15,8 @@ from emppi_ros.core.config import between, fraction, key, non_negative, one_of, 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 
+_SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
+
 
 @dataclass(frozen=True)
 class ParameterConfig:
@@ -150,6 +152,17 @@ class BeliefConfig:
     )
 
 
+def _is_friction(value: Any) -> bool:
+    """Return whether a value is a finite number of at least 0."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0.0 <= value < np.inf
+
+
+def _values(value: Any) -> list[Any]:
+    """Return the values of a mapping, or a value itself."""
+    return list(value.values()) if isinstance(value, Mapping) else [value]
+
+
 def _noise(default: float, doc: str) -> Any:
     return non_negative(default, doc=f'standard deviation {doc}')
 
@@ -191,7 +204,7 @@ class SimulationConfig:
     wrong: Mapping[str, float] = key(
         {}, doc="values of the wrong model; default: the prior's mean"
     )
-    changes: tuple[ParameterChange, ...] = key((), doc='changes of true values, in order of time')
+    changes: tuple[ParameterChange, ...] = key((), doc='changes of true values')
     timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulator')
     joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
     joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
@@ -201,6 +214,25 @@ class SimulationConfig:
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
     tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='latency of tracked poses')
     joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
+    command_delay_s: float = between(0.0, 1.0, 0.0, doc='time from a command to its effect')
+    joint_friction: Any = key(
+        0.0,
+        check=lambda value: all(map(_is_friction, _values(value))),
+        allowed='a non-negative number, or one for each of some commanded joints',
+        doc='dry friction of the commanded joints in addition to that of the scene, N m or N',
+    )
+    gravity_tilt_rad: float = between(
+        -np.pi / 2,
+        np.pi / 2,
+        0.0,
+        doc='angle by which gravity is turned, as if the scene sloped down along x',
+    )
+    sizes: Mapping[str, float] = key(
+        {},
+        check=lambda value: all(_SMALLEST <= one <= _LARGEST for one in value.values()),
+        allowed=f'a factor from {_SMALLEST:g} to {_LARGEST:g} for each object',
+        doc='factors of the size of free objects made of primitive geoms; their mass stays',
+    )
 
     def __post_init__(self) -> None:
         """Check that changes follow one another."""

@@ -34,6 +34,7 @@ from emppi_ros.tasks.schema import (
 from emppi_ros.tasks.stages import Stage, bind_stages
 
 Array = npt.NDArray[np.float64]
+_MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
 
 
 class Task:
@@ -132,6 +133,7 @@ class Task:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
         self.truth: tuple[Prior, ...] = self._bind_truth()
+        self._check_unmodeled()
         self._check_measured()
 
     @property
@@ -297,6 +299,23 @@ class Task:
                 bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
                 raise ConfigError(f'{where}: to: found {change.to:g}, expected from {bounds}')
         return tuple(config.build(Prior, truth[n], f'simulation: truth: {n}') for n in names)
+
+    def _check_unmodeled(self) -> None:
+        """Raise if a joint or object of `simulation: joint_friction` or `sizes` does not exist."""
+        friction, joints = self.simulation.joint_friction, self.robot.commanded
+        for name in friction if isinstance(friction, Mapping) else ():
+            if name not in joints:
+                known = unknown('commanded joint', name, joints)
+                raise ConfigError(f'simulation: joint_friction: {known}')
+        for name in self.simulation.sizes:
+            if name not in self.objects:
+                known = unknown('free object', name, self.objects)
+                raise ConfigError(f'simulation: sizes: {known}')
+            geoms = self.model.geom_bodyid == self.objects[name].body(self.model)
+            if np.isin(self.model.geom_type[geoms], _MESHES).any() or not geoms.any():
+                raise ConfigError(
+                    f'simulation: sizes: {name}: its body needs geoms, and no mesh can be scaled'
+                )
 
     def _check_measured(self) -> None:
         """Raise unless each degree of freedom belongs to a robot joint or a tracked object."""

@@ -241,6 +241,34 @@ def test_a_cart_whose_mass_grows_accelerates_less(make_task):
     assert len(set(masses)) == 21  # every 10 ms
 
 
+def test_a_delay_of_commands_shifts_the_response(task_data, make_task):
+    """By exactly the delay; position, velocity and effort robots."""
+    for name in ('two_link', 'block', 'slider'):
+        task, data = make_task(name), task_data(name)
+        data['simulation']['command_delay_s'] = 0.02
+        truth = draw_truth(task, 0)
+        late = SimulatedRobot(make_task(name, data), truth, 0)
+        prompt = SimulatedRobot(task, truth, 0)
+        start, sent, fastest = late.data.ctrl.copy(), {}, 0.0
+        for step in range(200):
+            if step % 4 == 0:
+                sent[step] = np.sin(0.1 * step + np.arange(late.model.nu))
+                late.command(sent[step])
+            if step - 20 in sent:
+                prompt.command(sent[step - 20])
+            late.step()
+            prompt.step()
+            assert np.array_equal(_state(late), _state(prompt))
+            assert step >= 20 or np.array_equal(late.data.ctrl, start)
+            fastest = max(fastest, np.abs(late.data.qvel).max())
+        assert fastest > 0.005
+        late.command(np.full(late.model.nu, 3.0))
+        late.reset()
+        for _ in range(50):
+            late.step()
+        assert np.array_equal(late.data.ctrl, start)  # nothing is left of what was sent before
+
+
 def test_a_reset_restores_the_initial_truth(make_task):
     task = make_task('block')
     robot = SimulatedRobot(task, draw_truth(task, 3, {'mass': [(0.0, 0.8), (0.1, 2.6)]}), 3)

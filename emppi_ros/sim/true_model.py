@@ -1,0 +1,96 @@
+"""
+The model of the simulated robot: true parameters, and what no parameter of the task describes.
+
+`simulation: joint_friction`, `gravity_tilt_rad` and `sizes` are differences that planner and
+belief do not know.
+"""
+
+from collections.abc import Mapping
+import copy
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.model.ensemble import State
+from emppi_ros.model.parameters import set_parameters
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+def nominal_model(task: Task) -> mujoco.MjModel:
+    """Return a copy of the task's model with the settings of its `simulation`."""
+    model, settings = copy.copy(task.model), task.simulation
+    model.opt.timestep = settings.timestep_s
+    if settings.gravity_tilt_rad:
+        model.opt.gravity[:] = _tilt(model.opt.gravity, settings.gravity_tilt_rad)
+    for joint, friction in _friction(task).items():
+        model.dof_frictionloss[model.dof_jntid == model.joint(joint).id] += friction
+    for name, factor in settings.sizes.items():
+        _scale(model, task.objects[name].body(model), factor)
+    return model
+
+
+def set_truth(model: mujoco.MjModel, nominal: mujoco.MjModel, task: Task, truth: Array) -> None:
+    """Write true parameters (P,) into a copy of the nominal model; extra friction stays."""
+    set_parameters(model, nominal, task.parameters, truth)
+    friction = _friction(task)
+    for parameter in task.parameters:
+        if parameter.field == 'dof_frictionloss' and parameter.of in friction:
+            joint = model.joint(parameter.of).id
+            model.dof_frictionloss[model.dof_jntid == joint] += friction[parameter.of]
+
+
+def start_state(task: Task) -> State:
+    """Return the task's start state; objects of another size stand on what they stood on."""
+    start = task.start()
+    if not task.simulation.sizes:
+        return start
+    data = mujoco.MjData(task.model)
+    data.qpos[:] = start.qpos
+    mujoco.mj_kinematics(task.model, data)
+    for name, factor in task.simulation.sizes.items():
+        item = task.objects[name]
+        height = start.qpos[item.qpos + 2] - _lowest(task.model, data, item.body(task.model))
+        start.qpos[item.qpos + 2] += (factor - 1.0) * height
+    return start
+
+
+def _friction(task: Task) -> Mapping[str, float]:
+    """Return the additional dry friction of the commanded joints, by name."""
+    given = task.simulation.joint_friction
+    if isinstance(given, Mapping):
+        return given
+    return dict.fromkeys(task.robot.commanded, given) if given else {}
+
+
+def _tilt(gravity: Array, angle: float) -> Array:
+    """Return gravity (3,) turned about -y: what pointed down points partly along x."""
+    x, y, z = gravity
+    return np.array([
+        np.cos(angle) * x - np.sin(angle) * z, y, np.sin(angle) * x + np.cos(angle) * z,
+    ])  # fmt: skip
+
+
+def _scale(model: mujoco.MjModel, body: int, factor: float) -> None:
+    """Scale a body about its origin; its mass stays."""
+    geoms = model.geom_bodyid == body
+    for field in (model.geom_size, model.geom_pos, model.geom_aabb, model.geom_rbound):
+        field[geoms] *= factor
+    model.site_pos[model.site_bodyid == body] *= factor
+    model.body_ipos[body] *= factor
+    model.body_inertia[body] *= factor**2
+    first, count = model.body_bvhadr[body], model.body_bvhnum[body]
+    model.bvh_aabb[first : first + count] *= factor
+
+
+def _lowest(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> float:
+    """Return the height of the lowest point of the boxes around a body's colliding geoms."""
+    geoms = np.flatnonzero(
+        (model.geom_bodyid == body) & ((model.geom_contype | model.geom_conaffinity) != 0)
+    )
+    rows = data.geom_xmat[geoms].reshape(-1, 3, 3)[:, 2]
+    centre, half = model.geom_aabb[geoms].reshape(-1, 2, 3).transpose(1, 0, 2)
+    lowest = data.geom_xpos[geoms, 2] + np.sum(rows * centre - np.abs(rows) * half, axis=1)
+    return float(lowest.min())
