@@ -6,6 +6,8 @@ import yaml
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
+from diagnostic_msgs.msg import DiagnosticArray
+import layouts
 from rclpy.qos import QoSPresetProfiles
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import Marker, MarkerArray
@@ -24,6 +26,7 @@ from emppi_ros.nodes.markers.node import (
 )
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.topics import candidates
+from emppi_ros.nodes.topics.cost import COST, NAME, TOTAL
 
 TASK = 'panda_push'
 TOPICS = {
@@ -134,6 +137,44 @@ def test_objects_are_looked_at_without_the_planners_help(graph):
     middle = np.mean([[p.x, p.y, p.z] for p in box.points], axis=0)
     # the tracker's noise: 2 mm, six sigma; nothing is armed, so nothing moved
     np.testing.assert_allclose(middle, place, atol=0.012)
+
+
+def test_layouts_name_what_there_is_and_what_the_plan_costs_is_told(graph):
+    harness, _, planner = graph
+    cost = harness.listen(DiagnosticArray, COST, qos.NEWEST)
+    heard = harness.listen(DiagnosticArray, layouts.DIAGNOSTICS)
+    fields, values = layouts.foxglove()
+    values |= layouts.plotjuggler()
+
+    def said():
+        return {
+            (topic, status.name, pair.key)
+            for topic, messages in ((layouts.DIAGNOSTICS, heard), (f'/{COST}', cost))
+            for message in messages
+            for status in message.status
+            for pair in status.values
+        }
+
+    harness.spin_until(lambda: cost and cost[-1].status[0].values, 60.0)
+    harness.spin_until(lambda: 'emppi: planner' in {name for _, name, _ in said()})
+    try:
+        harness.spin_until(lambda: values <= said(), 30.0)
+    except AssertionError:
+        pytest.fail(f'nobody says {sorted(values - said())}')
+    known = dict(harness.tester.get_topic_names_and_types())
+    for topic, field in fields:
+        assert known[topic] == [
+            f'{layouts.TYPES[topic].__module__.split(".")[0]}/msg/{layouts.TYPES[topic].__name__}'
+        ]
+        assert hasattr(layouts.TYPES[topic](), field)
+    # the planner is asked for nothing: candidates are for pictures
+    assert planner.session.candidates is None
+    (status,) = cost[-1].status
+    terms = {pair.key: float(pair.value) for pair in status.values}
+    assert status.name == NAME and terms.pop('diverged_share') == 0.0
+    total = terms.pop(TOTAL)
+    assert set(terms) == set(planner.task.file.cost)
+    assert total == pytest.approx(sum(terms.values()), rel=1e-5)  # six digits are told
 
 
 def test_rviz_is_told_topics_that_exist():
