@@ -37,8 +37,8 @@ def test_the_standard_error_reflects_differences_between_turns():
 @pytest.mark.alone
 @pytest.mark.slow
 def test_every_kind_of_observer_is_measured(monkeypatch, capsys):
-    monkeypatch.setattr(observer_benchmark, '_SETTLE_S', 0.5)
-    words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '1.5', '--json']
+    monkeypatch.setattr(observer_benchmark, '_SETTLE_S', 0.2)
+    words = ['--task', 'cartpole_swingup', '--turns', '1', '--seconds', '1.2', '--json']
     failed = main(['bench', 'watched', *words])
     said = capsys.readouterr()
     assert not failed, said.err
