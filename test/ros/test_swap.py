@@ -16,6 +16,7 @@ import swaps
 from swaps import SwapGraph
 
 from emppi_ros.cli import main
+from emppi_ros.core.errors import EmppiError, SwapError
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.switching import client
 from emppi_ros.nodes.tools.process_group import unused_domain
@@ -51,21 +52,6 @@ def test_a_planner_that_is_gone_in_a_swap_leaves_the_arm_held(harness):
     assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
     answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
     assert not answer.success and 'Disarm to acknowledge' in answer.message
-
-
-def test_who_is_not_the_planner_may_speak_and_nothing_happens(harness):
-    arm = SwapGraph(harness)
-    answers = harness.publisher(String, 'emppi/task/answers')
-    harness.spin_until(lambda: answers.get_subscription_count() > 0)
-    for text in ('', '{}', 'ready', '{"node": 1}', np.random.default_rng(0).bytes(99).hex()):
-        answers.publish(String(data=text))
-    tasks = harness.publisher(String, 'emppi/task', qos.LATCHED)
-    harness.spin_until(lambda: tasks.get_subscription_count() > 2)
-    for text in ('a: 1', '{planner: 3}', '[', 'robot: panda'):
-        tasks.publish(String(data=text))
-    count = len(arm.plans)
-    harness.spin_until(lambda: len(arm.plans) > count + 3)
-    harness.children.check()
 
 
 @pytest.fixture(scope='module')
@@ -203,3 +189,44 @@ def test_numbers_are_tuned_between_cycles_all_or_none(arm):
     answer = arm.ask('panda_push')
     assert answer.said == switch_protocol.DONE and answer.figures['tuned']
     harness.spin_until(lambda: 'joint_velocity_sd: 0.02' in arm.running())
+
+
+def test_the_web_source_switches_tasks_and_invalid_ones_change_nothing(arm, monkeypatch):
+    pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
+    from emppi_ros.nodes.tools.web_source import RosSource
+
+    harness = arm.harness
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
+    seen = RosSource(patience_s=60.0, context=harness.context)
+    try:
+        seen.set_watched(True)  # what nobody watches gets no newer pictures
+        harness.spin_until(lambda: seen.snapshot().state == 'inactive', 60.0)
+        run = seen.snapshot().run
+        with pytest.raises(EmppiError, match='panda_pusch'):
+            seen.switch_task('panda_pusch')
+        with pytest.raises(SwapError, match='robot.*cartpole'):
+            seen.switch_task('cartpole_swingup')
+        assert (seen.snapshot().task.name, seen.snapshot().run) == ('panda_push', run)
+        seen.switch_task('panda_reconfigure')
+        assert seen.snapshot().task.name == 'panda_reconfigure'
+        assert seen.snapshot().run != run
+    finally:
+        seen.close()
+
+
+def test_who_is_not_the_planner_may_speak_and_nothing_happens(arm):
+    harness = arm.harness
+    answers = harness.publisher(String, 'emppi/task/answers')
+    harness.spin_until(lambda: answers.get_subscription_count() > 0)
+    for text in ('', '{}', 'ready', '{"node": 1}', np.random.default_rng(0).bytes(99).hex()):
+        answers.publish(String(data=text))
+    tasks = harness.publisher(String, 'emppi/task', qos.LATCHED)
+    harness.spin_until(lambda: tasks.get_subscription_count() > 2)
+    for text in ('a: 1', '{planner: 3}', '[', 'robot: panda'):
+        tasks.publish(String(data=text))
+    count = len(arm.plans)
+    harness.spin_until(lambda: len(arm.plans) > count + 3)
+    harness.children.check()
+    for publisher in (answers, tasks):
+        harness.tester.destroy_publisher(publisher)
+    del arm.texts[1:]  # what the strangers said
