@@ -339,7 +339,7 @@ def passed(rng: np.random.Generator, arms: int, most: float, every: int, ours: b
 
 
 def test_what_is_legal_and_within_what_is_used_passes(monkeypatch) -> None:
-    """The issue's figure: at most 1 % false rejections. What the bridge leaves unused is told."""
+    """At most 1 % of commands are rejected wrongly; the unused share of limits is printed."""
     monkeypatch.setattr(velocity_bounds, 'clamp', clamp_each)
     rng, arms = np.random.default_rng(3), 500
     told = min(STREAMS, 10_000)
