@@ -1,5 +1,6 @@
 """A node's process: who may find it."""
 
+import json
 import os
 from pathlib import Path
 import subprocess
@@ -15,20 +16,32 @@ from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.tools.process_group import isolated_environment
 
 CODE = """
+import json
 import os
+import sys
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import middleware, process
 import emppi_ros.nodes.{module} as module
 def make(*_):
-    print(*(os.environ.get(name) for name in [*middleware.CHOICES, middleware.TRANSPORTS]))
+    names = [*middleware.CHOICES, middleware.TRANSPORTS]
+    print(*(os.environ.get(name) for name in names), flush=True)
     raise EmppiError('enough')
-{call}
+def call():
+    {call}
+for given in json.loads(sys.argv[1]):
+    if os.fork() == 0:  # everything is imported, and nothing has begun
+        os.environ.update([given] if given else [])
+        try:
+            call()
+        finally:
+            os._exit(0)
+    os.wait()
 """
 WAYS = {
     'node': ('common.process', 'process.run(make)'),
     'demo': ('tools.demo', 'module.load_task = lambda _: None\n'
-             'module.isolated_environment = make\n'
-             'try: module.run_demo("x")\nexcept EmppiError: pass'),
+             '    module.isolated_environment = make\n'
+             '    try: module.run_demo("x")\n    except EmppiError: pass'),
 }  # fmt: skip
 OURS = str(paths.share() / 'config' / 'fastdds.xml')
 CHOSEN = {  # what the user sets: range, peers, profiles, transports
@@ -41,19 +54,23 @@ CHOSEN = {  # what the user sets: range, peers, profiles, transports
 }
 
 
-@pytest.mark.parametrize('way', WAYS)
-@pytest.mark.parametrize('given', CHOSEN, ids=lambda given: given[-1] if given else 'nothing')
-def test_a_process_keeps_to_itself_and_to_this_host_unless_the_user_wants_more(way, given):
-    module, call = WAYS[way]
+@pytest.fixture(scope='module', params=WAYS)
+def found(request):
+    """Return the settings of a process by what the user sets."""
+    module, call = WAYS[request.param]
     names = [*middleware.CHOICES, middleware.TRANSPORTS]
     environment = {k: v for k, v in os.environ.items() if k not in names}
-    environment.update([given] if given else [])
     done = subprocess.run(
-        [sys.executable, '-c', CODE.format(module=module, call=call)],
+        [sys.executable, '-c', CODE.format(module=module, call=call), json.dumps(list(CHOSEN))],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
+    return dict(zip(CHOSEN, map(str.split, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize('given', CHOSEN, ids=lambda given: given[-1] if given else 'nothing')
+def test_a_process_keeps_to_itself_and_to_this_host_unless_the_user_wants_more(found, given):
     reach, peers, profiles, transports = CHOSEN[given]
-    assert done.stdout.split() == [str(v) for v in (reach, peers, profiles, None, transports)]
+    assert found[given] == [str(v) for v in (reach, peers, profiles, None, transports)]
 
 
 def test_with_other_middleware_it_looks_on_this_host(monkeypatch):
