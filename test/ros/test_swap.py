@@ -28,12 +28,23 @@ pytestmark = pytest.mark.alone
 PUSH, TIP = task_text('panda_push'), task_text('panda_reconfigure')
 
 
-def test_a_node_that_cannot_follow_is_named_and_nothing_changes(harness):
-    arm = SwapGraph(harness, simulator={'truth': "['block_mass=0.3']"})
+def test_who_cannot_follow_is_named_and_a_planner_that_is_gone_leaves_the_arm_held(harness):
+    strict = {'simulator': {'truth': "['block_mass=0.3']"}}
+    arm = SwapGraph(harness, bridge={**swaps.PATIENT, 'swap_timeout_s': 1.0}, **strict)
     other = TIP.replace('block_mass', 'mass')
     answer = arm.ask(other)
     assert answer.said == switch_protocol.REFUSED
     assert '/simulator' in answer.reason and "unknown parameter 'block_mass'" in answer.reason
+    # the arm is told to rest, and then nobody says anything
+    arm.arm()
+    arm.get_moving()
+    assert not harness.call(SetBool, 'emppi/swap', SetBool.Request(data=True)).success
+    harness.spin_until(lambda: 'did not end it in time' in harness.says('bridge')[1])
+    assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
+    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
+    assert not answer.success and 'Disarm to acknowledge' in answer.message
+    assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=False)).success
+    # a node that is gone does not answer
     arm.children.end('belief', signal.SIGKILL)
     harness.spin_until(lambda: arm.children.code('belief') is not None)
     arm.arm()
@@ -43,17 +54,6 @@ def test_a_node_that_cannot_follow_is_named_and_nothing_changes(harness):
     assert harness.says('bridge')[2]['swapping'] == 'False'
 
 
-def test_a_planner_that_is_gone_in_a_swap_leaves_the_arm_held(harness):
-    arm = SwapGraph(harness, bridge={**swaps.PATIENT, 'swap_timeout_s': 1.0})
-    arm.arm()
-    arm.get_moving()
-    assert not harness.call(SetBool, 'emppi/swap', SetBool.Request(data=True)).success
-    harness.spin_until(lambda: 'did not end it in time' in harness.says('bridge')[1])
-    assert harness.says('bridge')[2]['fault'] == 'swap-lost' and arm.speed() == 0.0
-    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
-    assert not answer.success and 'Disarm to acknowledge' in answer.message
-
-
 @pytest.fixture(scope='module')
 def running(module_harness):
     return SwapGraph(module_harness)
@@ -61,7 +61,7 @@ def running(module_harness):
 
 @pytest.fixture
 def arm(running):
-    """Return a graph that the tests below share; those above start their own, one at a time."""
+    """Return a graph that the tests below share; the one above has its own."""
     running.start_over()
     return running
 
