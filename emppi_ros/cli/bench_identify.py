@@ -85,14 +85,9 @@ def run(options: argparse.Namespace) -> None:
             f'--case: found {options.case}, expected {expected} for --method {options.method}'
         )
     case = options.case or cases[0]
-    settings = StudySettings(
-        case,
-        options.trials or study.cases[case],
-        options.seed,
-        output.progress,
-        options.jobs if study.parallel else None,
-        options.scheduler if study.parallel else None,
-    )
+    trials = options.trials or study.cases[case]
+    workers = (options.jobs, options.scheduler) if study.parallel else (None, None)
+    settings = StudySettings(case, trials, options.seed, output.progress, *workers)
     names = [field.name for field in dataclasses.fields(study.options)]
     own = study.options(**{name: getattr(options, name) for name in names})
     results = study.run(own, settings)

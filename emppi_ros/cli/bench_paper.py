@@ -86,10 +86,10 @@ def paper(options: argparse.Namespace) -> None:
     store = RowStore(options.out)
     finished, outdated = len(store.finished(wanted)), store.outdated(wanted)
     if finished:
-        print(f'{finished} of {len(wanted)} runs are already finished', file=sys.stderr)
+        _report(f'{finished} of {len(wanted)} runs are already finished')
     if outdated:
         action = 'left out' if options.so_far else 'recomputed'
-        print(f'{outdated} have outdated task settings: {action}', file=sys.stderr)
+        _report(f'{outdated} have outdated task settings: {action}')
     if options.so_far and not finished:
         raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
     finished_rows = store.finished(wanted) if options.so_far else _compute(options, store, wanted)
@@ -101,7 +101,7 @@ def paper(options: argparse.Namespace) -> None:
         quick=options.quick,
     )
     for path in _write(options.out, wanted, finished_rows, summary, provenance):
-        print(f'wrote {path}', file=sys.stderr)
+        _report(f'wrote {path}')
     _show(summary, {'runs': len(finished_rows), 'reused': finished, 'outdated': outdated}, options)
 
 
@@ -119,9 +119,8 @@ def _compute(options: argparse.Namespace, store: RowStore, wanted: Sequence[Cell
             return rows.complete(store, wanted, compute_missing, advance)
     except (KeyboardInterrupt, EmppiError):
         count = len(store.finished(wanted))
-        print(
-            f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes',
-            file=sys.stderr,
+        _report(
+            f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes'
         )
         raise
 
@@ -129,9 +128,8 @@ def _compute(options: argparse.Namespace, store: RowStore, wanted: Sequence[Cell
 def _machine(options: argparse.Namespace) -> dict[str, str]:
     described = dict(hardware.describe())
     if options.scheduler is not None:
-        described['cluster'] = (
-            f'runs were computed on {options.scheduler}; the machine is its client'
-        )
+        at = options.scheduler
+        described['cluster'] = f'runs were computed on {at}; the machine is its client'
     return described
 
 
@@ -144,14 +142,13 @@ def _write(
 ) -> list[Path]:
     tables = rows.write_tables(folder, finished)
     pictures = plots.write_all(finished, summary, folder)
-    pictures += joint_pictures.write_all(
-        wanted, folder, lambda words: print(words, file=sys.stderr)
-    )
-    return [
-        *tables,
-        *pictures,
-        results.write(folder, finished, summary, provenance, pictures, wanted),
-    ]
+    pictures += joint_pictures.write_all(wanted, folder, _report)
+    report = results.write(folder, finished, summary, provenance, pictures, wanted)
+    return [*tables, *pictures, report]
+
+
+def _report(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core import paths
 from emppi_ros.identify.common import matching, tables
 from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.rigid_body import excitation, excitation_trajectory
@@ -77,8 +77,7 @@ def add_commands(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Optimize a trajectory, write it and print a summary."""
     tables.check_writable('--out', options.out)
-    if options.out.exists() and not options.overwrite:
-        raise ConfigError(f'{options.out}: exists; give another name, or --overwrite')
+    paths.check_new(options.out, options.overwrite)
     task = load_task(options.task)
     config = ExcitationConfig(
         options.period, options.periods, options.range, options.clearance, options.trials,

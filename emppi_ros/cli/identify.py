@@ -13,9 +13,8 @@ import numpy as np
 
 from emppi_ros.belief import prior_file
 from emppi_ros.cli import output
-from emppi_ros.core import config
+from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.core.paths import write_text
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
 from emppi_ros.identify.common.plant import Plant
@@ -174,7 +173,7 @@ def run(options: argparse.Namespace) -> None:
     _check_outputs(options)
     plant = _plant(options)
     method.check(own, plant, len(options.data), settings)
-    recordings = [delay_inputs(read_recording(paths), options.lag) for paths in options.data]
+    recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
     check_distinct(recordings)
     result = method.identify(plant, recordings, own, settings)
     summary = _write_outputs(options, method, plant, recordings, result)
@@ -191,10 +190,8 @@ def _write_outputs(
     """Write report, prior and MJCF as far as they were asked for; return the summary to print."""
     summary = dict(result.summary)
     if options.report is not None:
-        paths = figures.write_figures(
-            plant, result.samples, result.convergence, result.forecasts(), options.report
-        )
-        for path in paths:
+        found = result.samples, result.convergence, result.forecasts()
+        for path in figures.write_figures(plant, *found, options.report):
             print(f'wrote {path}', file=sys.stderr)
         summary['report'] = str(options.report)
     mjcf = _mjcf(plant, result) if options.mjcf is not None else ''  # errors before any file
@@ -208,7 +205,7 @@ def _write_outputs(
             checkpoint.remove(options.out, len(recordings))
         summary['out'] = str(options.out)
     if options.mjcf is not None:
-        write_text(options.mjcf, mjcf, options.overwrite)
+        paths.write_text(options.mjcf, mjcf, options.overwrite)
         summary['mjcf'] = str(options.mjcf)
     return summary
 
@@ -271,9 +268,8 @@ def _settings(method: Method, options: argparse.Namespace) -> RunSettings:
 def _check_outputs(options: argparse.Namespace) -> None:
     """Raise ConfigError if an output exists, or cannot be written."""
     if options.report is not None:
-        if options.report.exists() and not options.overwrite:
-            raise ConfigError(f'{options.report}: exists; give another name, or --overwrite')
         folder = options.report
+        paths.check_new(folder, options.overwrite)
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not existing.is_dir() or not os.access(existing, os.W_OK):
             raise ConfigError(f'--report: {existing} is not a writable folder')
@@ -282,13 +278,11 @@ def _check_outputs(options: argparse.Namespace) -> None:
         if path is None:
             continue
         if path.suffix.lower() not in suffixes:
-            raise ConfigError(
-                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
-            )
+            ending = suffixes[0]
+            raise ConfigError(f'--{name}: found {path}, expected a name that ends in {ending}')
         if not path.parent.is_dir():
             raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        if path.exists() and not options.overwrite:
-            raise ConfigError(f'{path}: exists; give another name, or --overwrite')
+        paths.check_new(path, options.overwrite)
 
 
 def _plant(options: argparse.Namespace) -> Plant:

@@ -137,6 +137,29 @@ def flag(name: str) -> str:
     return f'--{name.replace("_", "-")}'
 
 
+def add_truth(parser: Any) -> None:
+    """Add --truth, values of a simulated robot's parameters."""
+    parser.add_argument(
+        '--truth',
+        metavar='NAME=VALUE',
+        action='append',
+        default=[],
+        help='true value of a parameter, hidden from the planner (drawn from the seed); '
+        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
+    )
+
+
+def add_prior(parser: Any) -> None:
+    """Add --prior, where a belief starts."""
+    parser.add_argument(
+        '--prior',
+        metavar='FILE',
+        default='',
+        help="prior of the belief instead of the task's own: a name in config/priors, or a YAML "
+        'file',
+    )
+
+
 def add_workers(parser: Any) -> None:
     """Add --jobs and --scheduler, which choose where runs are computed."""
     parser.add_argument(

@@ -36,13 +36,9 @@ def record(options: argparse.Namespace) -> None:
     """Record with status lines on stderr; print a summary."""
     bag_recorder = extras.load_node_module('tools.bag_recorder')
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
+    stop, status = StopSignal().wait, _StatusPrinter(folder)
     recorder = bag_recorder.record(
-        folder,
-        options.duration,
-        options.namespace,
-        options.overwrite,
-        StopSignal().wait,
-        _StatusPrinter(folder),
+        folder, options.duration, options.namespace, options.overwrite, stop, status
     )
     counts = recorder.counts
     summary = {

@@ -79,9 +79,7 @@ def replay(options: argparse.Namespace) -> int:
 
 def _what_if(options: argparse.Namespace, bag: Bag) -> int:
     recorded = replaying.read(bag)
-    task = load_task(options.what_if)
-    if options.prior is not None:
-        task = task.with_prior(options.prior)
+    task = load_task(options.what_if).with_prior(options.prior or '')
     summary, record = what_if.run(bag, recorded, task, options.seed)
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)
@@ -113,8 +111,6 @@ def report(options: argparse.Namespace) -> None:
     reports.write_plots(task, record, summary, folder)
     if options.video is not None:
         if not np.isfinite(record.truth).all():
-            raise ConfigError(
-                '--video: the bag has no true parameters (no simulator was recorded)'
-            )
+            raise ConfigError('--video: the bag has no true parameters: no simulator was recorded')
         reports.write_video(task, record, options.video)
     output.show(summary, options.json)

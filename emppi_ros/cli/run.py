@@ -32,21 +32,8 @@ def add_commands(commands: Any) -> None:
         "single model: mppi-true has the true parameters, mppi-mean the prior's mean, "
         "mppi-wrong the task's wrong values, mppi-nominal the values of the scene (emppi)",
     )
-    parser.add_argument(
-        '--truth',
-        metavar='NAME=VALUE',
-        action='append',
-        default=[],
-        help='true value of a parameter, hidden from the planner (drawn from the seed); '
-        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
-    )
-    parser.add_argument(
-        '--prior',
-        metavar='FILE',
-        default='',
-        help="prior of the belief instead of the task's own: a name in config/priors, or a YAML "
-        'file',
-    )
+    output.add_truth(parser)
+    output.add_prior(parser)
     parser.add_argument(
         '--save',
         metavar='FILE.yaml',
@@ -85,15 +72,9 @@ def run(options: argparse.Namespace) -> None:
         prior_file.check_path(options.save)
     if options.record is not None:
         tables.check_writable('--record', options.record)
-    task = load_task(options.task)
-    if options.prior:
-        task = task.with_prior(options.prior)
-    loop = ClosedLoop(
-        task,
-        options.seed,
-        options.controller,
-        parse_truth(options.truth, '--truth'),
-    )
+    task = load_task(options.task).with_prior(options.prior)
+    truth = parse_truth(options.truth, '--truth')
+    loop = ClosedLoop(task, options.seed, options.controller, truth)
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         trace = loop.run(options.duration, not options.no_stop, advance)

@@ -32,14 +32,8 @@ def add_commands(commands: Any) -> None:
         '--port', type=port, default=PORT, help=f'port on this machine ({PORT}); 0: any free one'
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
-    parser.add_argument(
-        '--truth', metavar='NAME=VALUE', action='append', default=[],
-        help='true value of a parameter, hidden from the planner (drawn from the seed); '
-        'NAME=0.3,1.2@5 changes it to 1.2 at 5 s; repeatable',
-    )  # fmt: skip
-    parser.add_argument(
-        '--prior', metavar='FILE', default='', help='prior of the belief, as for `emppi run`'
-    )
+    output.add_truth(parser)
+    output.add_prior(parser)
     parser.set_defaults(execute=view)
 
 
@@ -71,16 +65,12 @@ def prepare(options: argparse.Namespace) -> Callable[[], Any]:
     """Return a function that creates the page's source; check the options first."""
     if options.ros:
         extras.load_node_module('common.process').set_idle_priority()  # the robot comes first
-        return functools.partial(
-            extras.load_node_module('tools.web_source').RosSource, options.namespace
-        )
-    task = load_task(options.task)
-    if options.prior:
-        task = task.with_prior(options.prior)
+        source = extras.load_node_module('tools.web_source').RosSource
+        return functools.partial(source, options.namespace)
+    task = load_task(options.task).with_prior(options.prior)
     truth = parse_truth(options.truth, '--truth')
-    return functools.partial(
-        extras.load_web_module('source').SimulatedSource, task, options.seed, truth
-    )
+    source = extras.load_web_module('source').SimulatedSource
+    return functools.partial(source, task, options.seed, truth)
 
 
 def show(server: Any, source: Any, page: ModuleType) -> None:

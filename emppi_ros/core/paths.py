@@ -98,6 +98,12 @@ def _in_package(package: str, name: str) -> SceneFile:
     return SceneFile(root / name, root)
 
 
+def check_new(path: Path, overwrite: bool) -> None:
+    """Raise ConfigError if a file or folder exists and is not to be overwritten."""
+    if path.exists() and not overwrite:
+        raise ConfigError(f'{path}: exists; give another name, or --overwrite')
+
+
 def write_text(path: Path, text: str, overwrite: bool = False) -> None:
     """Write a text to a new file, or overwrite one; ConfigError if that fails."""
     try:

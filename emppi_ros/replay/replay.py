@@ -17,17 +17,9 @@ import numpy.typing as npt
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import EmppiError, ReplayError
 from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.session import journal, snapshot
+from emppi_ros.session import journal, message_tables, snapshot
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, KEY, PLANNER
-from emppi_ros.session.message_tables import (
-    belief_table,
-    nanoseconds,
-    plan_table,
-    read_cloud,
-    read_plan,
-    stamp_ns,
-)
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import Task
 
@@ -321,10 +313,18 @@ def replay(
             task = rerun.session.task
             if isinstance(output, Plan):
                 columns = ['time [ns]', *task.robot.commanded]
-                compared.replay(nanoseconds(output.start), plan_table(output), columns)
+                compared.replay(
+                    message_tables.nanoseconds(output.start),
+                    message_tables.plan_table(output),
+                    columns,
+                )
             else:
                 columns = ['weight', *(parameter.name for parameter in task.parameters)]
-                compared.replay(nanoseconds(output.stamp), belief_table(output.belief), columns)
+                compared.replay(
+                    message_tables.nanoseconds(output.stamp),
+                    message_tables.belief_table(output.belief),
+                    columns,
+                )
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
         summary[node] = _node_summary(node, metadata, compared, rerun, notes)
@@ -341,12 +341,15 @@ def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
         task = journal.make_task(metadata, str(bag.path))
         compared = Comparison('plan', 'point')
         for message in recorded.outputs[topic]:
-            table = read_plan(message, task.robot.command, where)
-            compared.record(stamp_ns(message.header.stamp), table)
+            table = message_tables.read_plan(message, task.robot.command, where)
+            compared.record(message_tables.stamp_ns(message.header.stamp), table)
         return compared
     compared = Comparison('belief', 'particle')
     for message in recorded.outputs[topic]:
-        compared.record(stamp_ns(message.header.stamp), read_cloud(message, where)[1])
+        compared.record(
+            message_tables.stamp_ns(message.header.stamp),
+            message_tables.read_cloud(message, where)[1],
+        )
     return compared
 
 

@@ -161,9 +161,7 @@ def make_task(metadata: Mapping[str, Any], where: str) -> Task:
     """Return the task of a recorded session; ReplayError if this version cannot load it."""
     check_metadata(metadata, where)
     try:
-        task = parse_task(metadata['task'], 'task')
-        prior = metadata['prior']
-        return task.with_prior_text(prior, 'prior') if prior else task
+        return parse_task(metadata['task'], 'task').with_prior_text(metadata['prior'], 'prior')
     except EmppiError as error:
         raise ReplayError(
             f'{where}: emppi_ros {emppi_ros.__version__} cannot load the recorded task '

@@ -16,16 +16,9 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
+from emppi_ros.tasks import schema
 from emppi_ros.tasks.cost import Cost, Term
 from emppi_ros.tasks.residuals import Residual
-from emppi_ros.tasks.schema import (
-    BeliefConfig,
-    ParameterConfig,
-    SimulationConfig,
-    StageConfig,
-    TaskFile,
-    TrackedObjectConfig,
-)
 from emppi_ros.tasks.stages import Stage
 
 Array = npt.NDArray[np.float64]
@@ -76,7 +69,7 @@ def from_model(
     task_class: Callable[..., Any],
     model: mujoco.MjModel,
     cost: StateFunction,
-    parameters: Mapping[str, ParameterConfig | Mapping[str, Any]],
+    parameters: Mapping[str, schema.ParameterConfig | Mapping[str, Any]],
     *,
     terminal_cost: StateFunction | None,
     success: StateFunction | None,
@@ -85,8 +78,8 @@ def from_model(
     objects: Mapping[str, Mapping[str, Any]],
     truth: Mapping[str, Any],
     planner: PlannerConfig | Mapping[str, Any],
-    belief: BeliefConfig | Mapping[str, Any],
-    simulation: SimulationConfig | Mapping[str, Any],
+    belief: schema.BeliefConfig | Mapping[str, Any],
+    simulation: schema.SimulationConfig | Mapping[str, Any],
     duration_s: float,
     name: str,
 ) -> Any:
@@ -99,8 +92,8 @@ def from_model(
     robot = _robot(model, qpos, name)
     entries = {
         key: value
-        if isinstance(value, ParameterConfig)
-        else config.build(ParameterConfig, _plain(value), f'parameters: {key}')
+        if isinstance(value, schema.ParameterConfig)
+        else config.build(schema.ParameterConfig, _plain(value), f'parameters: {key}')
         for key, value in parameters.items()
     }
     truths = {key: entry.prior for key, entry in entries.items()}
@@ -128,7 +121,7 @@ def from_model(
         'objects': {**_free_bodies(model), **_plain(objects)},
         'duration_s': duration_s,
     }
-    file = config.build(TaskFile, data, str(name))
+    file = config.build(schema.TaskFile, data, str(name))
     terms = [_function(model, qpos, 'cost', cost)]
     if terminal_cost is not None:
         final = _function(model, qpos, 'terminal_cost', terminal_cost)
@@ -136,7 +129,7 @@ def from_model(
             dataclasses.replace(terms[0], terminal_weight=0.0),
             dataclasses.replace(final, weight=0.0),
         ]
-    stage = Stage('', FunctionCost(terms), None, (), StageConfig('', {}))
+    stage = Stage('', FunctionCost(terms), None, (), schema.StageConfig('', {}))
     return task_class(file, name, robot, model, (stage,), _success(model, qpos, success), qpos)
 
 
@@ -251,7 +244,7 @@ def _free_bodies(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
     """Return an entry of `objects` for each body with a free joint, named as the body."""
     free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE.value)
     names = [scene.names(model, 'body')[model.jnt_bodyid[joint]] for joint in free]
-    return {name: _plain(TrackedObjectConfig(body=name)) for name in names}
+    return {name: _plain(schema.TrackedObjectConfig(body=name)) for name in names}
 
 
 def _success(model: mujoco.MjModel, qpos: Array, success: StateFunction | None) -> Residual:

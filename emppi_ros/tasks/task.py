@@ -20,17 +20,10 @@ from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
-from emppi_ros.tasks import model_task, objects
+from emppi_ros.tasks import model_task, objects, schema
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.model_task import States
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.schema import (
-    BeliefConfig,
-    ParameterConfig,
-    SimulationConfig,
-    TaskFile,
-    TrackedObjectConfig,
-)
 from emppi_ros.tasks.stages import Stage, bind_stages
 
 Array = npt.NDArray[np.float64]
@@ -71,7 +64,7 @@ class Task:
 
     def __init__(
         self,
-        file: TaskFile,
+        file: schema.TaskFile,
         where: str,
         robot: Robot,
         model: mujoco.MjModel,
@@ -90,7 +83,7 @@ class Task:
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
         entries = {
-            name: config.build(ParameterConfig, data, f'parameters: {name}')
+            name: config.build(schema.ParameterConfig, data, f'parameters: {name}')
             for name, data in file.parameters.items()
         }
         self.parameters = tuple(
@@ -103,13 +96,13 @@ class Task:
         self.objects: dict[str, objects.FreeObject] = {}
         self.jointed: dict[str, objects.JointedObject] = {}
         for name, data in file.objects.items():
-            settings = config.build(TrackedObjectConfig, data, f'objects: {name}')
+            settings = config.build(schema.TrackedObjectConfig, data, f'objects: {name}')
             if settings.motion == 'jointed':
                 self.jointed[name] = objects.bind_jointed(self.model, name, settings)
             else:
                 self.objects[name] = objects.bind_free(self.model, name, settings)
         # all objects whose poses a tracker reports
-        self.tracked: dict[str, TrackedObjectConfig] = {
+        self.tracked: dict[str, schema.TrackedObjectConfig] = {
             name: item.settings
             for items in (self.objects, self.jointed)
             for name, item in items.items()
@@ -148,8 +141,10 @@ class Task:
         """
         Return this task with the prior from a file: a name in config/priors, or a path.
 
-        ConfigError if the file is invalid or does not fit the task.
+        An empty name keeps the task's own. ConfigError if the file is invalid or does not fit.
         """
+        if not name:
+            return self
         changed = copy.copy(self)
         changed.prior = prior_file.read(name, self.parameters, self.priors, self.name)
         return changed
@@ -157,14 +152,16 @@ class Task:
     def tuned(self, data: Mapping[str, Any]) -> 'Task':
         """Return this task with other tunable numbers; `data` is its YAML with those numbers."""
         changed = copy.copy(self)
-        changed.file, changed.data = config.build(TaskFile, data, self.where), data
+        changed.file, changed.data = config.build(schema.TaskFile, data, self.where), data
         changed.planner, changed.belief = changed.file.planner, changed.file.belief
         changed.planner.variance(self.model.nu)
         changed.stages = bind_stages(self.model, changed.file)
         return changed
 
     def with_prior_text(self, text: str, where: str) -> 'Task':
-        """Return this task with the prior in a YAML text; `where` names the text in errors."""
+        """Return this task with the prior in a YAML text, unless empty; `where` is for errors."""
+        if not text:
+            return self
         changed = copy.copy(self)
         changed.prior = prior_file.parse(text, self.parameters, self.priors, where, self.name)
         return changed
@@ -192,7 +189,7 @@ class Task:
         cls,
         model: mujoco.MjModel,
         cost: Callable[[States], npt.ArrayLike],
-        parameters: Mapping[str, ParameterConfig | Mapping[str, Any]] | None = None,
+        parameters: Mapping[str, schema.ParameterConfig | Mapping[str, Any]] | None = None,
         *,
         terminal_cost: Callable[[States], npt.ArrayLike] | None = None,
         success: Callable[[States], npt.ArrayLike] | None = None,
@@ -201,8 +198,8 @@ class Task:
         objects: Mapping[str, Mapping[str, Any]] | None = None,
         truth: Mapping[str, Any] | None = None,
         planner: PlannerConfig | Mapping[str, Any] | None = None,
-        belief: BeliefConfig | Mapping[str, Any] | None = None,
-        simulation: SimulationConfig | Mapping[str, Any] | None = None,
+        belief: schema.BeliefConfig | Mapping[str, Any] | None = None,
+        simulation: schema.SimulationConfig | Mapping[str, Any] | None = None,
         duration_s: float = 10.0,
         name: str = 'task',
     ) -> 'Task':
@@ -356,7 +353,7 @@ def task_text(name: str, robot: str = '') -> str:
     """
     path = paths.find_config('tasks', name)
     data = config.load(path)
-    file = config.build(TaskFile, data, str(path))
+    file = config.build(schema.TaskFile, data, str(path))
     changed = {}
     scene_file, root = paths.find_scene(file.scene, path.parent)
     if root is None and not scene_file.is_relative_to(paths.ASSETS):
@@ -373,7 +370,7 @@ def task_text(name: str, robot: str = '') -> str:
 
 
 def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
-    file = config.build(TaskFile, data, where)
+    file = config.build(schema.TaskFile, data, where)
     try:
         robot = prefix_errors('robot', load_robot, file.robot, folder)
         scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder)
@@ -385,7 +382,9 @@ def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     return task
 
 
-def _load_scene(file: TaskFile, scene_file: paths.SceneFile, visual: bool) -> mujoco.MjModel:
+def _load_scene(
+    file: schema.TaskFile, scene_file: paths.SceneFile, visual: bool
+) -> mujoco.MjModel:
     path, root = scene_file
     targets = (file.targets.body,) if file.targets else ()
     without = file.scene_without

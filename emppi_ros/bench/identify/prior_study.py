@@ -125,22 +125,17 @@ def measure(system: StudySystem, threads: int | None = None) -> SystemResults:
     known = [
         one
         for kind, prior in priors.items()
-        for one in _accuracy(_with_prior(task, prior, kind), seed, kind, first.truth)
+        for one in _accuracy(task.with_prior_text(prior, kind), seed, kind, first.truth)
     ]
     runs = []
     for count, (kind, prior) in itertools.product(system.models, priors.items()):
-        again = _with_prior(parse_task(_with_models(text, task, count), name), prior, kind)
+        again = parse_task(_with_models(text, task, count), name).with_prior_text(prior, kind)
         trace = ClosedLoop(again, seed + _SECOND_SEED, truth=truth).run()
         time_s = task.file.duration_s if trace.success_time is None else trace.success_time
         runs.append(
             EpisodeResult(task.name, seed, kind, again.planner.models, trace.success, time_s)
         )
     return SystemResults(system, tuple(runs), tuple(known), failed)
-
-
-def _with_prior(task: Task, prior: str, kind: str) -> Task:
-    """Return the task with a prior given as text, or with its own if the text is empty."""
-    return task.with_prior_text(prior, kind) if prior else task
 
 
 def _accuracy(task: Task, seed: int, kind: str, truth: Array) -> Iterator[PriorAccuracy]:

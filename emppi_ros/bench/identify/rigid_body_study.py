@@ -22,16 +22,11 @@ from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import (
     arm,
     excitation_trajectory,
+    motion_samples,
     physical_consistency,
     torque_fit,
 )
 from emppi_ros.identify.rigid_body.excitation_trajectory import FourierMotion
-from emppi_ros.identify.rigid_body.motion_samples import (
-    MotionNoise,
-    MotionSamples,
-    add_noise,
-    estimate_noise,
-)
 from emppi_ros.identify.rigid_body.regressor import model_parameters, regressor
 
 Array = npt.NDArray[np.float64]
@@ -65,7 +60,9 @@ def without_offset(method: Regression) -> Regression:
 
 
 def weighted_regression(
-    model: mujoco.MjModel, recording: MotionSamples, noise: MotionNoise
+    model: mujoco.MjModel,
+    recording: motion_samples.MotionSamples,
+    noise: motion_samples.MotionNoise,
 ) -> tuple[Array, Array]:
     """Return a regressor (n nv, 11 B) and torques (n nv,) in units of their noise."""
     weight = 1.0 / np.tile(noise.torque, len(recording.torque))
@@ -73,14 +70,16 @@ def weighted_regression(
     return rows * weight[:, None], recording.torque.ravel() * weight
 
 
-def estimate_all(model: mujoco.MjModel, recording: MotionSamples) -> dict[str, Array]:
+def estimate_all(
+    model: mujoco.MjModel, recording: motion_samples.MotionSamples
+) -> dict[str, Array]:
     """
     Return the parameters (11 B,) of each method from the same noisy samples.
 
     All methods get torques in units of their estimated noise; ours also gets the estimated noise
     of the motion.
     """
-    noise = estimate_noise(recording)
+    noise = motion_samples.estimate_noise(recording)
     x, y = weighted_regression(model, recording, noise)
     metric = x.T @ x
     estimates = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
@@ -105,12 +104,12 @@ def are_consistent(parameters: Array) -> Array:
 
 def record_samples(
     model: mujoco.MjModel, motion: FourierMotion, noise: float, rng: np.random.Generator
-) -> MotionSamples:
+) -> motion_samples.MotionSamples:
     """Return noisy samples of a motion."""
     times = PERIOD_S * PERIODS * np.arange(ROWS) / ROWS
     states = excitation_trajectory.evaluate_motion(motion, times)
-    clean = MotionSamples(states, arm.motion_torques(model, states))
-    return add_noise(clean, noise, TORQUE_NOISE, rng)[0]
+    clean = motion_samples.MotionSamples(states, arm.motion_torques(model, states))
+    return motion_samples.add_noise(clean, noise, TORQUE_NOISE, rng)[0]
 
 
 def measure(setup: ArmStudySetup, advance: Callable[[], None]) -> list[dict[str, Any]]:

@@ -7,16 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from emppi_ros.bench import statistics
-from emppi_ros.bench.paper.cells import (
-    ABLATION,
-    CALIBRATION,
-    LEARNER,
-    LEARNING,
-    ORACLE,
-    PUBLISHED,
-    RISK,
-    SUCCESS,
-)
+from emppi_ros.bench.paper import cells
 from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.statistics import Mean, Share
 
@@ -89,7 +80,7 @@ def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
     return dict(groups)
 
 
-def by_task(rows: Sequence[Row], study: str = SUCCESS) -> dict[str, dict[str, list[Row]]]:
+def by_task(rows: Sequence[Row], study: str = cells.SUCCESS) -> dict[str, dict[str, list[Row]]]:
     """Return the rows of a study (of success by default) by task and controller."""
     chosen = [row for row in rows if row.study == study]
     return {
@@ -102,7 +93,8 @@ def summarize(rows: Sequence[Row]) -> Summary:
     """Summarize rows."""
     runs = by_task(rows)
     sizes = group(
-        (row for row in rows if row.study == ABLATION), lambda row: (row.models, row.rollouts)
+        (row for row in rows if row.study == cells.ABLATION),
+        lambda row: (row.models, row.rollouts),
     )
     return Summary(
         success=_each(runs, success),
@@ -116,40 +108,43 @@ def summarize(rows: Sequence[Row]) -> Summary:
             task: {
                 name: lost
                 for name, group_rows in controllers.items()
-                if name != ORACLE and (lost := regret(group_rows, controllers[ORACLE])) is not None
+                if name != cells.ORACLE
+                and (lost := regret(group_rows, controllers[cells.ORACLE])) is not None
             }
             for task, controllers in runs.items()
-            if ORACLE in controllers
+            if cells.ORACLE in controllers
         },
         fall=_falls(runs),
         plan_ms=_each(runs, plan_ms),
-        calibration=coverage([row for row in rows if row.study == CALIBRATION]),
+        calibration=coverage([row for row in rows if row.study == cells.CALIBRATION]),
         ablation={size: success(group_rows) for size, group_rows in sizes.items()},
-        risk=_each(by_task(rows, RISK), success_and_time),
+        risk=_each(by_task(rows, cells.RISK), success_and_time),
         kinds={
-            task: joint_kind(controllers[LEARNER])
+            task: joint_kind(controllers[cells.LEARNER])
             for task, controllers in runs.items()
-            if any(row.right_kind is not None for row in controllers.get(LEARNER, ()))
+            if any(row.right_kind is not None for row in controllers.get(cells.LEARNER, ()))
         },
         in_steps={
-            task: statistics.share([in_steps(row, STEPS[task]) for row in controllers[LEARNER]])
+            task: statistics.share(
+                [in_steps(row, STEPS[task]) for row in controllers[cells.LEARNER]]
+            )
             for task, controllers in runs.items()
-            if task in STEPS and LEARNER in controllers
+            if task in STEPS and cells.LEARNER in controllers
         },
         learning={
-            task: convergence(controllers[LEARNER])
-            for task, controllers in by_task(rows, LEARNING).items()
+            task: convergence(controllers[cells.LEARNER])
+            for task, controllers in by_task(rows, cells.LEARNING).items()
         },
-        published=_each(by_task(rows, PUBLISHED), success),
-        published_fall=_falls(by_task(rows, PUBLISHED)),
+        published=_each(by_task(rows, cells.PUBLISHED), success),
+        published_fall=_falls(by_task(rows, cells.PUBLISHED)),
     )
 
 
 def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduction]:
     return {
-        task: error_reduction(controllers[LEARNER])
+        task: error_reduction(controllers[cells.LEARNER])
         for task, controllers in runs.items()
-        if LEARNER in controllers and controllers[LEARNER][0].parameters
+        if cells.LEARNER in controllers and controllers[cells.LEARNER][0].parameters
     }
 
 

@@ -15,16 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
+from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.svgd import Adam, SteinNewton
-from emppi_ros.identify.csvgd.target_density import (
-    Evaluation,
-    Likelihood,
-    ParticleSimulation,
-    SimulationRecipe,
-)
 from emppi_ros.parallel.workers import Share
 
 Array = npt.NDArray[np.float64]
@@ -37,7 +32,7 @@ class CsvgdConfig:
     particles: int = 100
     iterations: int = 500
     windows: int = 1
-    likelihood: Likelihood = 'sum'
+    likelihood: target_density.Likelihood = 'sum'
     step: Literal['adam', 'newton'] = 'newton'
     # learning rates of Adam, first and last, in coordinates
     rates: tuple[float, float] = (0.1, 0.01)
@@ -74,7 +69,7 @@ class CsvgdProgress(NamedTuple):
     """Checkpoint and density of an iteration, for callbacks."""
 
     state: CsvgdState
-    evaluation: Evaluation
+    evaluation: target_density.Evaluation
 
     @property
     def iteration(self) -> int:
@@ -123,8 +118,8 @@ def infer(
     resumes the inference, with the same bits as without the interruption. `share` simulates
     particles on a cluster, which changes no bit either.
     """
-    recipe = SimulationRecipe(problem, settings.windows, settings.likelihood)
-    simulation = ParticleSimulation(recipe, settings.particles, threads, share)
+    recipe = target_density.SimulationRecipe(problem, settings.windows, settings.likelihood)
+    simulation = target_density.ParticleSimulation(recipe, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
     z = initial_particles(shooter) if state is None else state.z.copy()
     now = density(z)

@@ -12,15 +12,11 @@ from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
+from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData, measurement_names
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.target_density import (
-    recording_log_densities,
-    residuals,
-    start_deviations,
-)
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -65,8 +61,10 @@ def select_converged(
     z, problem = posterior.z, learned.problem
     shooter = MultipleShooting(problem, len(z), learned.windows, threads, slopes=False)
     windows = shooter.simulate(z)
-    each = recording_log_densities(shooter, residuals(shooter, windows))[0]
-    each = each + start_deviations(shooter, z).log_p
+    each = target_density.recording_log_densities(
+        shooter, target_density.residuals(shooter, windows)
+    )[0]
+    each = each + target_density.start_deviations(shooter, z).log_p
     whole = np.where(windows.diverged, -np.inf, each.sum(axis=0))
     there = whole - whole.max() > -0.5 * chi2.isf(_OUTLIER_PROBABILITY, shooter.size)
     best = int(np.argmax(whole))

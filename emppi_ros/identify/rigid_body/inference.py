@@ -10,14 +10,9 @@ import numpy.typing as npt
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import named_errors
-from emppi_ros.identify.rigid_body import arm, composite_bodies, torque_fit
+from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples, torque_fit
 from emppi_ros.identify.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identify.rigid_body.composite_bodies import ParameterMap
-from emppi_ros.identify.rigid_body.motion_samples import (
-    DifferentiatedMotion,
-    MotionSamples,
-    concatenate,
-)
 from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
 from emppi_ros.identify.rigid_body.recordings import RecordedArm
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, estimate_lag
@@ -39,7 +34,7 @@ _PAYLOAD_ADVICE = (
 )
 
 
-def check_units(model: mujoco.MjModel, samples: MotionSamples) -> None:
+def check_units(model: mujoco.MjModel, samples: motion_samples.MotionSamples) -> None:
     """Raise if torques are those of the scene times a large or a negative factor."""
     states, torque = samples
     needed = arm.motion_torques(model, states)
@@ -211,7 +206,7 @@ def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEst
 
 
 def _split_residuals(
-    found: TorqueFit, parts: Sequence[DifferentiatedMotion]
+    found: TorqueFit, parts: Sequence[motion_samples.DifferentiatedMotion]
 ) -> list[tuple[Array, Array]]:
     """Return the residuals of torques of each recording, with their covariances."""
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
@@ -222,22 +217,22 @@ def _split_residuals(
 
 def _fit(
     model: mujoco.MjModel,
-    parts: Sequence[DifferentiatedMotion],
+    parts: Sequence[motion_samples.DifferentiatedMotion],
     prior: InertialPrior,
     constraints: BodyConstraints,
 ) -> TorqueFit:
-    samples, noise, extra = concatenate(parts)
+    samples, noise, extra = motion_samples.concatenate(parts)
     return torque_fit.fit_torques(model, samples, noise, prior, constraints, extra)
 
 
 def _checked_lag(
     model: mujoco.MjModel,
-    part: DifferentiatedMotion,
+    part: motion_samples.DifferentiatedMotion,
     constraints: BodyConstraints,
     found: TorqueFit,
 ) -> float:
     """Return the lag of torques in s; IdentificationError if it is too large."""
-    samples, _, extra = concatenate([part])
+    samples, _, extra = motion_samples.concatenate([part])
     late, share = estimate_lag(model, samples.states, extra, constraints.free, found, part.step_s)
     check_lag(late, share)
     return late
