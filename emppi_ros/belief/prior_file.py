@@ -171,19 +171,12 @@ def bind(
         _check(entry, named[name])
     entries = [file.parameters.get(p.name) for p in parameters]
     drawn = {i: entry.values for i, entry in enumerate(entries) if entry and entry.values}
-    weights = np.array(file.weights or ())
-    return JointPrior(
-        parameters,
-        [
-            entry.prior if entry and entry.prior else own
-            for entry, own in zip(entries, priors, strict=True)
-        ],
-        tuple(drawn),
-        np.array(list(drawn.values())).T,
-        weights / weights.sum() if drawn else weights,
-        where,
-        tuple(name for name in named if name not in file.parameters),
-    )
+    values, weights = np.array(list(drawn.values())).T, np.array(file.weights or ())
+    weights = weights / weights.sum() if drawn else weights
+    pairs = zip(entries, priors, strict=True)
+    chosen = [entry.prior if entry and entry.prior else own for entry, own in pairs]
+    kept = tuple(name for name in named if name not in file.parameters)
+    return JointPrior(parameters, chosen, tuple(drawn), values, weights, where, kept)
 
 
 def _check(entry: ParameterPrior, parameter: Parameter) -> None:

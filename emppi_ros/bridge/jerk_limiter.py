@@ -115,10 +115,8 @@ class _RuckigMotion:
         self, robot: Robot, position: Array, velocity: Array, acceleration: Array
     ) -> None:
         """Set the start; joints are not synchronized, so that each brakes when it must."""
-        self._start, self._acceleration = (
-            (position, velocity),
-            velocity_bounds.usable_acceleration(robot),
-        )
+        self._start = position, velocity
+        self._acceleration = velocity_bounds.usable_acceleration(robot)
         self._solver = ruckig.Ruckig(len(position))
         self._input = ruckig.InputParameter(len(position))
         self._trajectory = ruckig.Trajectory(len(position))
@@ -183,11 +181,8 @@ class _RuckigMotion:
         there = np.array(self._trajectory.independent_min_durations) <= dt + _ARRIVED_S
         if not self._braking.all():
             position = np.where(there & ~self._braking, self._goal, position)
-        return (
-            position,
-            np.where(there, self._velocity, velocity),
-            np.where(there, 0.0, acceleration),
-        )
+        velocity = np.where(there, self._velocity, velocity)
+        return position, velocity, np.where(there, 0.0, acceleration)
 
     def _braked(self, dt: float) -> tuple[Array, Array, Array]:
         """Return the start after braking without a jerk limit, if there is no solution."""

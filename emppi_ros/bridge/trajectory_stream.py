@@ -104,12 +104,9 @@ def advance(
     planned = state.path or ((state.time + config.trajectory_lead_s, last),)
     path = [point for point in planned if point[0] > time + _FINE_S]
     path += _points(config, state.time, time, last, command)
+    rests = state.rests if resting else 0
     state = state._replace(
-        time=time,
-        reference=path[-1][1],
-        engaged=engaged,
-        path=tuple(path),
-        rests=state.rests if resting else 0,
+        time=time, reference=path[-1][1], engaged=engaged, path=tuple(path), rests=rests
     )
     if resting and state.rests:  # and rest was sent already
         state = state._replace(due=_due(config, time))

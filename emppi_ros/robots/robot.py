@@ -231,12 +231,7 @@ def select_joints(
         raise JointStateError(
             f'missing joints: {", ".join(missing)}; the joint state has: {", ".join(names)}'
         )
-    twice = (
-        [name for name in required if list(names).count(name) > 1]
-        if len(where) < len(names)
-        else []
-    )
-    if twice:
+    if len(where) < len(names) and (twice := [n for n in required if list(names).count(n) > 1]):
         raise JointStateError(f'joints given twice: {", ".join(twice)}')
     out = {}
     for quantity, row in values.items():

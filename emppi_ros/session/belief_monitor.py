@@ -144,11 +144,8 @@ class BeliefMonitor:
         level = (0.5 + self.updates // _CHAIN * _GOLDEN) % 1.0
         cumulative = np.cumsum(np.exp(belief.log_weights))
         chosen = min(np.searchsorted(cumulative, level * cumulative[-1]), len(cumulative) - 1)
-        z = np.repeat(
-            to_unbounded(parameters, belief.theta[chosen : chosen + 1]),
-            2 * len(self._varied),
-            axis=0,
-        )
+        middle = to_unbounded(parameters, belief.theta[chosen : chosen + 1])
+        z = np.repeat(middle, 2 * len(self._varied), axis=0)
         rows, steps = np.arange(len(self._varied)), _STEP * spread[self._varied]
         z[rows, self._varied] += steps
         z[rows + len(rows), self._varied] -= steps

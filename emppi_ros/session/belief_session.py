@@ -48,16 +48,8 @@ class StampedBelief(NamedTuple):
 class BeliefSession(Measurements):
     """Orders measurements and commands, and updates the particle filter."""
 
-    MEMORY = (
-        *Measurements.MEMORY,
-        'filter',
-        '_waiting',
-        '_learned_at',
-        '_last',
-        '_jump_detector',
-        '_stage',
-        'ess',
-    )
+    MEMORY = Measurements.MEMORY
+    MEMORY += ('filter', '_waiting', '_learned_at', '_last', '_jump_detector', '_stage', 'ess')
 
     def __init__(self, task: Task, seed: int) -> None:
         """Draw the particles from the task's prior."""

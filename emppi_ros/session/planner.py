@@ -42,16 +42,8 @@ class Planner(Measurements):
     `plan` uses the measurements and commands that were added, `plan_from` a given state.
     """
 
-    MEMORY = (
-        *Measurements.MEMORY,
-        '_plans',
-        '_belief',
-        '_rng',
-        '_controls',
-        '_first',
-        '_start',
-        '_stage_tracker',
-    )
+    MEMORY = Measurements.MEMORY
+    MEMORY += ('_plans', '_belief', '_rng', '_controls', '_first', '_start', '_stage_tracker')
 
     def __init__(
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
@@ -225,12 +217,8 @@ class Planner(Measurements):
         record = cost.record if point is None else sorted({*cost.record, point.field})
 
         def evaluate(controls: Array) -> Costs:
-            fine = interpolation.upsample(
-                controls[..., self._order],
-                applied[self._order],
-                config.substeps,
-                config.interpolation,
-            )
+            coarse, begins = controls[..., self._order], applied[self._order]
+            fine = interpolation.upsample(coarse, begins, config.substeps, config.interpolation)
             records = self.ensemble.rollout(begin, fine, record)
             if point is not None:
                 traces.append(trace_positions(records, point, config.substeps))

@@ -96,11 +96,10 @@ class Estimator:
         track = self._tracks.get(name)
         if track is not None and stamp <= track.stamp:
             return None
-        self._tracks[name] = (
-            tracking.update(settings, track, stamp, pose)
-            if track is not None
-            else tracking.start(settings, stamp, pose)
-        )
+        if track is None:
+            self._tracks[name] = tracking.start(settings, stamp, pose)
+        else:
+            self._tracks[name] = tracking.update(settings, track, stamp, pose)
         return pose
 
     def clear(self) -> None:

@@ -87,17 +87,10 @@ def em_step(
     alpha = (config.shape + 1.0) / (config.rate + 0.5 * (wz2 + wx2))
     vz, vx = 1.0 / (tt / pz + alpha), 1.0 / (tt / px + alpha)
     wz, wx = vz * zt / pz, vx * xt / px
-    return FactorPosterior(
-        wz,
-        wx,
-        vz,
-        vx,
-        alpha,
-        np.maximum((zz - 2.0 * wz * zt + (wz**2 + vz) * tt) / rows, _MIN_VARIANCE),
-        np.maximum((xx - 2.0 * wx * xt + (wx**2 + vx) * tt) / rows, _MIN_VARIANCE),
-        max(py**2 * ee / rows + total * py / (py + total), _MIN_VARIANCE),
-        now.iterations + 1,
-    )
+    pz = np.maximum((zz - 2.0 * wz * zt + (wz**2 + vz) * tt) / rows, _MIN_VARIANCE)
+    px = np.maximum((xx - 2.0 * wx * xt + (wx**2 + vx) * tt) / rows, _MIN_VARIANCE)
+    py = max(py**2 * ee / rows + total * py / (py + total), _MIN_VARIANCE)
+    return FactorPosterior(wz, wx, vz, vx, alpha, pz, px, py, now.iterations + 1)
 
 
 def fit(config: FactorConfig, scaled: StandardizedData) -> FactorPosterior:

@@ -172,10 +172,8 @@ def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any
 def pendulum(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any]:
     """Eleven parameters of a double pendulum: CSVGD with many and one windows, and baselines."""
     problem, truth = csvgd_systems.pendulum()
-    settings = {
-        name: replace(_settings(effort), windows=windows)
-        for name, windows in ((OURS, WINDOWS), (SINGLE, 1))
-    }
+    plain = _settings(effort)
+    settings = {OURS: replace(plain, windows=WINDOWS), SINGLE: replace(plain, windows=1)}
     rows: dict[str, Mapping[str, Any]] = {}
     thetas, comparisons = {}, {}
     for name in (*settings, *csvgd_baselines.BASELINES):

@@ -69,16 +69,12 @@ def pendulum(seed: int = 0) -> tuple[ShootingProblem, Array]:
     """Return the noisy double pendulum of the supplement, Table 1, and its truth (11,)."""
     model = mujoco.MjModel.from_xml_path(str(ASSETS / 'double_pendulum.xml'))
     length = Parameter('length', 'body_pos', 'link2', 0, 0.08, 0.3, 'm')
-    parameters = (
-        *_link_parameters('link1', 'shoulder'),
-        length,
-        *_link_parameters('link2', 'elbow'),
-    )
+    upper, lower = _link_parameters('link1', 'shoulder'), _link_parameters('link2', 'elbow')
+    parameters = (*upper, length, *lower)
     start = np.array([2.2, 0.8, 0.0, 0.0])
     controls = np.zeros((200, 0))
-    return _noisy_problem(
-        model, parameters, PENDULUM_TRUTH, start, controls, 0.02, seed
-    ), PENDULUM_TRUTH
+    problem = _noisy_problem(model, parameters, PENDULUM_TRUTH, start, controls, 0.02, seed)
+    return problem, PENDULUM_TRUTH
 
 
 WEIGHTS_TRUTH = np.array([[0.10, 0.04, -0.10, -0.04], [-0.10, -0.04, 0.10, 0.04]])  # m: one truth
@@ -96,6 +92,5 @@ def weights(seed: int = 0) -> tuple[ShootingProblem, Array]:
     # joints 6 and 7 go to offsets of 0.1 and -0.1 rad, in sequence
     offsets = 0.1 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [0, 0]])
     controls = np.repeat(offsets, 50, axis=0)
-    return _noisy_problem(
-        model, parameters, WEIGHTS_TRUTH[0], start, controls, 0.01, seed
-    ), WEIGHTS_TRUTH
+    problem = _noisy_problem(model, parameters, WEIGHTS_TRUTH[0], start, controls, 0.01, seed)
+    return problem, WEIGHTS_TRUTH

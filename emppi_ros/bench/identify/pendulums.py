@@ -93,12 +93,9 @@ def read_encoders(qpos: Array, pulses: int = 4096) -> Array:
 
 def pendulum_plant(kind: str) -> Plant:
     """Return the plant with the unknowns of a friction model: viscous, dry or stribeck."""
-    return Plant(
-        mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml')),
-        FRICTION_MODELS[kind],
-        write_pendulum,
-        stribeck_friction if kind == 'stribeck' else None,
-    )
+    model = mujoco.MjModel.from_xml_path(str(paths.ASSETS / 'pendulum.xml'))
+    friction = stribeck_friction if kind == 'stribeck' else None
+    return Plant(model, FRICTION_MODELS[kind], write_pendulum, friction)
 
 
 def write_pendulum(model: mujoco.MjModel, theta: Array) -> None:

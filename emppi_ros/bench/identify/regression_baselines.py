@@ -49,12 +49,8 @@ def lasso(x: Array, y: Array) -> Array:
 def partial_least_squares(x: Array, y: Array) -> Array:
     """Return the coefficients (d,) of PLS with cross-validated components."""
     most = min(_MOST_COMPONENTS, np.linalg.matrix_rank(x, tol=_RANK * np.linalg.norm(x)))
-    search = GridSearchCV(
-        PLSRegression(scale=False),
-        {'n_components': list(range(1, most + 1))},
-        cv=_FOLDS,
-        scoring='neg_mean_squared_error',
-    )
+    counts, score = {'n_components': list(range(1, most + 1))}, 'neg_mean_squared_error'
+    search = GridSearchCV(PLSRegression(scale=False), counts, cv=_FOLDS, scoring=score)
     return search.fit(x, y).best_estimator_.coef_.ravel()
 
 

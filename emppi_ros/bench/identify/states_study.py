@@ -84,6 +84,7 @@ def measure_furuta(seed: int) -> dict[str, Any]:
     began = time.process_time()
     result = estimate(plant, motion, SETTINGS)
     seconds = time.process_time() - began  # of one core
+    columns = pendulums.FURUTA_TRUTH, result.theta, result.uncertainty.sd, result.knowledge
     rows = {
         unknown.name: {
             'unit': unknown.unit,
@@ -93,14 +94,7 @@ def measure_furuta(seed: int) -> dict[str, Any]:
             'error_percent': 100.0 * float(abs(value / truth - 1.0)) if truth else np.nan,
             'knowledge': knowledge,
         }
-        for unknown, truth, value, sd, knowledge in zip(
-            plant.unknowns,
-            pendulums.FURUTA_TRUTH,
-            result.theta,
-            result.uncertainty.sd,
-            result.knowledge,
-            strict=True,
-        )
+        for unknown, truth, value, sd, knowledge in zip(plant.unknowns, *columns, strict=True)
     }
     errors = [row['error_percent'] for row in rows.values() if row['knowledge'] == 'found']
     return {

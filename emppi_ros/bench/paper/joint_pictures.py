@@ -22,13 +22,9 @@ def write_all(cells: Sequence[Cell], folder: Path, say: Callable[[str], None]) -
     written: list[Path] = []
     for cell in _first(cells):
         name = f'articulation_{cell.task}'
-        kept = [
-            path
-            for path in folder.glob(f'{name}*.png')
-            if joint_pictures.source_of(path) == cell.digest
-        ]
-        if kept:
-            written += sorted(kept)
+        drawn = sorted(folder.glob(f'{name}*.png'))
+        if kept := [path for path in drawn if joint_pictures.source_of(path) == cell.digest]:
+            written += kept
             continue
         try:
             renderer.check_renderer()

@@ -63,16 +63,7 @@ SETTINGS_NOTE = (
     'quantities. Lambda scales with the costs: comments in the task files give the factor '
     'between ours and Table I.'
 )
-SETTINGS_HEADER = (
-    'task',
-    'source',
-    'T',
-    'N',
-    'K',
-    'Sigma',
-    'lambda',
-    'variance of the likelihood',
-)
+SETTINGS_HEADER = 'task', 'source', 'T', 'N', 'K', 'Sigma', 'lambda', 'variance of the likelihood'
 
 
 class Provenance(NamedTuple):
@@ -136,13 +127,10 @@ def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[st
     seconds = sum(row.compute_s for row in rows)
     count = f'{len(rows)} of {wanted}' if len(rows) < wanted else str(wanted)
     yield f'{origin.date}. {count} runs, {seconds / 60.0:.1f} minutes of computing.'
-    odd = {
-        'rollouts that diverged': 'diverged',
-        'belief updates that no particle explains': 'degenerate',
-    }
-    yield (
-        '; '.join(f'{words}: {sum(getattr(r, n) for r in rows)}' for words, n in odd.items()) + '.'
+    diverged, odd = (
+        sum(getattr(row, name) for row in rows) for name in ('diverged', 'degenerate')
     )
+    yield f'rollouts that diverged: {diverged}; belief updates that no particle explains: {odd}.'
     makers = Counter(row.made_by for row in rows)
     if len(makers) > 1:
         yield 'Rows come from several versions or machines:'
@@ -179,18 +167,14 @@ def _time(summary: Summary, task: str, name: str) -> str:
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> Iterable[str]:
-    yield _table(
-        ['', 'claim', 'verdict', 'numbers'],
-        [[v.task, v.claim, f'**{v.words}**', v.numbers] for v in verdicts],
-    )
+    lines = ([v.task, v.claim, f'**{v.words}**', v.numbers] for v in verdicts)
+    yield _table(['', 'claim', 'verdict', 'numbers'], lines)
 
 
 def _ablation(summary: Summary) -> str:
     models, rollouts = (sorted({size[i] for size in summary.ablation}) for i in (0, 1))
-    return _table(
-        ['', *(f'K = {k}' for k in rollouts)],
-        [[f'M = {m}', *(summary.ablation.get((m, k), '-') for k in rollouts)] for m in models],
-    )
+    lines = ([f'M = {m}', *(summary.ablation.get((m, k), '-') for k in rollouts)] for m in models)
+    return _table(['', *(f'K = {k}' for k in rollouts)], lines)
 
 
 def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
@@ -203,9 +187,8 @@ def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
             numbers = (paper.noise_variance, paper.temperature, paper.likelihood_variance)
             texts = (f'{number:g}' for number in numbers)
             table.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *texts])
-        table.append(
-            [task, 'here', *_ours(config.build(TaskFile, config.parse(text, task), task))]
-        )
+        ours = _ours(config.build(TaskFile, config.parse(text, task), task))
+        table.append([task, 'here', *ours])
     return table
 
 
@@ -235,13 +218,11 @@ def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
         f'models share their candidates: {rollouts} instead of {models * rollouts}.'
     )
     names = [n for n in RISK_MEASURES if any(n in outcomes for outcomes in by_task.values())]
-    yield _by_task(
-        {
-            task: {name: f'{one.success}; {one.time_s:.2f}' for name, one in outcomes.items()}
-            for task, outcomes in by_task.items()
-        },
-        names,
-    )
+    cells = {
+        task: {name: f'{one.success}; {one.time_s:.2f}' for name, one in outcomes.items()}
+        for task, outcomes in by_task.items()
+    }
+    yield _by_task(cells, names)
 
 
 def _picture(path: Path) -> str:

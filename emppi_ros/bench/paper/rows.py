@@ -133,10 +133,8 @@ class RowStore:
             lines = self.path.read_text(encoding='utf-8').splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise BenchError(f'--out {folder}: cannot be used: {error}') from None
-        parsed = (
-            from_line(line, f'{self.path} line {number}')
-            for number, line in enumerate(lines, start=1)
-        )
+        numbered = enumerate(lines, start=1)
+        parsed = (from_line(line, f'{self.path} line {number}') for number, line in numbered)
         self._rows: dict[tuple[str | int, ...], Row] = {row.key: row for row in parsed}
 
     def _cut_torn_line(self) -> None:

@@ -192,9 +192,8 @@ def error_reduction(rows: Sequence[Row]) -> ErrorReduction:
     """Return the reduction of the squared parameter error over the runs."""
     pairs = np.array([(row.course.squared_error[0], row.squared_error) for row in rows])
     start, end = np.median(pairs, axis=0)
-    return ErrorReduction(
-        float(start), float(end), statistics.share([bool(b < a) for a, b in pairs])
-    )
+    fallen = statistics.share([bool(b < a) for a, b in pairs])
+    return ErrorReduction(float(start), float(end), fallen)
 
 
 def joint_kind(rows: Sequence[Row]) -> JointKindBelief:
@@ -212,9 +211,8 @@ def in_steps(row: Row, steps: int) -> bool:
 def convergence(rows: Sequence[Row]) -> ErrorConvergence:
     """Return the reduction of the squared error in runs of equal length."""
     seconds = rows[0].limit_s
-    return ErrorConvergence(
-        error_reduction(rows), seconds, round(1e3 * seconds / rows[0].period_ms)
-    )
+    steps = round(1e3 * seconds / rows[0].period_ms)
+    return ErrorConvergence(error_reduction(rows), seconds, steps)
 
 
 def coverage(rows: Sequence[Row]) -> dict[str, Share]:

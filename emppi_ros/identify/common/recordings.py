@@ -31,6 +31,10 @@ class Recording:
         """Return the names of the signals of a kind."""
         return [name for other, name in self.signals if other == kind]
 
+    def listed(self, kind: str) -> str:
+        """Return the names of the signals of a kind, for an error message."""
+        return ', '.join(self.names(kind)) or 'none'
+
 
 def read_recording(paths: Sequence[Path]) -> Recording:
     """Return the recording in files; IdentificationError names the file and column or topic."""

@@ -155,12 +155,7 @@ def infer(
         else:
             z, now = refinement.draw(z, now, iteration - draws_start)
     unknown = shooter.unknown
-    defects = now.defects[:, unknown:]
-    return CsvgdPosterior(
-        problem.theta(z[:, :unknown]),
-        now.log_p,
-        z,
-        float(np.abs(now.defects[:, :unknown]).max()),
-        float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0,
-        shooter.steps,
-    )
+    theta, defects = problem.theta(z[:, :unknown]), now.defects[:, unknown:]
+    outside = float(np.abs(now.defects[:, :unknown]).max())
+    defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
+    return CsvgdPosterior(theta, now.log_p, z, outside, defect, shooter.steps)

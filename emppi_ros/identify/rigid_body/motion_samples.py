@@ -146,15 +146,8 @@ def _weights(half: int, derivative: int, step: float) -> Array:
 
 
 def _filter(values: Array, half: int, derivative: int, step: float) -> Array:
-    return savgol_filter(
-        values,
-        2 * half + 1,
-        _POLYNOMIAL_DEGREE,
-        deriv=derivative,
-        delta=step,
-        axis=0,
-        mode='nearest',
-    )
+    window, degree = 2 * half + 1, _POLYNOMIAL_DEGREE
+    return savgol_filter(values, window, degree, derivative, step, axis=0, mode='nearest')
 
 
 class SampledSignals(NamedTuple):

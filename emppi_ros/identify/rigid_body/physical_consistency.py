@@ -82,16 +82,11 @@ def project(found: Array, metric: Array) -> Array:
     # unexcited parameters are arbitrary, and may be a poor start: use the better of two
     starts = [np.concatenate([_initial_root(body) for body in found.reshape(-1, BODY_PARAMETERS)])]
     starts.append(np.tile(_initial_root(_DEFAULT_BODY), len(found) // BODY_PARAMETERS))
-    done = least_squares(
-        residuals,
-        min(starts, key=lambda free: np.sum(residuals(free) ** 2)),
-        jac=lambda free: root @ _jacobian(free),
-        xtol=1e-12,
-        ftol=1e-12,
-        gtol=1e-12,
-        max_nfev=_MAX_STEPS,
+    start = min(starts, key=lambda free: np.sum(residuals(free) ** 2))
+    limits = {'xtol': 1e-12, 'ftol': 1e-12, 'gtol': 1e-12, 'max_nfev': _MAX_STEPS}
+    return _from_roots(
+        least_squares(residuals, start, lambda free: root @ _jacobian(free), **limits).x
     )
-    return _from_roots(done.x)
 
 
 def _initial_root(body: Array) -> Array:

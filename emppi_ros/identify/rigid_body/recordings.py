@@ -55,7 +55,7 @@ class JointDrive(NamedTuple):
         if ('position', name) not in recording.signals:
             raise IdentificationError(
                 f'position of joint {name!r} was not recorded; recorded: '
-                + (', '.join(recording.names('position')) or 'none')
+                f'{recording.listed("position")}'
             )
         given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
         measured = tuple(signal for signal in given if signal is not None)

@@ -84,10 +84,8 @@ def _body_motions(
     """Return the motion of each body except the world in states (n, nv)."""
     data, kind = mujoco.MjData(model), mujoco.mjtObj.mjOBJ_XBODY
     shapes = (6,), (6,), (3, 3), (3, model.nv), (3, model.nv)
-    motions = [
-        _BodyMotion(*(np.empty((len(qpos), *shape)) for shape in shapes))
-        for _ in range(1, model.nbody)
-    ]
+    sizes = [(len(qpos), *shape) for shape in shapes]
+    motions = [_BodyMotion(*map(np.empty, sizes)) for _ in range(1, model.nbody)]
     for i, (position, velocity, acceleration) in enumerate(zip(qpos, qvel, qacc, strict=True)):
         data.qpos[:], data.qvel[:] = position, velocity
         mujoco.mj_fwdPosition(model, data)

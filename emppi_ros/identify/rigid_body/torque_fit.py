@@ -150,21 +150,14 @@ def fit_torques(
         residuals = target - arm.motion_torques(arm.with_parameters(model, found), states)
         non_inertial = normal.non_inertial.given(found)
         residuals -= 0.0 if extra is None else np.sum(extra * non_inertial, axis=2)
-        moved = measured + _matvec(
-            gain, np.linalg.solve(covariance, residuals[:, :, None])[:, :, 0]
-        )
+        white = np.linalg.solve(covariance, residuals[:, :, None])[:, :, 0]
+        moved = measured + _matvec(gain, white)
         steps = (moved - _flatten(states)) / np.sqrt(np.maximum(variance, _MIN_VARIANCE))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))
+    modelled = samples.torque - residuals
     return TorqueFit(
-        found,
-        states,
-        normal,
-        non_inertial,
-        residuals,
-        covariance,
-        samples.torque - residuals,
-        iterations,
+        found, states, normal, non_inertial, residuals, covariance, modelled, iterations
     )
 
 

@@ -88,15 +88,10 @@ class MarkerInputs:
             raise StaleInputError(f'no belief received on {BELIEF} yet')
         estimator = self.inputs.estimator
         stamp = estimator.stamp
-        return DisplayState(
-            stamp,
-            estimator.state(stamp),
-            estimator.tracks(stamp),
-            self._belief,
-            self._plan if self._plan is not None and self._plan.end > stamp else None,
-            self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None,
-            self._stage,
-        )
+        state, tracks = estimator.state(stamp), estimator.tracks(stamp)
+        plan = self._plan if self._plan is not None and self._plan.end > stamp else None
+        seen = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
+        return DisplayState(stamp, state, tracks, self._belief, plan, seen, self._stage)
 
     def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:
         def call(message: object) -> None:

@@ -86,11 +86,10 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
         above = data.xpos[item.body] + _LIFT * extent.size * UP
         labels.append(Label('joints', above, f'{joint.name}\n{text}', _TEXT * extent.size))
         sheets.append(above + extent.size * _sheet(text, extent.right))
+    dots = np.concatenate(pivots), np.concatenate(pivot_colors)
     return [
         Lines('axes', np.concatenate(ends), np.concatenate(colors), _WIDTH * extent.size),
-        Spheres(
-            'pivots', np.concatenate(pivots), np.concatenate(pivot_colors), _PIVOT * extent.size
-        ),
+        Spheres('pivots', *dots, _PIVOT * extent.size),
         Triangles('joint panel', np.concatenate(sheets), rgba(SHEET, 0.7, 2 * len(sheets))),
         *labels,
     ]

@@ -45,10 +45,8 @@ def plan(extent: SceneExtent, trace: Array, objects: Array, shares: Array) -> li
     if not sound.any():
         mean = mean[:, :0]
     many = objects.shape[1]
-    paths, faded = _finite_segments(
-        objects.reshape(-1, *objects.shape[2:]),
-        rgba(PREDICTION, np.repeat(_OPACITY * alpha, many)),
-    )
+    pale = rgba(PREDICTION, np.repeat(_OPACITY * alpha, many))
+    paths, faded = _finite_segments(objects.reshape(-1, *objects.shape[2:]), pale)
     last = objects[:, :, -1].reshape(-1, 3)
     kept = np.isfinite(last).all(axis=1)
     dots = rgba(PREDICTION, np.repeat(alpha, many))

@@ -73,13 +73,6 @@ def rectangles(low: Array, high: Array, right: Array, up: Array) -> Array:
 
     `low` and `high` (n, 2) are opposite corners along the vectors `right` and `up` (3,).
     """
-    a, b, c, d = (
-        np.outer(x, right) + np.outer(y, up)
-        for x, y in (
-            (low[:, 0], low[:, 1]),
-            (high[:, 0], low[:, 1]),
-            high.T,
-            (low[:, 0], high[:, 1]),
-        )
-    )
+    corners = low.T, (high[:, 0], low[:, 1]), high.T, (low[:, 0], high[:, 1])
+    a, b, c, d = (np.outer(x, right) + np.outer(y, up) for x, y in corners)
     return np.stack([np.stack([a, b, c], 1), np.stack([a, c, d], 1)], 1).reshape(-1, 3, 3)

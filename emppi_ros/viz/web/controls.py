@@ -37,7 +37,7 @@ class Operators:
         self._lock, self._done, self._last = threading.Lock(), 0, ''
         self._note = server.gui.add_html('', order=1000.0)
         server.on_client_connect(self._on_connect)
-        server.on_client_disconnect(self._on_disconnect)
+        server.on_client_disconnect(lambda _client: self._write())
         self._write()
 
     def confirm(
@@ -106,9 +106,6 @@ class Operators:
         )
         self._write()
 
-    def _on_disconnect(self, _client: Any) -> None:
-        self._write()
-
     def _write(self) -> None:
         count = len(self._server.get_clients())
         lines = '<br>'.join(reversed(self._lines)) or 'no changes yet'
@@ -146,9 +143,8 @@ class Buttons:
         self._task, state = now.task.name, (now.armed, now.paused)
         if state != self._state:
             self._state = state
-            self._arm.label, self._arm.color = (
-                ('Disarm', 'orange') if now.armed else ('Arm', 'green')
-            )
+            arm = ('Disarm', 'orange') if now.armed else ('Arm', 'green')
+            self._arm.label, self._arm.color = arm
             self._pause.label = 'Resume' if now.paused else 'Pause'
 
     def name_task(self) -> None:

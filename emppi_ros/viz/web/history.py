@@ -45,17 +45,9 @@ class History:
             self._run, last = snapshot.run, -np.inf
         if snapshot.display is None or clock < last + STEP_S - 1e-6:
             return False
-        self.rows.append(
-            HistoryRow(
-                clock,
-                snapshot.display.belief,
-                snapshot.theta,
-                snapshot.ess,
-                snapshot.error,
-                terms,
-                dict(snapshot.latencies),
-            )
-        )
+        belief, latencies = snapshot.display.belief, dict(snapshot.latencies)
+        measured = belief, snapshot.theta, snapshot.ess, snapshot.error
+        self.rows.append(HistoryRow(clock, *measured, terms, latencies))
         return True
 
     @property
@@ -89,14 +81,9 @@ class History:
         Each sums to the weight of the particles within the range.
         """
         edges = np.linspace(low, high, bins + 1)
-        return np.array(
-            [
-                np.histogram(
-                    m.belief.theta[:, column], edges, weights=np.exp(m.belief.log_weights)
-                )[0]
-                for m in self.rows
-            ]
-        ).reshape(-1, bins)
+        beliefs = [(m.belief.theta[:, column], np.exp(m.belief.log_weights)) for m in self.rows]
+        counts = [np.histogram(theta, edges, weights=shares)[0] for theta, shares in beliefs]
+        return np.array(counts).reshape(-1, bins)
 
     def extent(self, column: int, low: float, high: float) -> tuple[float, float]:
         """Return limits that hold the given ones and every particle of every row."""

@@ -112,18 +112,13 @@ class Page:
             if self._belief_image.columns:
                 gui.add_html(_LEGEND + (_TRUE if now.theta is not None else ''))
                 self._picture = gui.add_image(nothing)
+            size = f'effective sample size of {particles} particles'
+            names = self._source.latency_names
             self._charts = {
-                'ess': Chart(
-                    gui,
-                    f'effective sample size of {particles} particles',
-                    ('ESS',),
-                    1.05 * particles,
-                ),
+                'ess': Chart(gui, size, ('ESS',), 1.05 * particles),
                 'error': Chart(gui, 'error (distance from success)', ('error',)),
                 'terms': Chart(gui, 'cost of the plan by term', terms),
-                'latencies': Chart(
-                    gui, 'latency [ms] over time [s]', self._source.latency_names, dated=True
-                ),
+                'latencies': Chart(gui, 'latency [ms] over time [s]', names, dated=True),
             }
         self._parts = [folder, plots]
         self._buttons.show(now)
