@@ -70,11 +70,8 @@ def make(
         braking = velocity_bounds.usable_acceleration(robot)
         tail = max(_EDGE_S, float(np.max(np.abs(values[-1]) / braking)))
     rest = values[-1] if robot.command == 'position' else np.zeros_like(values[-1])
-    return Plan(
-        start,
-        np.concatenate([[0.0], times, [times[-1] + tail]]),
-        np.vstack([applied, values, rest]),
-    )
+    times = np.concatenate([[0.0], times, [times[-1] + tail]])
+    return Plan(start, times, np.vstack([applied, values, rest]))
 
 
 def check(

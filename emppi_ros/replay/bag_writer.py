@@ -57,11 +57,9 @@ class BagWriter:
             self._schemas[topic.kind] = self._writer.register_schema(
                 topic.kind, SchemaEncoding.ROS2, topic.definition.encode()
             )
+        schema, qos = self._schemas[topic.kind], {'offered_qos_profiles': topic.qos}
         self._channels[topic.name] = self._writer.register_channel(
-            topic.name,
-            MessageEncoding.CDR,
-            self._schemas[topic.kind],
-            {'offered_qos_profiles': topic.qos},
+            topic.name, MessageEncoding.CDR, schema, qos
         )
         self._topics[topic.name], self.counts[topic.name] = topic, 0
 

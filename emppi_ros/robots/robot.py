@@ -102,6 +102,7 @@ class Robot:
             if name not in self.joints:
                 raise ConfigError(f'commanded: {name!r} is not one of joints')
         n, limits = len(self.commanded), self.limits
+        efforts = n if limits.effort or self.command == 'effort' else 0
         rows = {
             'home': (self.home, len(self.joints)),
             'limits: position: lower': (limits.position.lower, n),
@@ -109,10 +110,7 @@ class Robot:
             'limits: velocity': (limits.velocity, n),
             'limits: acceleration': (limits.acceleration, n),
             'limits: jerk': (limits.jerk, n if limits.jerk else 0),
-            'limits: effort': (
-                limits.effort,
-                n if limits.effort or self.command == 'effort' else 0,
-            ),
+            'limits: effort': (limits.effort, efforts),
         }
         for name, (values, length) in rows.items():
             if len(values) != length:

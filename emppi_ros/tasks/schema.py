@@ -273,14 +273,9 @@ class TaskFile:
         for i, stage in enumerate(self.stages):
             last = i == len(self.stages) - 1
             if last != (stage.until is None):
-                raise ConfigError(
-                    f'stages: {stage.name}: until: '
-                    + (
-                        'the last stage has none'
-                        if last
-                        else 'missing: the next stage would never begin'
-                    )
-                )
+                never = 'missing: the next stage would never begin'
+                reason = 'the last stage has none' if last else never
+                raise ConfigError(f'stages: {stage.name}: until: {reason}')
             if i == 0 and stage.back_above is not None:
                 raise ConfigError(f'stages: {stage.name}: back_above: the first stage has none')
         if len({stage.name for stage in self.stages}) < len(self.stages):

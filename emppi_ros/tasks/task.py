@@ -116,11 +116,9 @@ class Task:
             self.lost = bind_residual(
                 self.model, file.targets.lost.residual, 'targets: lost: residual'
             )
+        names, blocks = [p.name for p in self.parameters], self.belief.blocks
         self.blocks = objects.bind_blocks(
-            self.model,
-            self.belief.blocks,
-            [p.name for p in self.parameters],
-            {**self.objects, **self.jointed},
+            self.model, blocks, names, {**self.objects, **self.jointed}
         )
         if file.view:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)

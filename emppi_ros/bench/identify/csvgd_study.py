@@ -158,11 +158,8 @@ def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any
         settings = replace(_settings(effort), likelihood=likelihood)
         result = _cached_csvgd('lengths', likelihood, problem, settings, effort, out, advance)
         shares = share_near(result.theta, truths, LENGTH_TOLERANCE * truths.min(axis=0))
-        rows[likelihood] = {
-            'near': shares,
-            'median': np.median(result.theta, axis=0).tolist(),
-            **_cost(result),
-        }
+        median = np.median(result.theta, axis=0).tolist()
+        rows[likelihood] = {'near': shares, 'median': median, **_cost(result)}
         thetas[likelihood] = result.theta
     save_figure(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
     speed = measure_speed(problem, CsvgdConfig(effort.particles), effort.threads)

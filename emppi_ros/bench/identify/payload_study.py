@@ -114,14 +114,12 @@ def record_sensors(
         'effort': ('N m', torque[: len(torque) - variant.late] + variant.offset),
     }
     clock = _STEPS_PER_SAMPLE * _PHYSICS_S * np.arange(len(torque) - variant.late)
-    return Recording(
-        {
-            (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
-            for kind, (unit, values) in readings.items()
-            for name, column in zip(names, values.T, strict=True)
-        },
-        (),
-    )
+    signals = {
+        (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
+        for kind, (unit, values) in readings.items()
+        for name, column in zip(names, values.T, strict=True)
+    }
+    return Recording(signals, ())
 
 
 def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from emppi_ros.bench.paper.cells import CONTROLLERS, LEARNER, LEARNING, SUCCESS
 from emppi_ros.bench.paper.claims import CALIBRATED
 from emppi_ros.bench.paper.rows import Row
-from emppi_ros.bench.paper.summary import Summary, by_task
+from emppi_ros.bench.paper.summary import Summary, by_task, learners
 from emppi_ros.bench.statistics import Share
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE, RED
 from emppi_ros.viz.report.plots import styled
@@ -98,15 +99,10 @@ def plan_time(rows: Sequence[Row], summary: Summary) -> Figure:
         axis.plot(summary.plan_ms[task][name], y, 'o', color=COLORS[name], markersize=7)
         edges = [y - 0.5, y + 0.5]
         axis.plot([periods[task]] * 2, edges, color=RED, linestyle='--', linewidth=1.5)
-    shown = [
-        *periods.values(),
-        *(ms for times in summary.plan_ms.values() for ms in times.values()),
-    ]
+    shown = [ms for times in (periods, *summary.plan_ms.values()) for ms in times.values()]
     if np.nanmax(shown) > WIDE * np.nanmin(shown):
         axis.set_xscale('log')
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter('{x:g}')
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        _label_decades(axis.xaxis, (1.0, 2.0, 5.0))
     else:
         axis.set_xlim(0, None)
     axis.set_xlabel('planning time [ms], median (dashed: real-time limit)')
@@ -119,9 +115,8 @@ def calibration(shares: Mapping[str, Share]) -> Figure:
     """Return how often 90 % intervals hold the true value, by parameter."""
     figure = Figure(figsize=(WIDTH, 1.8 + 0.5 * len(shares)), layout='constrained')
     axis = figure.subplots()
-    axis.axvspan(
-        *(100.0 * bound for bound in CALIBRATED), color=CALIBRATED_BAND, label='calibrated'
-    )
+    low, high = (100.0 * bound for bound in CALIBRATED)
+    axis.axvspan(low, high, color=CALIBRATED_BAND, label='calibrated')
     axis.axvline(90.0, color=GREEN, linestyle='--', linewidth=1.5, label='nominal')
     for y, share in enumerate(shares.values()):
         axis.plot([100.0 * share.low, 100.0 * share.high], [y, y], color=BLUE, linewidth=2.2)
@@ -163,11 +158,7 @@ def ablation(shares: Mapping[tuple[int, int], Share]) -> Figure:
 
 def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
     """Return the squared parameter error over time, one panel a task (the paper's Fig. 3)."""
-    runs = {
-        task: learned[LEARNER]
-        for task, learned in by_task(rows, study).items()
-        if LEARNER in learned and learned[LEARNER][0].parameters
-    }
+    runs = learners(by_task(rows, study))
     figure, axes = _panels(len(runs))
     for axis, (task, learned) in zip(axes, runs.items(), strict=True):
         times = _times(learned)
@@ -178,9 +169,8 @@ def squared_error(rows: Sequence[Row], study: str = SUCCESS) -> Figure:
             _logarithmic(axis)
     axes[0].set_ylabel('squared error')
     axes[0].legend()
-    rest = 'finished runs keep their last value'
-    if study == LEARNING:
-        rest = 'runs continue after success'
+    learning = study == LEARNING
+    rest = 'runs continue after success' if learning else 'finished runs keep their last value'
     _title(figure, f'Squared error of the parameters ({rest})')
     return figure
 
@@ -229,11 +219,13 @@ def _logarithmic(axis: Axes) -> None:
     """Make the y axis logarithmic, with a few readable labels."""
     axis.set_yscale('log')
     low, high = axis.get_ylim()
-    axis.yaxis.set_major_locator(
-        LogLocator(subs=(1.0,) if high > FEW_DECADES * low else (1.0, 2.0, 5.0))
-    )
-    axis.yaxis.set_major_formatter('{x:g}')
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    _label_decades(axis.yaxis, (1.0,) if high > FEW_DECADES * low else (1.0, 2.0, 5.0))
+
+
+def _label_decades(axis: Axis, marks: Sequence[float]) -> None:
+    axis.set_major_locator(LogLocator(subs=marks))
+    axis.set_major_formatter('{x:g}')
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _title(figure: Figure, text: str) -> None:

@@ -140,12 +140,14 @@ def summarize(rows: Sequence[Row]) -> Summary:
     )
 
 
+def learners(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, list[Row]]:
+    """Return the rows of EMPPI by task, of tasks with unknown parameters."""
+    learned = {task: of.get(cells.LEARNER, []) for task, of in runs.items()}
+    return {task: rows for task, rows in learned.items() if rows and rows[0].parameters}
+
+
 def _falls(runs: Mapping[str, Mapping[str, list[Row]]]) -> dict[str, ErrorReduction]:
-    return {
-        task: error_reduction(controllers[cells.LEARNER])
-        for task, controllers in runs.items()
-        if cells.LEARNER in controllers and controllers[cells.LEARNER][0].parameters
-    }
+    return {task: error_reduction(rows) for task, rows in learners(runs).items()}
 
 
 def _attempts(rows: Sequence[Row]) -> list[bool]:

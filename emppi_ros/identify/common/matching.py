@@ -115,11 +115,11 @@ def _check_all_observed(recording: Recording, model: mujoco.MjModel, observed: s
             raise IdentificationError(
                 f'the model has a free body {body!r}, whose pose was not recorded (columns '
                 f'pose/{body}.x and so on; in a bag the topic tracking/{body}); recorded poses: '
-                + (', '.join(recording.names('pose')) or 'none')
+                f'{recording.listed("pose")}'
             )
         raise IdentificationError(
             f'the model has a joint {name!r}, whose position was not recorded; recorded: '
-            + (', '.join(recording.names('position')) or 'none')
+            f'{recording.listed("position")}'
         )
 
 

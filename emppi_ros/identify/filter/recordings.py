@@ -87,7 +87,7 @@ def _check(task: Task, recording: Recording) -> None:
         if ('pose', name) not in recording.signals:
             raise IdentificationError(
                 f'the task tracks {name!r}, whose pose was not recorded; recorded poses: '
-                + (', '.join(recording.names('pose')) or 'none')
+                f'{recording.listed("pose")}'
             )
     for signal in recording.signals.values():
         if signal.kind == 'torque':

@@ -202,11 +202,9 @@ def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, M
     signs = np.concatenate([part.signs for part in parts])
     own = np.repeat(np.eye(len(parts)), counts, axis=0)
     offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
-    return (
-        MotionSamples(*_concatenate_pairs([part.samples for part in parts])),
-        MotionNoise(*_concatenate_pairs(noises)),
-        np.concatenate([signs[:, :, None], offsets], axis=2),
-    )
+    samples = MotionSamples(*_concatenate_pairs([part.samples for part in parts]))
+    extra = np.concatenate([signs[:, :, None], offsets], axis=2)
+    return samples, MotionNoise(*_concatenate_pairs(noises)), extra
 
 
 def _concatenate_pairs(

@@ -78,8 +78,7 @@ class JointDrive(NamedTuple):
         if any(a not in motors for a in driving) or not (driving or measured):
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
-                'the link, gravity included; recorded efforts: '
-                + (', '.join(recording.names('effort')) or 'none')
+                f'the link, gravity included; recorded efforts: {recording.listed("effort")}'
             )
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
         dof = model.jnt_dofadr[joint]

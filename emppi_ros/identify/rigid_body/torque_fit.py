@@ -102,11 +102,9 @@ def normal_equations(
     x = (white @ regressor(model, *states).reshape(n, nv, -1)).reshape(n * nv, -1)
     y = (white @ target[:, :, None]).ravel()
     non_inertial = eliminate_non_inertial(white, target, extra, x, y)
-    return NormalEquations(
-        x.T @ x - non_inertial.cross @ non_inertial.gain,
-        x.T @ y - non_inertial.cross @ non_inertial.constant,
-        non_inertial,
-    )
+    information = x.T @ x - non_inertial.cross @ non_inertial.gain
+    score = x.T @ y - non_inertial.cross @ non_inertial.constant
+    return NormalEquations(information, score, non_inertial)
 
 
 def fit_torques(

@@ -147,10 +147,8 @@ class BeliefNode(TaskFollowerNode):
             self._inputs.poll()
             updated = self._update()
             # before the first update, poses are old
-            if self.session.error and self.session.counts['updates']:
-                self.get_logger().warning(
-                    f'no update: {self.session.error}', throttle_duration_sec=2.0
-                )
+            if (error := self.session.error) and self.session.counts['updates']:
+                self.get_logger().warning(f'no update: {error}', throttle_duration_sec=2.0)
             if repeat := time.monotonic() > self._published_at + _REPEAT_S:
                 self._publish_current()
             if updated or repeat or self._journal_publisher.pending >= _MAX_EVENTS:

@@ -129,17 +129,13 @@ class TaskSwitch:
         if self._published:
             reason += f'. {self._planner.task.name} is now the task; the arm stays at rest'
         self._node.get_logger().warning(f'{REQUEST}: {reason}')
-        self._answer(
-            self._about,
-            switch_protocol.FAILED if self._published else switch_protocol.REFUSED,
-            reason,
-        )
+        status = switch_protocol.FAILED if self._published else switch_protocol.REFUSED
+        self._answer(self._about, status, reason)
 
     def _answer(self, about: str, status: str, reason: str = '', **figures: object) -> None:
         name = self._node.get_fully_qualified_name()
-        self._answers.publish(
-            String(data=SwitchReply(name, about, status, reason, figures).to_text())
-        )
+        reply = SwitchReply(name, about, status, reason, figures)
+        self._answers.publish(String(data=reply.to_text()))
 
     def _switch(self, request: str) -> Steps:
         """Run all steps of a switch; raise EmppiError on failure."""

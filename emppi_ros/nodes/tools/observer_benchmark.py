@@ -51,9 +51,8 @@ class ObserverBenchmark:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._plan_ms: list[float] = []
-        self._node.create_subscription(
-            DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT
-        )
+        take = self._take_diagnostics
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', take, qos.DEFAULT)
         specs = [*graph.describe(task, '', seed), graph.MARKERS]
         self._children = ProcessGroup(specs, self._environment, None)
 

@@ -26,14 +26,13 @@ class RunMonitor:
         """Subscribe."""
         self._task, self._observer = task, RunObserver(task)
         self._inputs = MeasurementInputs(node, task)
-        self._subscriptions = [
-            PolledSubscription(node, PointCloud2, BELIEF, self._take_belief, qos.EVERY),
-            PolledSubscription(node, JointTrajectory, PLAN, self._take_plan, qos.DEFAULT),
-            PolledSubscription(node, JointState, APPLIED, self._take_applied, qos.DEFAULT),
-            PolledSubscription(
-                node, DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT
-            ),
-        ]
+        topics = (
+            (PointCloud2, BELIEF, self._take_belief, qos.EVERY),
+            (JointTrajectory, PLAN, self._take_plan, qos.DEFAULT),
+            (JointState, APPLIED, self._take_applied, qos.DEFAULT),
+            (DiagnosticArray, '/diagnostics', self._take_diagnostics, qos.DEFAULT),
+        )
+        self._subscriptions = [PolledSubscription(node, *topic) for topic in topics]
         self.diagnostics = self._observer.diagnostics  # by node, the latest
         self.messages: dict[str, str] = {}
 

@@ -71,9 +71,8 @@ class GraphState:
         """Return the current state; state, belief and plan only while watched."""
         task, display, problem = self.task, None, ''
         if watched and self._inputs is None:
-            self._inputs = MarkerInputs(
-                self._node, task, InputSelection(plan=True, candidates=True), lambda _: None
-            )
+            everything = InputSelection(plan=True, candidates=True)
+            self._inputs = MarkerInputs(self._node, task, everything, lambda _: None)
         try:
             display = None if self._inputs is None else self._inputs.read()
         except EmppiError as error:  # a missing or unusable input
@@ -232,9 +231,7 @@ class RosSource:
         answer = task_client.request_switch(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
-        self._wait(
-            lambda: self._snapshot.task.name == task, _ANSWER_S
-        )  # until the snapshot shows it
+        self._wait(lambda: self._snapshot.task.name == task, _ANSWER_S)  # for the snapshot
 
     def close(self) -> None:
         """Disconnect; the graph keeps running."""

@@ -57,6 +57,9 @@ class BeliefPanel:
             if learning:
                 start = self._start_pair if self._pair else self._start_single
                 self._moving += start(axes[0])
+                axes[0].legend(loc='upper right')
+                self._clock = axes[0].text(0.03, 0.95, '', transform=axes[0].transAxes, va='top')
+                self._moving.append(self._clock)
             self._learning = learning
             for artist in self._moving:
                 artist.set_animated(True)
@@ -89,17 +92,14 @@ class BeliefPanel:
         """Lay out a scatter plot of the first two parameters."""
         axis.set(xlabel=plots.label(self._task, 0), ylabel=plots.label(self._task, 1))
         axis.set_title('Belief: particles')
-        for set_limits, i in ((axis.set_xlim, 0), (axis.set_ylim, 1)):
-            set_limits(*self._range(i))
+        axis.set(xlim=self._range(0), ylim=self._range(1))
         (self._truth,) = axis.plot([], [], marker='+', markersize=20, markeredgewidth=3, color=RED,
                                    linestyle='', label='true value')  # fmt: skip
         self._dots = axis.scatter([], [], color=BLUE, alpha=0.5, linewidths=0,
                                   label='particles')  # fmt: skip
         (self._mean,) = axis.plot([], [], marker='o', markersize=9, color=ORANGE,
                                   linestyle='', label='mean')  # fmt: skip
-        axis.legend(loc='upper right')
-        self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
-        return [self._truth, self._dots, self._mean, self._clock]
+        return [self._truth, self._dots, self._mean]
 
     def _start_single(self, axis: Axes) -> list[Artist]:
         """Lay out a histogram of the single parameter."""
@@ -110,9 +110,7 @@ class BeliefPanel:
         axis.set_title('Belief')
         self._truth = axis.axvline(0.0, color=RED, linestyle='--', label='true value')
         self._bars = axis.stairs(np.zeros(_BINS), self._edges, fill=True, color=BLUE)
-        axis.legend(loc='upper right')
-        self._clock = axis.text(0.03, 0.95, '', transform=axis.transAxes, va='top')
-        return [self._truth, self._bars, self._clock]
+        return [self._truth, self._bars]
 
     def _show(self, theta: Array, weight: Array, truth: Array) -> None:
         if self._pair:
@@ -229,13 +227,12 @@ def write(
     renderer = Renderer(model, SCENE, HEIGHT)
     free = renderer.camera
     panel = BeliefPanel(task, record, PANEL, HEIGHT)
-    options = (
-        {'loop': 0, 'duration': 1e3 / fps}
-        if is_gif
-        else {'fps': fps, 'macro_block_size': 8, 'quality': 7}
+    gif, mp4 = (
+        {'loop': 0, 'duration': 1e3 / fps},
+        {'fps': fps, 'macro_block_size': 8, 'quality': 7},
     )
     try:
-        with imageio.get_writer(path, **options) as writer:
+        with imageio.get_writer(path, **(gif if is_gif else mp4)) as writer:
             for i in range(count):
                 now = i / fps
                 row = min(np.searchsorted(record.times, now), len(record.times) - 1)
