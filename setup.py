@@ -59,6 +59,8 @@ setup(
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # `make docs`
         'docs': ['furo', 'myst-parser>=4', 'sphinx>=8.2'],
+        # `simulation: engine: drake`
+        'drake': ['drake>=1.51'],
         # backend `franky`: libfranka inside, for an FR3
         'franka': ['franky-control>=2.0'],
         # recordings in Parquet, and bags in SQLite; `emppi bench identify`: what to compare with

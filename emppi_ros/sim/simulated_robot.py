@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 import copy
-from typing import NamedTuple
+import importlib
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -62,6 +63,7 @@ class SimulatedRobot:
         self._nominal = true_model.nominal_model(task)
         self.model = copy.copy(self._nominal)
         true_model.set_truth(self.model, self._nominal, task, self.truth)
+        self._drake = self._make_engine()
         self.data = mujoco.MjData(self.model)
         self._seed = seed
         self.reset()
@@ -143,7 +145,10 @@ class SimulatedRobot:
         if self._due(self._settings.tracking_rate_hz):
             self._pending.extend(self._measure_pose(name) for name in self._task.tracked)
         self._speed[:] = self.data.qvel
-        mujoco.mj_step(self.model, self.data)
+        if self._drake is None:
+            mujoco.mj_step(self.model, self.data)
+        else:
+            self._drake.step(self.data)
         self._steps += 1
 
     def _set_truth(self, time: float) -> None:
@@ -154,6 +159,14 @@ class SimulatedRobot:
         if not np.array_equal(truth, self.truth):
             self.truth = truth
             true_model.set_truth(self.model, self._nominal, self._task, truth)
+            self._drake = self._make_engine()
+
+    def _make_engine(self) -> Any:
+        """Return a `DrakeEngine` with the model's parameters; None for MuJoCo."""
+        if self._settings.engine == 'mujoco':
+            return None
+        # Drake is optional, and takes a second to import
+        return importlib.import_module('emppi_ros.sim.drake_engine').DrakeEngine(self.model)
 
     def read_joints(self) -> JointReading:
         """Return the current readings of encoders and torque sensors."""
