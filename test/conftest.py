@@ -209,6 +209,12 @@ def task_data() -> Callable[[str], dict[str, Any]]:
 
 
 @pytest.fixture
+def robot_data() -> Callable[[str], dict[str, Any]]:
+    """Return a function name -> a robot's YAML as a mapping of its own."""
+    return lambda name: copy.deepcopy(ROBOTS[name])
+
+
+@pytest.fixture
 def write_task(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a task with scene and robot, and returns its path."""
 

@@ -14,6 +14,7 @@ from emppi_ros.tasks.residuals import RESIDUALS
 HEAD = ('key', 'description', 'value', 'default')
 OF_NAMES = {  # contents of mappings whose keys are chosen by the author of a file
     ('TaskFile', 'parameters'): 'a [parameter](#parameters-name)',
+    ('Robot', 'parameters'): 'a [parameter](task.md#parameters-name)',
     ('TaskFile', 'objects'): 'an [object](#objects-name)',
     ('TaskFile', 'cost'): 'a [weighted residual](#cost-name)',
     ('StageConfig', 'cost'): 'a [weighted residual](#cost-name)',

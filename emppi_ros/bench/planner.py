@@ -19,7 +19,8 @@ from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.planner import Commands, Planner
+from emppi_ros.session.commands import Commands
+from emppi_ros.session.planner import Planner
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 

@@ -26,6 +26,7 @@ from emppi_ros.identify.common.recordings import (
 )
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
+from emppi_ros.model.fields import DELAY
 from emppi_ros.tasks.task import load_task
 
 _MAX_LAG = 1.0  # s
@@ -196,6 +197,8 @@ def _write_outputs(
         summary['report'] = str(options.report)
     mjcf = _mjcf(plant, result) if options.mjcf is not None else ''  # errors before any file
     notes = [note for recording in recordings for note in recording.notes]
+    if options.mjcf is not None and plant.delay is not None:
+        notes.append(f'{options.mjcf}: without the {DELAY}, which has no place in an MJCF file')
     if notes:
         summary['notes'] = '; '.join(filter(None, [*notes, summary.get('notes', '')]))
     if options.out is not None:
@@ -303,6 +306,10 @@ def _mjcf(plant: Plant, result: Identification) -> str:
     if plant.scene is None:
         raise ConfigError('--mjcf: the model was not loaded from an MJCF file')
     rows = result.summary['parameters']
-    known = [p for p in plant.parameters if rows[p.name]['knowledge'] != 'unexcited']
+    known = [
+        p
+        for p in plant.parameters
+        if p.field != DELAY and rows[p.name]['knowledge'] != 'unexcited'
+    ]
     theta = np.array([rows[p.name]['value'] for p in known])
     return mjcf_export.to_text(plant.scene, known, theta, float(plant.model.opt.timestep))

@@ -62,6 +62,7 @@ class Ensemble:
         self._batch = Batch(model, models * rollouts, threads)
         self._timesteps = self._batch.expand('opt.timestep')
         self._theta = np.full((models, len(self.parameters)), np.nan)
+        self._delay = registry.delay_column(self.parameters)
         self._buffers: dict[str, npt.NDArray[Any]] = {}  # for the last size only
         self._size: tuple[int, tuple[str, ...]] = 0, ()
         self._world = mujoco.MjData(model)  # targets and equality constraints
@@ -76,6 +77,11 @@ class Ensemble:
     def theta(self) -> Array:
         """The parameters (M, P) last written."""
         return self._theta.copy()
+
+    @property
+    def delays(self) -> Array | None:
+        """The delay of commands in each model (M,) [s]; None if it is no parameter."""
+        return None if self._delay is None else self._theta[:, self._delay]
 
     def joint_axes(self, index: int) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Return axis and position (M, 3) of a joint, and whether it is a hinge (M,), by model."""
@@ -132,15 +138,21 @@ class Ensemble:
         fields = {k: v.reshape(*shape, *v.shape[1:]) for k, v in self._buffers.items()}
         return Records(fields, diverged)
 
-    def predict(self, start: State, controls: Array, substep_s: float) -> State:
-        """Return the state after controls (substeps, nu); diverged models return NaN."""
-        if len(controls) == 0:
+    def predict(self, start: State, controls: Array, substep_s: float | Array) -> State:
+        """
+        Return the state after controls (substeps, nu), or (M, substeps, nu) per model.
+
+        Physics steps last `substep_s`, or (M,) per model. Diverged models return NaN.
+        """
+        if controls.shape[-2] == 0:
             return State(
                 np.broadcast_to(start.qpos, (self.models, self.model.nq)).copy(),
                 np.broadcast_to(start.qvel, (self.models, self.model.nv)).copy(),
             )
-        flat = np.broadcast_to(controls, (self.models, *controls.shape))
-        self._timesteps[:] = substep_s
+        flat = np.broadcast_to(controls, (self.models, *controls.shape[-2:]))
+        self._timesteps[:] = (
+            np.repeat(substep_s, self.rollouts) if np.ndim(substep_s) else substep_s
+        )
         try:
             diverged = self._run(start, flat, 1)
         finally:

@@ -3,7 +3,7 @@ Fields of a MuJoCo model that can be uncertain parameters. Register new ones in 
 
 A field reads its value from one model, and writes values into the models of a batch. Writing
 keeps each model consistent: the inertia scales with the mass, and the feedback of a servo with
-its gain.
+its gain. `command_delay` is in no MuJoCo model: it shifts the commands that a model gets.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,15 @@ class Access(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of a MuJoCo model that can be uncertain."""
+    """A field of a MuJoCo model, or of its inputs, that can be uncertain."""
 
-    kind: str  # of the object in `of`: body, geom, joint or actuator
+    kind: str  # of the object in `of`: body, geom, joint or actuator; '' without an object
     size: int  # elements per object; 1 for a scalar
     floor: float  # values must be above
     access: Access
     unit: str  # '' if it has none
     doc: str
+    ceiling: float = math.inf  # values must be at most
 
 
 def _row(name: str) -> Access:
@@ -112,6 +113,9 @@ _MASS = Access(_row('body_mass').read, _write_mass)
 _INERTIA = Access(lambda model, i, _: float(model.body_inertia[i].max()), _write_inertia)
 _GAIN = Access(lambda model, i, _: float(model.actuator_gainprm[i, 0]), _write_gain)
 _TYPE = Access(lambda model, i, _: float(model.jnt_type[i] == _HINGE), _write_joint_type)
+_DELAY = Access(lambda model, i, _: 0.0, lambda *_: None)
+DELAY = 'command_delay'
+LONGEST_DELAY_S = 0.5  # sessions keep commands for 1 s, and predict over at most 0.5 s
 
 # Written in this order: an uncertain inertia overrides the one implied by the mass.
 FIELDS: dict[str, Field] = {
@@ -151,5 +155,14 @@ FIELDS: dict[str, Field] = {
     ),
     'actuator_gain': Field(
         'actuator', 1, 0.0, _GAIN, "the actuator's own", 'the feedback of a servo scales with it'
+    ),
+    DELAY: Field(
+        '',
+        1,
+        -1e-12,
+        _DELAY,
+        's',
+        'time from a command to its effect; of all commands, without `of`',
+        LONGEST_DELAY_S,
     ),
 }

@@ -25,6 +25,11 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
     ParameterError if a parameter has another value after loading; SceneError if the scene cannot
     be loaded or written.
     """
+    for parameter in parameters:
+        if not FIELDS[parameter.field].kind:
+            raise ParameterError(
+                f'{parameter.name}: {parameter.field} has no place in an MJCF file: leave it out'
+            )
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
         model = spec.compile()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, ParameterError, prefix_errors, unknown
 from emppi_ros.model import scene
-from emppi_ros.model.fields import FIELDS, Expand
+from emppi_ros.model.fields import DELAY, FIELDS, Expand
 
 Array = npt.NDArray[np.float64]
 _MIN_LENGTH = 1e-6  # of an axis; shorter vectors have no direction
@@ -42,6 +42,12 @@ class Parameter:
         if self.field not in FIELDS:
             raise ConfigError(f'field: {unknown("field", self.field, FIELDS)}')
         field = FIELDS[self.field]
+        if field.kind and not self.of:
+            raise ConfigError(f'of: missing; {self.field} needs the name of a {field.kind}')
+        if self.of and not field.kind:
+            raise ConfigError(
+                f'of: found {self.of!r}; {self.field} belongs to no object: leave `of` out'
+            )
         if not 0 <= self.element < field.size:
             raise ConfigError(
                 f'element: found {self.element}; {self.field} has elements 0 to {field.size - 1}'
@@ -52,6 +58,11 @@ class Parameter:
             raise ConfigError(
                 f'lower: {self.field} is physical only above {max(field.floor, 0.0):g}; '
                 f'found {self.lower:g} (give `lower`)'
+            )
+        if self.upper > field.ceiling:
+            raise ConfigError(
+                f'upper: {self.field} is at most {field.ceiling:g} {field.unit}; '
+                f'found {self.upper:g} (give `upper`)'
             )
         if self.choices:
             self._check_choices()
@@ -73,18 +84,29 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
     """Raise if a named object does not exist, or if two parameters write the same element."""
     elements: dict[tuple[str, str, int], str] = {}
     for parameter in parameters:
-        where, kind = f'parameters: {parameter.name}: of', FIELDS[parameter.field].kind
-        prefix_errors(where, scene.find, model, kind, parameter.of)
+        prefix_errors(f'parameters: {parameter.name}: of', _index, model, parameter)
         # both fields write the axis
         field = 'jnt_axis' if parameter.field == 'jnt_articulation' else parameter.field
         for i in range(3) if parameter.choices else [parameter.element]:
             element = (field, parameter.of, i)
             if element in elements:
+                place = f' of {parameter.of!r}, element {i}' if parameter.of else ''
                 raise ConfigError(
                     f'parameters {elements[element]!r} and {parameter.name!r} both write '
-                    f'{field} of {parameter.of!r}, element {i}'
+                    f'{field}{place}'
                 )
             elements[element] = parameter.name
+
+
+def _index(model: mujoco.MjModel, parameter: Parameter) -> int:
+    """Return the id of the parameter's object; -1 for a field without one."""
+    kind = FIELDS[parameter.field].kind
+    return scene.find(model, kind, parameter.of) if kind else -1
+
+
+def delay_column(parameters: Sequence[Parameter]) -> int | None:
+    """Return the column of theta (M, P) that is the delay of commands [s]; None without one."""
+    return next((i for i, p in enumerate(parameters) if p.field == DELAY), None)
 
 
 def write(
@@ -103,8 +125,7 @@ def write(
     columns = sorted(range(len(parameters)), key=lambda i: order.index(parameters[i].field))
     for column in columns:
         parameter = parameters[column]
-        field = FIELDS[parameter.field]
-        index = scene.find(nominal, field.kind, parameter.of)
+        field, index = FIELDS[parameter.field], _index(nominal, parameter)
         field.access.write(expand, nominal, index, parameter.element, theta[:, column])
     articulated = {p.of for p in parameters if p.field == 'jnt_articulation'}
     for index, axis in axes.items():
@@ -157,8 +178,7 @@ def nominal_values(parameters: Sequence[Parameter], model: mujoco.MjModel) -> Ar
     """Return the parameters (P,) of a compiled model."""
     values: list[float] = []
     for parameter in parameters:
-        field = FIELDS[parameter.field]
-        index = scene.find(model, field.kind, parameter.of)
+        field, index = FIELDS[parameter.field], _index(model, parameter)
         if parameter.choices:
             cosines = np.array(parameter.choices) @ model.jnt_axis[index]
             values.append(float(np.argmax(cosines)) + 0.5)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -87,6 +87,11 @@ class Robot:
     )
     accept_custom_limits: bool = key(
         False, doc='accept limits looser than published, with a warning'
+    )
+    parameters: Mapping[str, Any] = key(
+        {},
+        doc='uncertain parameters of all tasks with this robot, such as `command_delay`: name -> '
+        "entry as in a task; a task's own entry of the same name replaces it",
     )
     frame: str = key('world', doc='frame of tracked poses, at the base of the model')
     topics: Topics = key(Topics(), doc="of the robot's own controllers")

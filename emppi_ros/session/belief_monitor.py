@@ -16,7 +16,7 @@ from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.planner import Commands
+from emppi_ros.session.commands import Commands
 from emppi_ros.session.prediction import LONGEST_S, Predictor
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task

@@ -157,7 +157,7 @@ class BeliefSession(Measurements):
         ):
             self.counts['jumps'] += 1
             self.filter.restart()
-        update = self.filter.observe(stamp, observation, self.applied.hold)
+        update = self.filter.observe(stamp, observation, self.applied)
         self.error = ''
         if update is None:
             return False

@@ -14,7 +14,7 @@ from emppi_ros.core import weights
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import BeliefMonitor
-from emppi_ros.session.planner import Commands
+from emppi_ros.session.commands import Commands
 from emppi_ros.session.prediction import LONGEST_S, Predictor
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
@@ -106,8 +106,8 @@ class ParticleFilter:
             Time of the measurements [s].
         observation : Observation
             Measurements of that time, and the estimated state.
-        commands : callable
-            Function from times (n,) to applied commands (n, joints).
+        commands : Commands
+            Applied commands over time.
 
         Returns
         -------

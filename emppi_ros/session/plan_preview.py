@@ -107,8 +107,11 @@ class PlanPreview:
         start = articulation.fit_state(self._task, self.ensemble, state, tracks)
         steps = config.horizon * config.substeps + 1
         times = stamp + (np.arange(steps) + 0.5) * config.step_s / config.substeps
-        commands = np.array([plan.at(time) for time in times])[:, self._order]
-        controls = np.broadcast_to(commands, (self.ensemble.models, 1, *commands.shape))
+        delays = self.ensemble.delays
+        late = [0.0] if delays is None else delays
+        commands = np.array([[plan.at(time - delay) for time in times] for delay in late])
+        shape = self.ensemble.models, *commands.shape[1:]
+        controls = np.broadcast_to(commands[..., self._order], shape)[:, None]
         fields = {self._point.field, 'xipos', *(cost.record if cost else ())}
         records = self.ensemble.rollout(start, controls, sorted(fields))
         points = trace_positions(records, self._point, config.substeps)[:, 0]

@@ -5,7 +5,7 @@ The same calls in the same order, with the same seed, return the same bits.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import math
 
@@ -20,6 +20,7 @@ from emppi_ros.control.mppi import Costs, PlanInfo, smoother
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import AllDivergedError
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.session.commands import Commands, CommandsInForce, in_steps
 from emppi_ros.session.journal import journaled
 from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.plan_preview import Candidates, TracePoint, trace_positions
@@ -31,7 +32,6 @@ from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
-Commands = Callable[[Array], Array]  # times (n,) -> commands (n, joints)
 _STREAM = 3  # of random numbers, beside the seed
 
 
@@ -145,7 +145,7 @@ class Planner(Measurements):
         state, tracks = self.estimator.state(stamp), self.estimator.tracks(stamp)
         start = now + self._period
         try:
-            plan, info = self.plan_from(state, stamp, start, self._commands_in_force, tracks)
+            plan, info = self.plan_from(state, stamp, start, self._commands_in_force(), tracks)
         except AllDivergedError:
             self.diverged += self.ensemble.models * self.ensemble.rollouts
             raise
@@ -153,17 +153,9 @@ class Planner(Measurements):
         self.diverged += info.diverged
         return plan
 
-    def _commands_in_force(self, times: Array) -> Array:
-        """Return the commands at `times`: the applied ones, then those of the last plans."""
-        applied = self.applied
-        rows, last, resting = applied.hold(times), applied.last_stamp, not np.any(applied.last)
-        if resting and self.task.robot.command != 'position':
-            return rows  # a bridge that commands exact rest executes no plan
-        for i in np.flatnonzero(times > last):
-            plans_in_force = [plan for plan in self._plans if plan.start <= times[i]]
-            if plans_in_force:
-                rows[i] = plans_in_force[-1].at(times[i])
-        return rows
+    def _commands_in_force(self) -> CommandsInForce:
+        """Return the applied commands, then those of the last plans."""
+        return CommandsInForce(self.applied, self._plans, self.task.robot.command != 'position')
 
     def plan_from(
         self,
@@ -183,10 +175,11 @@ class Planner(Measurements):
         stamp : float
             Time of the state [s].
         start : float
-            Time at which the plan starts [s]; each model is predicted from `stamp` to it.
-        commands : callable
+            Time at which the plan starts [s]; each model is predicted from `stamp` to it, or
+            to the end of the model's delay of commands after it.
+        commands : Commands
             Function from times (n,) to the commands (n, joints): the applied ones, then
-            those of the last plan.
+            those of the last plan. A delay of commands needs its `average`, too.
         tracks : mapping, optional
             Tracks of jointed objects by name, whose joint positions depend on the model.
 
@@ -205,12 +198,15 @@ class Planner(Measurements):
         """
         config = self.settings
         substep = config.step_s / config.substeps
-        count = max(0, math.ceil((start - stamp) / substep - 1e-6))
-        times = stamp + (np.arange(count) + 0.5) * (start - stamp) / max(count, 1)
-        replayed = commands(times)[:, self._order] if count else np.empty((0, len(self._first)))
+        delays = self.ensemble.delays
+        ahead = start - stamp if delays is None else start - stamp + delays
+        count = max(0, math.ceil(np.max(ahead) / substep - 1e-6))
+        replayed = np.empty((0, len(self._first)))
+        if count:  # the commands that act before those of this plan
+            replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
         cost = self._enter_stage(state, stamp)
         spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
-        begin = self.ensemble.predict(spread, replayed, (start - stamp) / max(count, 1))
+        begin = self.ensemble.predict(spread, replayed, ahead / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
         point, traces = self.trace_point, []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from emppi_ros.belief import likelihood
 from emppi_ros.belief.likelihood import Deviation, PoseResidual
 from emppi_ros.model.ensemble import Ensemble, State
-from emppi_ros.session.planner import Commands
+from emppi_ros.session.commands import Commands, in_steps
 from emppi_ros.state import articulation
 from emppi_ros.state.estimator import Observation
 from emppi_ros.tasks.task import Task
@@ -50,8 +50,8 @@ class Predictor:
         """Return the state that each model predicts for `stamp`, (M, nq) and (M, nv)."""
         interval = stamp - last[0]
         count = math.ceil(interval / self._config.substep_s - 1e-6)
-        times = last[0] + (np.arange(count) + 0.5) * interval / count
-        return self._ensemble.predict(last[1], commands(times)[:, self._order], interval / count)
+        rows = in_steps(commands, last[0], interval, count, self._ensemble.delays)
+        return self._ensemble.predict(last[1], rows[..., self._order], interval / count)
 
     def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
         """Return the deviations of predictions from measurements."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
 from emppi_ros.state import tracking
@@ -21,6 +22,7 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 _RADII_M = np.arange(1, 11) * 0.04  # of offsets to try around an occupied place
 _DIRECTIONS = np.arange(12) * np.pi / 6
+_ROUNDING_S = 1e-9
 
 
 class JointReading(NamedTuple):
@@ -60,6 +62,7 @@ class SimulatedRobot:
         self._task, self._settings = task, task.simulation
         self._schedule = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
         self.truth = self._schedule.at(0.0)
+        self._delay = delay_column(task.parameters)
         self._nominal = true_model.nominal_model(task)
         self.model = copy.copy(self._nominal)
         true_model.set_truth(self.model, self._nominal, task, self.truth)
@@ -91,17 +94,34 @@ class SimulatedRobot:
         """
         Apply a command, in the order of the robot's commanded joints, until the next one.
 
-        It takes effect in the first step after the delay `simulation: command_delay_s`.
+        It takes effect after the delay `simulation: command_delay_s` and that of a parameter; in
+        the step in which it does, it counts for its share of the step.
         """
-        if self._settings.command_delay_s:
-            effect = self.time + self._settings.command_delay_s
-            self._commands.append((effect, np.array(control, np.float64)))
+        delay = self._settings.command_delay_s
+        if self._delay is not None:
+            delay += float(self.truth[self._delay])
+        if delay or self._commands:  # in order, also after a longer delay
+            self._commands.append((self.time + delay, np.array(control, np.float64)))
         else:
             self._apply(control)
 
     def _apply(self, control: Array) -> None:
         """Apply a command now."""
         self.data.ctrl[self._task.map.ctrl] = control
+
+    def _apply_delayed(self) -> None:
+        """Apply the commands that take effect before the end of the next step: their mean."""
+        while self._commands and self._commands[0][0] <= self.time + _ROUNDING_S:
+            self._apply(self._commands.popleft()[1])
+        end = self.time + self._settings.timestep_s
+        last = mean = self.data.ctrl[self._task.map.ctrl]
+        for effect, control in self._commands:
+            if effect >= end - _ROUNDING_S:
+                break
+            mean = mean + (end - effect) / self._settings.timestep_s * (control - last)
+            last = control
+        if mean is not last:
+            self._apply(mean)
 
     @property
     def commanded_position(self) -> Array:
@@ -140,8 +160,8 @@ class SimulatedRobot:
     def step(self) -> None:
         """Advance by one physics step; sample the tracker at its rate."""
         self._set_truth(self.time)
-        while self._commands and self._commands[0][0] <= self.time + 1e-9:
-            self._apply(self._commands.popleft()[1])
+        if self._commands:
+            self._apply_delayed()
         if self._due(self._settings.tracking_rate_hz):
             self._pending.extend(self._measure_pose(name) for name in self._task.tracked)
         self._speed[:] = self.data.qvel
@@ -205,7 +225,7 @@ class SimulatedRobot:
         """Return the poses that have arrived since the last call, oldest first."""
         arrived = []
         delay = self._settings.tracking_delay_s
-        while self._pending and self._pending[0].stamp + delay <= self.time + 1e-9:
+        while self._pending and self._pending[0].stamp + delay <= self.time + _ROUNDING_S:
             arrived.append(self._pending.popleft())
         return arrived
 

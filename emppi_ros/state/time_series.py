@@ -10,6 +10,26 @@ from emppi_ros.core.errors import StaleInputError
 Array = npt.NDArray[np.float64]
 
 
+def average(stamps: Array, rows: Array, begins: Array, ends: Array) -> Array:
+    """
+    Return the means (..., k) over intervals of rows (n, k), each of which holds until the next.
+
+    The first row also holds before its stamp. `begins` and `ends` (...) bound the intervals; the
+    mean of an empty one is the row that holds then. Means are exact: they are continuous in the
+    bounds, while a row sampled in an interval jumps when a stamp enters or leaves it.
+    """
+    areas = np.cumsum(np.diff(stamps)[:, None] * rows[:-1], axis=0)
+    areas = np.concatenate([np.zeros_like(rows[:1]), areas])
+    first, last = (np.maximum(np.searchsorted(stamps, t, 'right') - 1, 0) for t in (begins, ends))
+    totals = [
+        areas[i] + (t - stamps[i])[..., None] * rows[i] for i, t in ((first, begins), (last, ends))
+    ]
+    width = (ends - begins)[..., None]
+    # within one row: exact, also if empty
+    means = (totals[1] - totals[0]) / np.where(width > 0.0, width, 1.0)
+    return np.where((first == last)[..., None], rows[first], means)
+
+
 class TimeSeries:
     """Rows by increasing stamp; rows older than `span_s` seconds are discarded."""
 
@@ -31,6 +51,18 @@ class TimeSeries:
         """Newest row."""
         self._need_any()
         return self._rows[-1]
+
+    @property
+    def stamps(self) -> Array:
+        """Stamps (n,) of the rows that are kept; StaleInputError if there are none."""
+        self._need_any()
+        return np.array(self._stamps)
+
+    @property
+    def rows(self) -> Array:
+        """The rows that are kept (n, k); StaleInputError if there are none."""
+        self._need_any()
+        return np.array(self._rows)
 
     def append(self, stamp: float, row: Array) -> bool:
         """Add a row; return False if it is not newer than the last, and drop it."""
@@ -71,6 +103,15 @@ class TimeSeries:
         self._need_any()
         index = [bisect_right(self._stamps, time) - 1 for time in times.tolist()]
         return np.array([self._rows[max(i, 0)] for i in index])
+
+    __call__ = hold
+
+    def average(self, begins: Array, ends: Array) -> Array:
+        """Return the means (..., k) of the rows that hold in intervals with bounds (...)."""
+        self._need_any()
+        first = max(bisect_right(self._stamps, float(np.min(begins))) - 1, 0)
+        used = slice(first, max(bisect_right(self._stamps, float(np.max(ends))), first + 1))
+        return average(np.array(self._stamps[used]), np.array(self._rows[used]), begins, ends)
 
     def _need_any(self) -> None:
         if not self._stamps:

@@ -27,8 +27,8 @@ class ParameterConfig:
     """
 
     field: str = key(doc='the field of the MuJoCo model: one of those below')
-    of: str = key(doc='name of the body, geom, joint or actuator')
     prior: Prior = key(doc='prior distribution')
+    of: str = key('', doc='name of the body, geom, joint or actuator; not for `command_delay`')
     element: int = key(0, doc='index, for fields with several elements: 0, 1, 2 for x, y, z')
     lower: float | None = key(None, doc='lower bound; null: unbounded')
     upper: float | None = key(None, doc='upper bound; null: unbounded')
@@ -217,7 +217,12 @@ class SimulationConfig:
     engine: str = one_of(
         'mujoco', 'drake', default='mujoco', doc='physics engine; Drake is the extra `drake`'
     )
-    command_delay_s: float = between(0.0, 1.0, 0.0, doc='time from a command to its effect')
+    command_delay_s: float = between(
+        0.0,
+        1.0,
+        0.0,
+        doc='time from a command to its effect, in addition to that of a parameter',
+    )
     joint_friction: Any = key(
         0.0,
         check=lambda value: all(map(_is_friction, _values(value))),

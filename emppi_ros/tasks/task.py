@@ -82,12 +82,14 @@ class Task:
         self._initial_qpos = model.qpos0 if start is None else start
         self.model.opt.timestep = file.planner.step_s / file.planner.substeps
         self.map: RobotMap = prefix_errors('robot', bind, self.robot, self.model)
+        of_robot = {k: v for k, v in robot.parameters.items() if k not in file.parameters}
+        places = dict.fromkeys(file.parameters, '') | dict.fromkeys(of_robot, 'robot: ')
         entries = {
-            name: config.build(schema.ParameterConfig, data, f'parameters: {name}')
-            for name, data in file.parameters.items()
+            name: config.build(schema.ParameterConfig, data, f'{places[name]}parameters: {name}')
+            for name, data in {**file.parameters, **of_robot}.items()
         }
         self.parameters = tuple(
-            prefix_errors(f'parameters: {name}', entry.parameter, name)
+            prefix_errors(f'{places[name]}parameters: {name}', entry.parameter, name)
             for name, entry in entries.items()
         )
         self.priors: tuple[Prior, ...] = tuple(entry.prior for entry in entries.values())
@@ -123,7 +125,8 @@ class Task:
         if file.view:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)
-        self.truth: tuple[Prior, ...] = self._bind_truth()
+        priors = {name: entries[name].prior for name in of_robot}
+        self.truth: tuple[Prior, ...] = self._bind_truth(priors)
         self._check_unmodeled()
         self._check_measured()
 
@@ -270,7 +273,7 @@ class Task:
             return False
         return norm(self.lost, data) > self.file.targets.lost.above  # type: ignore[union-attr]
 
-    def _bind_truth(self) -> tuple[Prior, ...]:
+    def _bind_truth(self, default: Mapping[str, Prior]) -> tuple[Prior, ...]:
         """Return the distribution of each parameter's hidden true value."""
         truth = self.file.simulation.truth
         names = [parameter.name for parameter in self.parameters]
@@ -282,7 +285,7 @@ class Task:
                         f'{unknown("parameter", name, names)}'
                     )
         for name in names:
-            if name not in truth:
+            if name not in truth and name not in default:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
         for i, change in enumerate(self.file.simulation.changes):
             where = f'simulation: changes[{i}]'
@@ -293,7 +296,10 @@ class Task:
             if not parameter.lower <= change.to <= parameter.upper:
                 bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
                 raise ConfigError(f'{where}: to: found {change.to:g}, expected from {bounds}')
-        return tuple(config.build(Prior, truth[n], f'simulation: truth: {n}') for n in names)
+        return tuple(
+            config.build(Prior, truth[n], f'simulation: truth: {n}') if n in truth else default[n]
+            for n in names
+        )
 
     def _check_unmodeled(self) -> None:
         """Raise if a joint or object of `simulation: joint_friction` or `sizes` does not exist."""

@@ -116,7 +116,7 @@ def run_open_loop(task: Task, seed: int) -> tuple[Trace, Belief]:
             reading = robot.read_joints()
             estimator.add_joints(reading.stamp, reading.position, reading.velocity)
         if step % every['update'] == 0:
-            update = belief.observe(now, estimator.observation(now), applied.hold)
+            update = belief.observe(now, estimator.observation(now), applied)
             if update is not None:
                 trace.degenerate += update.reinjected
                 trace.beliefs.append((now, belief.belief))

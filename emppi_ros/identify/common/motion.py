@@ -138,6 +138,21 @@ def _near_samples(pose: Signal, time: Array, h: float) -> Array:
     return (away <= 0.5 * h * (1.0 + 1e-6)).astype(np.float64)
 
 
+def delay_rows(rows: Array, begins: Sequence[int], steps: npt.ArrayLike) -> Array:
+    """
+    Return the rows (..., T, n) that act at each time step after a delay of some steps (...).
+
+    Each row (T, n) holds for a time step, and its means over delayed steps are continuous in the
+    delay. The first row of each recording, which begin at `begins`, also holds before it.
+    """
+    late = np.asarray(steps, dtype=np.float64)[..., None]
+    whole, index = np.floor(late), np.arange(len(rows))
+    first = np.array(begins)[np.searchsorted(begins, index, side='right') - 1]
+    near = np.maximum(index - whole.astype(int), first)
+    share = (late - whole)[..., None]
+    return (1.0 - share) * rows[near] + share * rows[np.maximum(near - 1, first)]
+
+
 def difference(model: mujoco.MjModel, start: Array, end: Array) -> Array:
     """Return the tangents (n, nv) from configurations (n, nq) to others (n, nq)."""
     if model.nq == model.nv:  # no quaternion

@@ -23,6 +23,7 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 WriteParameters = Callable[[mujoco.MjModel, Array], None]
 FrictionLaw = Callable[[Array, Array], tuple[Array, Array]]
+Delay = Callable[[Array], float]
 _STEP = 1e-6  # of an unknown's scale, for derivatives: balances rounding and curvature
 _DISCRETE = ('jnt_type', 'jnt_axis', 'jnt_articulation')  # torques jump, or have kinks, in these
 
@@ -61,8 +62,8 @@ class ParameterEntry:
     """A parameter in a model file: its place in the scene, and where the search starts."""
 
     field: str = key(doc='MuJoCo field, as in a task')
-    of: str = key(doc='name of the body, geom, joint or actuator whose field it is')
     unit: str = key(doc='unit, as in the task that will use the estimate')
+    of: str = key('', doc='name of its body, geom, joint or actuator; not for `command_delay`')
     element: int = key(0, doc='index in a field of several elements, such as x, y, z: 0, 1, 2')
     lower: float | None = key(None, doc='lower bound')
     upper: float | None = key(None, doc='upper bound')
@@ -89,6 +90,7 @@ class Plant:
 
     `write` sets values (P,) in a copy of the model. `friction`, if given, returns the dry friction
     at velocities (n, nv) for parameters (P,), and its derivatives (n, nv), in N m or N (Stribeck).
+    `delay`, if given, returns the delay of commands for parameters (P,) [s].
     `parameters` are the unknowns in the registry of MuJoCo fields, `scene` is the file of the
     model, `bodies` maps names of tracked objects to bodies, and `task` is the task, each if known.
     """
@@ -101,6 +103,7 @@ class Plant:
     scene: SceneFile | None = None
     bodies: Mapping[str, str] = field(default_factory=dict)
     task: Task | None = None
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         """Check that MuJoCo's inverse dynamics invert the steps of this model."""
@@ -136,6 +139,7 @@ class Plant:
             scene=task.scene_file,
             bodies={name: settings.body for name, settings in task.tracked.items()},
             task=task,
+            delay=_delay(task.parameters),
         )
 
     @classmethod
@@ -154,7 +158,8 @@ class Plant:
         except EmppiError as error:
             raise config.located(error, str(path), data) from None
         write = _registry_writer(model, parameters)
-        return cls(model, unknowns, write, parameters=parameters, scene=source)
+        delay = _delay(parameters)
+        return cls(model, unknowns, write, parameters=parameters, scene=source, delay=delay)
 
     @property
     def scales(self) -> Array:
@@ -195,13 +200,14 @@ class Plant:
     def with_fixed(self, theta: Array) -> 'Plant':
         """Return the plant with known parameters: only states are left to estimate."""
         known = theta.copy()
-        friction = self.friction
+        friction, delay = self.friction, self.delay
 
         def write(model: mujoco.MjModel, _: Array) -> None:
             self.write(model, known)
 
         fixed = None if friction is None else lambda _, v: friction(known, v)
-        return Plant(self.model, (), write, fixed)
+        late = None if delay is None else lambda _: delay(known)
+        return Plant(self.model, (), write, fixed, delay=late)
 
 
 def _parameter(name: str, entry: ParameterEntry) -> Parameter:
@@ -218,6 +224,12 @@ def _unknown(parameter: Parameter, entry: ParameterEntry, nominal: float) -> Unk
     return prefix_errors(
         'parameters', UnknownParameter, p.name, p.unit, initial, *bounds, entry.size
     )
+
+
+def _delay(parameters: tuple[Parameter, ...]) -> Delay | None:
+    """Return a function from parameters (P,) to the delay of commands; None if it is none."""
+    column = registry.delay_column(parameters)
+    return None if column is None else lambda theta: float(theta[column])
 
 
 def _registry_writer(model: mujoco.MjModel, parameters: tuple[Parameter, ...]) -> WriteParameters:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
@@ -64,6 +65,14 @@ class ShootingProblem:
             raise IdentificationError(
                 f'start and noise must have {size} values each, and noise must be positive'
             )
+
+    def acting(self, delays: Array | None) -> Array:
+        """Return the controls (T, nu) that act without delays, or (N, T, nu) after delays (N,)."""
+        if delays is None:
+            return self.controls
+        return delay_rows(
+            self.controls, self.first_steps or (0,), delays / self.model.opt.timestep
+        )
 
     @property
     def limits(self) -> Array:

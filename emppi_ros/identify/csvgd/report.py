@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
+from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.csvgd import target_density
@@ -132,13 +133,18 @@ def forecast(
 ) -> list[Array]:
     """Return the forecast (N, T, S) of the held-out part of each recording."""
     problem, results, count = learned.problem, [], len(converged.theta)
-    for ends, (_, controls) in zip(converged.ends, learned.later, strict=True):
+    knowns = np.split(problem.controls, problem.first_steps[1:])  # of each recording, until then
+    for ends, known, (_, controls) in zip(converged.ends, knowns, learned.later, strict=True):
         if not len(controls):  # no held-out part
             results.append(np.empty((count, 0, ends.shape[1])))
             continue
         ensemble = Ensemble(problem.model, problem.parameters, count, 1, threads)
         ensemble.write(converged.theta)
         many = np.broadcast_to(controls, (count, 1, *controls.shape))
+        if ensemble.delays is not None:
+            steps = ensemble.delays / problem.model.opt.timestep
+            whole = delay_rows(np.concatenate([known, controls]), (0,), steps)
+            many = whole[:, None, len(known) :]
         start = State(*np.split(ends, 2, axis=1))
         fields = ensemble.rollout(start, many, ('qpos', 'qvel')).fields
         results.append(np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0].copy())

@@ -91,7 +91,7 @@ class MultipleShooting:
         steps = self._variants(z)
         start = State(*np.split(self._starts(z), 2, axis=-1))
         length = self.controls.shape[1]
-        controls = np.broadcast_to(self.controls, (self.ensemble.models, *self.controls.shape))
+        controls = self.acting(self.ensemble)
         records = self.ensemble.rollout(start, controls, ('qpos', 'qvel'))
         self.steps += self.cost
         states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
@@ -103,6 +103,14 @@ class MultipleShooting:
         slopes = states[:, 1:] - states[:, :1]
         slopes /= steps[:, :, None, None, None]
         return WindowTrajectories(states[:, 0], slopes, diverged)
+
+    def acting(self, ensemble: Ensemble) -> Array:
+        """Return the controls (M, W, h, nu) that act on the models of an ensemble."""
+        acting = self.problem.acting(ensemble.delays)
+        shape = ensemble.models, *self.controls.shape
+        if acting.ndim > 2:  # one sequence per model
+            return acting.reshape(shape)
+        return np.broadcast_to(acting.reshape(self.controls.shape), shape)
 
     def _variants(self, z: Array) -> Array:
         """Write the parameters of all models; return the difference steps (N, V)."""
@@ -185,10 +193,10 @@ class WindowJoiner:
         if not shooter.first:
             start = shooter.starts(z)[:, firsts] * scale
         shooter.steps += self.cost
+        acting = shooter.acting(self._ensemble)
         for count in range(self._turns):
             # finished recordings repeat their last window; the result is unused
-            now = shooter.controls[np.minimum(firsts + count, self._lasts)]
-            controls = np.broadcast_to(now, (len(z), *now.shape))
+            controls = acting[:, np.minimum(firsts + count, self._lasts)]
             state = State(*np.split(start, 2, axis=-1))
             fields = self._ensemble.rollout(state, controls, ('qpos', 'qvel')).fields
             start = np.concatenate([fields['qpos'][:, :, -1], fields['qvel'][:, :, -1]], axis=-1)

@@ -10,8 +10,8 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.common.signals import Signal
+from emppi_ros.session.commands import Commands
 from emppi_ros.session.measurements import Measurements
-from emppi_ros.session.planner import Commands
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose
@@ -65,7 +65,7 @@ def build(task: Task, recording: Recording) -> BeliefData:
             f'which all signals cover; expected {_MIN_OBSERVATIONS} or more: record longer, on '
             'one clock'
         )
-    return BeliefData(observations, measurements.applied.hold)
+    return BeliefData(observations, measurements.applied)
 
 
 def _check(task: Task, recording: Recording) -> None:

@@ -161,9 +161,11 @@ def estimate_lag(
     Return by how much commands and torques act later than recorded; None if it cannot be told.
 
     The lag is the minimum of a parabola through the costs with commands a step later, as
-    recorded, and a step earlier.
+    recorded, and a step earlier. A delay that is a parameter of the plant is estimated already.
     """
-    if not (np.any(np.ptp(motion.ctrl, axis=0)) or np.any(np.ptp(motion.applied, axis=0))):
+    if plant.delay is not None or not (
+        np.any(np.ptp(motion.ctrl, axis=0)) or np.any(np.ptp(motion.applied, axis=0))
+    ):
         return None
     start = initial_states(plant, motion)
     try:

@@ -13,7 +13,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, difference, join, resample
+from emppi_ros.identify.common.motion import Motion, delay_rows, difference, join, resample
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.common.signals import MIN_SAMPLES
@@ -219,15 +219,19 @@ def forecast(plant: Plant, thetas: Array, known: Motion, later: Motion) -> Array
     For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs.
     """
     before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
-    ctrl = np.concatenate([known.ctrl, later.ctrl])[before]
+    ctrl = np.concatenate([known.ctrl, later.ctrl])
     applied = np.concatenate([known.applied, later.applied])[before]
     last = difference(plant.model, known.qpos[-2:-1], known.qpos[-1:])[0]
     motions = np.empty((len(thetas), *later.qpos.shape))
     for rows, theta in zip(motions, thetas, strict=True):
         model = plant.at(theta)
+        acting = ctrl
+        if plant.delay is not None:
+            acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
         data = mujoco.MjData(model)
         data.qpos[:], data.qvel[:] = known.qpos[-1], last / model.opt.timestep
-        for row, data.ctrl[:], data.qfrc_applied[:] in zip(rows, ctrl, applied, strict=True):
+        inputs = zip(rows, acting[before], applied, strict=True)
+        for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
             mujoco.mj_step(model, data)
             row[:] = data.qpos
     return motions

@@ -12,7 +12,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common.motion import Motion, difference, difference_jacobians
+from emppi_ros.identify.common.motion import (
+    Motion,
+    delay_rows,
+    difference,
+    difference_jacobians,
+)
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
 
@@ -98,6 +103,13 @@ def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]
     return result
 
 
+def commands(plant: Plant, motion: Motion, theta: Array) -> Array:
+    """Return the controls (N, nu) that act on a plant with parameters (P,), after its delay."""
+    if plant.delay is None:
+        return motion.ctrl
+    return delay_rows(motion.ctrl, motion.begins, plant.delay(theta) / plant.model.opt.timestep)
+
+
 def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
     """Return the model without the end stops of hinges and slides."""
     model = plant.at(theta)
@@ -112,11 +124,11 @@ def _forces(
     v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
     a = (v[1:] - v[:-1]) / model.opt.timestep
     friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
-    data, result = mujoco.MjData(model), np.empty_like(a)
+    data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
     for k in range(len(a)):
         if friction is not None:
             model.dof_frictionloss[:] = friction[k]
-        _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
         mujoco.mj_inverse(model, data)
         mujoco.mj_fwdActuation(model, data)
         result[k] = data.qfrc_inverse - data.qfrc_actuator
@@ -137,7 +149,7 @@ def _force_derivatives(
     n, nv = len(qpos) - 2, model.nv
     v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
     a = (v[1:] - v[:-1]) / model.opt.timestep
-    data = mujoco.MjData(model)
+    data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
     result = np.zeros((3, n, nv, nv))
     none = [None] * 4
     friction = slope = None
@@ -146,10 +158,10 @@ def _force_derivatives(
     for k in range(n):
         if friction is not None:
             model.dof_frictionloss[:] = friction[k]
-        _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+        _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
         mujoco.mjd_inverseFD(model, data, _STEP, True, *result[:, k], *none)
         if friction is not None and slope is not None:
-            _place(data, qpos[k + 1], v[k], a[k], motion.ctrl[k + 1])
+            _place(data, qpos[k + 1], v[k], a[k], ctrl[k + 1])
             result[1, k] += _by_friction(model, data, friction[k]) * slope[k][:, None]
     by_q, by_v, by_a = result.transpose(0, 1, 3, 2)  # MuJoCo's are transposed
     return by_q, by_v, by_a

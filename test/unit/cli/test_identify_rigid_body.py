@@ -270,6 +270,7 @@ def nothing(here):
 MORE = '  friction:'
 HAND = '  hand: {field: body_mass, of: hand, unit: kg, lower: 0.0}\n'
 BALL = '  ball: {field: body_mass, of: ball, unit: kg, lower: 0.0}\n'
+DELAY = '  delay: {field: command_delay, unit: s, initial: 0.01, lower: 0.0, upper: 0.1}\n'
 ROTOR = '  rotor: {field: dof_armature, of: elbow, unit: kg m^2, size: 0.1, lower: 0.0}\n'
 WRONG = {
     'sign': (lambda t: changed(t, 5, np.negative), {}, nothing, 'check their sign'),
@@ -286,6 +287,7 @@ WRONG = {
     'welded': (np.copy, {}, unlike(MORE, HAND + MORE), 'are welded together'),
     'another body': (np.copy, {}, unlike(MORE, BALL + MORE), "'ball' is not a part"),
     'field': (np.copy, {}, unlike(MORE, ROTOR + MORE), 'dof_armature cannot be identified by'),
+    'delay': (np.copy, {}, unlike(MORE, DELAY + MORE), 'command_delay cannot be identified by'),
     'bounds': (np.copy, {}, unlike('upper: 5.0', 'upper: 0.6'), 'not within 0.05 and 0.6'),
 }
 

@@ -69,3 +69,11 @@ def test_a_value_that_cannot_be_written_is_named(monkeypatch):
         ParameterError, match="mass: body_mass of 'pole' cannot be written .*0.312"
     ):
         mjcf_export.to_text(paths.find_scene('cartpole.xml'), [mass], np.array([value]), 0.01)
+
+
+def test_a_delay_of_commands_has_no_place_in_a_file():
+    delay = Parameter('delay', 'command_delay', '', lower=0.0, upper=0.1)
+    file = paths.find_scene('cartpole.xml')
+    words = 'delay: command_delay has no place in an MJCF file: leave it out'
+    with pytest.raises(ParameterError, match=words):
+        mjcf_export.to_text(file, (delay,), np.array([0.02]), 0.004)

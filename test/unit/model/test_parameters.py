@@ -6,6 +6,7 @@ import pytest
 
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.fields import DELAY
 from emppi_ros.model.parameters import (
     FIELDS,
     Parameter,
@@ -149,7 +150,8 @@ def _roll_out(ensemble):
 
 
 def test_the_cases_cover_every_registered_field():
-    assert {write[0] for writes, _ in CASES.values() for write in writes} == set(FIELDS)
+    """All but the delay of commands, which is in no model."""
+    assert {write[0] for writes, _ in CASES.values() for write in writes} == set(FIELDS) - {DELAY}
 
 
 @pytest.mark.parametrize('case', CASES)
@@ -346,3 +348,43 @@ def test_what_was_written_before_leaves_no_trace():
     fresh = Ensemble(_compile(), parameters, 2, threads=1)
     fresh.write(np.array([[0.1, 0.1], theta]))
     assert np.array_equal(_roll_out(ensemble), _roll_out(fresh))
+
+
+def test_a_delay_of_commands_changes_no_model():
+    theta = np.array([0.03])
+    delay, model = Parameter('delay', DELAY, '', lower=0.0, upper=0.1), _compile()
+    check([delay], model)
+    assert np.array_equal(_simulate(with_parameters(model, [delay], theta)), _simulate(model))
+    assert nominal_values([delay], model).tolist() == [0.0]
+
+
+def test_the_delay_of_each_model_is_what_was_written():
+    parameters = [Parameter('m', 'body_mass', 'a', 0, 0.1, 9.0),
+                  Parameter('delay', DELAY, '', lower=0.0, upper=0.1)]  # fmt: skip
+    ensemble = Ensemble(_compile(), parameters, 2, threads=1)
+    ensemble.write(np.array([[1.0, 0.02], [2.0, 0.0]]))
+    assert ensemble.delays.tolist() == [0.02, 0.0]
+    assert Ensemble(_compile(), parameters[:1], 2, threads=1).delays is None
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        ((DELAY, 'servo', 0, 0.0, 0.1), "of: found 'servo'; command_delay belongs to no object"),
+        ((DELAY, '', 0, -0.01, 0.1), 'lower: command_delay is physical only above 0'),
+        (
+            (DELAY, '', 0, 0.0),
+            r'upper: command_delay is at most 0.5 s; found inf \(give `upper`\)',
+        ),
+        (('body_mass', '', 0, 0.1), 'of: missing; body_mass needs the name of a body'),
+    ],
+)
+def test_a_delay_has_bounds_and_no_object(arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        Parameter('p', *arguments)
+
+
+def test_there_is_one_delay_of_commands():
+    twice = [Parameter(name, DELAY, '', lower=0.0, upper=0.1) for name in ('a', 'b')]
+    with pytest.raises(ConfigError, match="parameters 'a' and 'b' both write command_delay$"):
+        check(twice, _compile())

@@ -337,3 +337,40 @@ def test_an_object_that_overlaps_with_the_arm_moves_aside_and_the_arm_stays(name
         robot.step()
     # servos sag by far less than 0.02 rad in 0.1 s; an overlap throws the arm by more
     np.testing.assert_allclose(robot.data.qpos[task.map.qpos], arm, atol=0.02)
+
+
+def test_a_parameter_delays_commands_as_the_setting_does(task_data, make_task):
+    """To the bit, also where a delay is not a multiple of the physics step."""
+    data, other = task_data('slider'), task_data('slider')
+    data['parameters']['delay'] = {
+        'field': 'command_delay', 'lower': 0.0, 'upper': 0.1,
+        'prior': {'distribution': 'uniform', 'lower': 0.0, 'upper': 0.05},
+    }  # fmt: skip
+    data['simulation']['truth']['delay'] = {'distribution': 'fixed', 'value': 0.0123}
+    other['simulation']['command_delay_s'] = 0.0123
+    runs = []
+    for given, truth in ((data, [1.0, 0.0123]), (other, [1.0])):
+        robot = SimulatedRobot(make_task('slider', given), np.array(truth), 0)
+        for step in range(100):
+            if step % 4 == 0:
+                robot.command(np.array([np.sin(0.1 * step)]))
+            robot.step()
+        runs.append(_state(robot))
+    assert np.array_equal(*runs)
+
+
+def test_a_command_counts_for_its_share_of_the_step_in_which_it_takes_effect(task_data, make_task):
+    """The cart is linear, so that its state is linear in the delay between two steps."""
+    states = []
+    for delay in (0.012, 0.0123, 0.013):
+        data = task_data('slider')
+        data['simulation']['command_delay_s'] = delay
+        robot = SimulatedRobot(make_task('slider', data), np.array([1.0]), 0)
+        for step in range(100):
+            if step % 4 == 0:
+                robot.command(np.array([np.sin(0.1 * step)]))
+            robot.step()
+        states.append(np.concatenate([robot.data.qpos, robot.data.qvel]))
+    assert np.abs(states[2] - states[0]).max() > 1e-4
+    # rounding of 100 steps of numbers below 1
+    np.testing.assert_allclose(states[1], 0.7 * states[0] + 0.3 * states[2], rtol=0, atol=1e-13)

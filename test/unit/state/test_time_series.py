@@ -74,3 +74,55 @@ def test_rows_are_kept_for_their_span_and_memory_stays_small(gaps):
         assert series.interpolate(time)[0] == pytest.approx(10.0 * time, rel=1e-9)
     within = int(np.sum(stamps > stamps[-1] - 1.0))
     assert len(series._stamps) <= 2 * within + 1
+
+
+TIMES = st.floats(-1.0, 3.0)
+STAMPS = st.lists(st.integers(0, 2000), min_size=1, max_size=20, unique=True).map(
+    lambda milliseconds: [0.001 * i for i in sorted(milliseconds)]
+)
+# numbers up to 20, summed 20 times, and divided by widths of at least 1e-3 s
+ROUNDING = 20 * 20 * 2.3e-16 / 1e-3
+
+
+@given(STAMPS, TIMES, st.floats(1e-3, 1.0), st.floats(1e-3, 1.0))
+def test_an_average_is_that_of_the_averages_of_its_parts(stamps, begin, first, second):
+    series, middle = _series(stamps, span_s=9.0), begin + first
+    parts = series.average(np.array([begin, middle]), np.array([middle, middle + second]))
+    whole = series.average(np.array(begin), np.array(middle + second))
+    expected = (first * parts[0] + second * parts[1]) / (first + second)
+    np.testing.assert_allclose(whole, expected, rtol=0, atol=ROUNDING)
+
+
+@given(STAMPS, TIMES)
+def test_an_average_between_two_stamps_is_the_row_that_holds_to_the_bit(stamps, begin):
+    series = _series(stamps, span_s=9.0)
+    later = [stamp for stamp in stamps if stamp > begin]
+    end = later[0] if later else begin + 1.0
+    held = series.hold(np.array([begin]))
+    assert np.array_equal(series.average(np.array([begin]), np.array([begin])), held)
+    half = np.array([0.5 * (begin + end)])
+    if half < end:
+        assert np.array_equal(series.average(np.array([begin]), half), held)
+
+
+@given(STAMPS, TIMES, st.floats(1e-3, 1.0), st.floats(0.0, 0.5))
+def test_shifted_stamps_are_shifted_bounds(stamps, begin, width, delay):
+    begins = np.array([begin, begin + 0.3])
+    late, series = TimeSeries('commands', span_s=9.0), _series(stamps, span_s=9.0)
+    for stamp in stamps:
+        late.append(stamp + delay, np.array([10.0 * stamp, -stamp]))
+    np.testing.assert_allclose(
+        late.average(begins, begins + width),
+        series.average(begins - delay, begins + width - delay),
+        rtol=0, atol=ROUNDING,
+    )  # fmt: skip
+
+
+@given(STAMPS, TIMES, st.floats(1e-3, 1.0), st.floats(0.0, 0.1))
+def test_averages_are_continuous_in_the_bounds(stamps, begin, width, change):
+    """A bound that moves by a time replaces that share of the interval, by rows within a range."""
+    series = _series(stamps, span_s=9.0)
+    bounds = np.array([begin, begin + change])
+    one, other = series.average(bounds, bounds + width)
+    spread = np.ptp(series.rows, axis=0)
+    assert np.all(np.abs(other - one) <= spread * change / width + ROUNDING)

@@ -18,6 +18,7 @@ from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
 from emppi_ros.robots import robot as robots
+from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.schema import TaskFile
 from emppi_ros.tasks.task import Task, load_task, parse_task
@@ -287,3 +288,52 @@ def test_a_distribution_in_a_prior_file_gives_the_same_draws_as_in_the_task(
         for task in (make_task('slider').with_prior(str(path)), make_task('slider', data))
     )
     assert np.array_equal(first, second)
+
+
+DAMPING = {
+    'field': 'dof_damping',
+    'of': 'x',
+    'lower': 0.0,
+    'upper': 5.0,
+    'prior': {'distribution': 'uniform', 'lower': 0.1, 'upper': 2.0},
+}
+
+
+@pytest.fixture
+def damped_robot(robot_data):
+    """Return the robot of the cart on a rail, whose damping is uncertain."""
+    return {**robot_data('slider'), 'parameters': {'damping': DAMPING}}
+
+
+def test_a_robots_parameters_follow_those_of_the_task(make_task, damped_robot):
+    task = make_task('slider', robot=damped_robot)
+    assert [p.name for p in task.parameters] == ['mass', 'damping']
+    assert task.truth[1] == task.priors[1]  # drawn from the prior unless the task says otherwise
+    loop = ClosedLoop(task, 0, truth={'damping': 0.7})
+    loop.run(0.3, stop_at_success=False)
+    assert loop.filter.belief.theta.shape == (12, 2)
+    assert loop.robot.model.dof_damping.tolist() == [0.7]
+
+
+def test_a_task_may_have_its_own_entry_and_truth(make_task, task_data, damped_robot):
+    data = task_data('slider')
+    data['simulation']['truth']['damping'] = {'distribution': 'fixed', 'value': 0.3}
+    assert make_task('slider', data, damped_robot).truth[1].value == 0.3
+    data['parameters']['damping'] = {**DAMPING, 'upper': 3.0}
+    task = make_task('slider', data, damped_robot)
+    assert [(p.name, p.upper) for p in task.parameters] == [('mass', 20.0), ('damping', 3.0)]
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'of': 'y'}, "parameters: damping: of: unknown joint 'y'"),
+        ({'field': 'damping'}, "robot: parameters: damping: field: unknown field 'damping'"),
+        ({'lower': -1.0}, 'robot: parameters: damping: lower: dof_damping is physical only'),
+        ({'least': 0.0}, "robot: parameters: damping: unknown key 'least'"),
+    ],
+)
+def test_a_wrong_parameter_of_a_robot_is_named(make_task, damped_robot, change, words):
+    damped_robot['parameters'] = {'damping': {**DAMPING, **change}}
+    with pytest.raises(EmppiError, match=words):
+        make_task('slider', robot=damped_robot)
