@@ -74,7 +74,6 @@ class FrankyBackend(Backend):
     measures = True
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Connect to the robot, and set its limits."""
         if robot.command != 'velocity' or len(robot.commanded) != _JOINTS:
             raise ConfigError(
                 f"backend 'franky' is for arms of {_JOINTS} joints commanded by velocity; robot "

@@ -39,7 +39,6 @@ class ObserverBenchmark:
     """A graph with its arm at rest, so that all turns have the same load."""
 
     def __init__(self, task: str, seed: int) -> None:
-        """Start the graph in its own processes."""
         self._environment = isolated_environment()
         domain = int(self._environment['ROS_DOMAIN_ID'])
         self._client = process.CommandNode('watcher', domain=domain)

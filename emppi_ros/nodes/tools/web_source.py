@@ -41,7 +41,6 @@ class GraphState:
     """State of the graph: task, stage and diagnostics always, the rest only while watched."""
 
     def __init__(self, node: Node) -> None:
-        """Subscribe."""
         self._node = node
         topics = (
             (String, TOPIC, self._take_task, qos.LATCHED),

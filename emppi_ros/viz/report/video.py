@@ -140,7 +140,6 @@ class BeliefOverlay:
     """Draws the belief of a record into its scene, at any time."""
 
     def __init__(self, task: Task, record: RunRecord) -> None:
-        """Build the model that the record's states belong to."""
         known = bool(np.isfinite(record.truth).all())
         model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
         self._task, self._record, self._data = task, record, mujoco.MjData(model)
