@@ -19,8 +19,9 @@ import numpy.typing as npt
 from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
-from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.bench.identify.study import Study, StudySettings
 from emppi_ros.bench.paper.cells import changed
+from emppi_ros.core.config import key
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
@@ -170,15 +171,13 @@ def _with_models(text: str, task: Task, models: int) -> str:
 class PriorStudyOptions:
     """Options of the study `prior`."""
 
-    tasks: list[str] = option(list(TASKS), 'tasks (push, cart-pole, an arm)', nargs='+')
-    seeds: range = option(
-        range(10),
-        'number of systems per task, or their seeds, such as 50-59 (10)',
-        'seeds',
-        metavar='N',
-    )
-    models: list[int] = option(
-        [0, 1], "models of the planner; 0: the task's own number (0 1)", 'integer', nargs='+'
+    tasks: list[str] = key(list(TASKS), doc='tasks')
+    seeds: range = key(range(10), doc='number of systems per task, or their seeds, such as 50-59')
+    models: list[int] = key(
+        [0, 1],
+        check=lambda models: min(models) >= 0,
+        allowed='non-negative integers',
+        doc="models of the planner; 0: the task's own number",
     )
 
 
