@@ -313,18 +313,11 @@ def replay(
             task = rerun.session.task
             if isinstance(output, Plan):
                 columns = ['time [ns]', *task.robot.commanded]
-                compared.replay(
-                    message_tables.nanoseconds(output.start),
-                    message_tables.plan_table(output),
-                    columns,
-                )
+                stamp, table = output.start, message_tables.plan_table(output)
             else:
                 columns = ['weight', *(parameter.name for parameter in task.parameters)]
-                compared.replay(
-                    message_tables.nanoseconds(output.stamp),
-                    message_tables.belief_table(output.belief),
-                    columns,
-                )
+                stamp, table = output.stamp, message_tables.belief_table(output.belief)
+            compared.replay(message_tables.nanoseconds(stamp), table, columns)
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
         summary[node] = _node_summary(node, metadata, compared, rerun, notes)
@@ -334,22 +327,18 @@ def replay(
 
 def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
     """Return a comparison with all recorded outputs."""
-    where = f'{bag.path}: {OUTPUTS[topic]}'
+    where, command = f'{bag.path}: {OUTPUTS[topic]}', ''
     if topic == PLANNER:
         # a run may have several tasks, but only one robot
         metadata = first_metadata(recorded, topic, str(bag.path))
-        task = journal.make_task(metadata, str(bag.path))
-        compared = Comparison('plan', 'point')
-        for message in recorded.outputs[topic]:
-            table = message_tables.read_plan(message, task.robot.command, where)
-            compared.record(message_tables.stamp_ns(message.header.stamp), table)
-        return compared
-    compared = Comparison('belief', 'particle')
+        command = journal.make_task(metadata, str(bag.path)).robot.command
+    compared = Comparison('plan', 'point') if command else Comparison('belief', 'particle')
     for message in recorded.outputs[topic]:
-        compared.record(
-            message_tables.stamp_ns(message.header.stamp),
-            message_tables.read_cloud(message, where)[1],
-        )
+        if command:
+            table = message_tables.read_plan(message, command, where)
+        else:
+            table = message_tables.read_cloud(message, where)[1]
+        compared.record(message_tables.stamp_ns(message.header.stamp), table)
     return compared
 
 

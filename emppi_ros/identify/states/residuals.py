@@ -98,6 +98,12 @@ def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]
     return result
 
 
+def rates(model: mujoco.MjModel, qpos: Array) -> tuple[Array, Array]:
+    """Return velocities (N - 1, nv) and accelerations (N - 2, nv) of configurations (N, nq)."""
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    return v, (v[1:] - v[:-1]) / model.opt.timestep
+
+
 def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
     """Return the model without the end stops of hinges and slides."""
     model = plant.at(theta)
@@ -109,8 +115,7 @@ def _forces(
     plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
 ) -> Array:
     """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
-    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
-    a = (v[1:] - v[:-1]) / model.opt.timestep
+    v, a = rates(model, qpos)
     friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
     data, result = mujoco.MjData(model), np.empty_like(a)
     for k in range(len(a)):
@@ -135,8 +140,7 @@ def _force_derivatives(
 ) -> tuple[Array, Array, Array]:
     """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
     n, nv = len(qpos) - 2, model.nv
-    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
-    a = (v[1:] - v[:-1]) / model.opt.timestep
+    v, a = rates(model, qpos)
     data = mujoco.MjData(model)
     result = np.zeros((3, n, nv, nv))
     none = [None] * 4
