@@ -175,7 +175,7 @@ class SessionReplay:
         state = _current_names(state)
         if self.session is not None and metadata == self._metadata:
             if self._make is None:
-                self._compare_state(state)
+                self._compare_state(snapshot.dump(self.session), state)
             return
         self.tasks += metadata.get('task') != self._metadata.get('task')
         self._metadata = metadata
@@ -194,8 +194,7 @@ class SessionReplay:
                 '(another seed, or another NumPy); those of the bag are used'
             )
 
-    def _compare_state(self, state: dict[str, Any]) -> None:
-        current = snapshot.dump(self.session)
+    def _compare_state(self, current: dict[str, Any], state: dict[str, Any]) -> None:
         self.checked += 1
         self.states += [
             name.strip('_')
@@ -310,7 +309,7 @@ def replay(
                 yield text
 
         for output in rerun.outputs(counted()):
-            task = rerun.session.task
+            task = rerun.session.task  # type: ignore[union-attr]  # outputs come from one
             if isinstance(output, Plan):
                 columns = ['time [ns]', *task.robot.commanded]
                 stamp, table = output.start, message_tables.plan_table(output)
