@@ -24,7 +24,7 @@ help:
 	@echo "make bench     the planner against bare physics"
 	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
-	@echo "make soak MINUTES=30   the whole graph with franka-sim, and what it costs"
+	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
 install: $(STAMP)
 
@@ -36,12 +36,12 @@ $(STAMP): setup.py setup.cfg pyproject.toml .ci/install
 demo: $(STAMP)
 	$(BIN)/emppi demo panda_push --out out/demo
 
-# on all cores at first, each with one thread; but what holds nodes to their times alone, or it would measure the others
+# most tests run on all cores with one thread each; those that check deadlines of nodes run alone
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone'
 	$(BIN)/python -m pytest -m alone test/ros
 
-# from nothing, for it is made from code; warnings are errors; `make test` builds it, too
+# from scratch, since it is generated from code; warnings are errors; `make test` builds it, too
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -E -a -b html -d out/doctrees docs out/docs
 
@@ -58,7 +58,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
 
-# Goes on where it was stopped, from the rows in docs/results at first; PAPER='--tasks ...': a part
+# Resumes from out/paper, at first from the rows in docs/results; PAPER='--tasks ...' selects runs
 paper: $(STAMP)
 	mkdir -p out/paper docs/results
 	[ -e out/paper/rows.jsonl ] || xz -dc docs/results/rows.jsonl.xz > out/paper/rows.jsonl
@@ -88,7 +88,7 @@ faults: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FAULTS=$(FAULTS) EMPPI_FRANKA_SIM=$(FRANKA_SIM) PYTHONPATH=test/ros/faults \
 	    $(CONFORMANCE)/bin/python -m faultlab.matrix
 
-# swaps in a row, ten times as many wrong requests, a replay over a swap; holds each to 2 s on a machine at leisure
+# consecutive swaps, ten times as many invalid requests, a replay across a swap; 2 s each on an idle machine
 SWAPS ?= 100
 swaps: $(STAMP)
 	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py test/ros/test_record.py -s

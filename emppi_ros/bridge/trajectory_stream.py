@@ -26,7 +26,7 @@ _FINE_S = 1e-3  # between points: the usual period of controllers
 # A message delayed by d must make up a distance v d in this time: at 0.5 rad/s and 1 ms this takes
 # 1.8 rad/s^2 and 470 rad/s^3, an eighth of the limits of the slowest joint.
 _UNSTAMPED_LEAD_S = 0.04
-_MOVED = 0.02  # rad or m: a larger deviation is no tracking error; the arm was moved
+_MOVED = 0.02  # rad or m: a larger deviation is not a tracking error: the arm was moved
 _ARRIVAL_S = 3e-3  # allowed for a message to reach a controller at 1 kHz
 _RESTS = 5  # trajectories sent at rest before sending stops, in case some are lost
 

@@ -2,23 +2,13 @@
 
 import argparse
 from collections.abc import Mapping
-import dataclasses
-from pathlib import Path
 from typing import Any
 
 from emppi_ros.bench.identify import study as studies
 from emppi_ros.bench.identify.study import Study, StudySettings
-from emppi_ros.cli import output
+from emppi_ros.cli import option_groups, output
 from emppi_ros.core.errors import ConfigError
-
-_PARSERS = {
-    'text': str,
-    'count': output.count,
-    'integer': output.whole,
-    'number': float,
-    'seeds': output.seeds,
-    'path': Path,
-}
+from emppi_ros.identify.methods import create_all
 
 
 def add_command(kinds: Any) -> None:
@@ -31,8 +21,8 @@ def add_command(kinds: Any) -> None:
         'irrelevant, and tests them on noiseless inputs: mean squared error over all trials, '
         'relative to the variance of the output. Needs the extra `identify`.',
     )
-    offered = {name: studies.load(name) for name in studies.STUDIES}
-    output.add_method(parser, offered, 'regression')
+    offered = create_all(studies.STUDIES)
+    option_groups.add_method(parser, offered, 'regression')
     cases = {name: [case for case in study.cases if case] for name, study in offered.items()}
     parser.add_argument(
         '--case',
@@ -45,12 +35,8 @@ def add_command(kinds: Any) -> None:
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
-    for name, study in offered.items():
-        group = parser.add_argument_group(name)
-        for field in dataclasses.fields(study.options):
-            _add_option(group, study.options, field)
-        if study.parallel:
-            output.add_workers(group)
+    parallel = ', '.join(name for name, study in offered.items() if study.parallel)
+    output.add_workers(parser.add_argument_group(f'parallel runs (--method {parallel})'))
     parser.set_defaults(execute=run)
 
 
@@ -60,24 +46,10 @@ def _default_trials(offered: Mapping[str, Study]) -> str:
     return f'{trials[""]}{others}'
 
 
-def _add_option(group: Any, options: type, field: Any) -> None:
-    """Add a field of a study's options as a flag."""
-    flag, doc = output.flag(field.name), field.metadata['doc']
-    if field.metadata['kind'] == 'flag':
-        group.add_argument(flag, action='store_true', help=doc)
-        return
-    group.add_argument(
-        flag,
-        type=_PARSERS[field.metadata['kind']],
-        default=getattr(options(), field.name),
-        help=doc,
-        **field.metadata['keywords'],
-    )
-
-
 def run(options: argparse.Namespace) -> None:
     """Run a study and print its results; ConfigError if the case belongs to another one."""
-    study = studies.load(options.method)
+    offered = create_all(studies.STUDIES)
+    study, own = offered[options.method], option_groups.read_options(offered, options)
     cases = tuple(study.cases)
     if options.case is not None and options.case not in cases:
         expected = ' or '.join(cases) or 'none'
@@ -88,8 +60,6 @@ def run(options: argparse.Namespace) -> None:
     trials = options.trials or study.cases[case]
     workers = (options.jobs, options.scheduler) if study.parallel else (None, None)
     settings = StudySettings(case, trials, options.seed, output.progress, *workers)
-    names = [field.name for field in dataclasses.fields(study.options)]
-    own = study.options(**{name: getattr(options, name) for name in names})
     results = study.run(own, settings)
     if options.json:
         print(output.to_json(results))

@@ -2,18 +2,16 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-import dataclasses
 import os
 from pathlib import Path
 import sys
-import typing
 from typing import Any
 
 import numpy as np
 
 from emppi_ros.belief import prior_file
-from emppi_ros.cli import output
-from emppi_ros.core import config, paths
+from emppi_ros.cli import option_groups, output
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
@@ -43,8 +41,8 @@ def add_commands(commands: Any) -> None:
         "'torque/hinge [N m]', 'command/motor [N m]' and 'pose/block.x [m]' "
         '(docs/identification.md).',
     )
-    offered = {name: methods.load(name) for name in methods.METHODS}
-    output.add_method(parser, offered, 'states')
+    offered = methods.create_all(methods.METHODS)
+    option_groups.add_method(parser, offered, 'states')
     parser.add_argument(
         '--data',
         metavar='FILE',
@@ -62,10 +60,6 @@ def add_commands(commands: Any) -> None:
     )
     _add_outputs(parser, offered)
     _add_settings(parser, offered)
-    for names, fields in _grouped(offered).items():
-        group = parser.add_argument_group(f'--method {", ".join(names)}')
-        for field in fields:
-            _add_option(group, field, {name: offered[name] for name in names})
     parser.set_defaults(execute=run)
 
 
@@ -132,41 +126,10 @@ def _long_running(offered: Mapping[str, Method]) -> str:
     return ', '.join(name for name, method in offered.items() if method.long_running)
 
 
-def _grouped(offered: Mapping[str, Method]) -> dict[tuple[str, ...], list[Any]]:
-    """Return the options of the methods, by the names of the methods that take them."""
-    takers: dict[str, list[str]] = {}
-    fields = {}
-    for name, method in offered.items():
-        for field in dataclasses.fields(method.options):
-            takers.setdefault(field.name, []).append(name)
-            fields[field.name] = field
-    groups: dict[tuple[str, ...], list[Any]] = {}
-    for option, names in takers.items():
-        groups.setdefault(tuple(names), []).append(fields[option])
-    return groups
-
-
-def _add_option(group: Any, field: Any, takers: Mapping[str, Method]) -> None:
-    """Add a field of the methods' option classes as a flag, which is absent unless it is given."""
-    kind = typing.get_type_hints(next(iter(takers.values())).options)[field.name]
-    defaults = {name: getattr(method.options(), field.name) for name, method in takers.items()}
-    text = field.metadata['doc']
-    if typing.get_origin(kind) is Mapping:
-        how: dict[str, Any] = {'nargs': '+', 'metavar': 'NAME=NUMBER'}
-    else:
-        alike = len(set(defaults.values())) == 1
-        values = [f'{value}' if alike else f'{name}: {value}' for name, value in defaults.items()]
-        text += f' ({values[0] if alike else ", ".join(values)})'
-        choices = typing.get_args(kind)
-        how = {'choices': choices} if choices else {'type': kind}
-    flag = output.flag(field.name)
-    group.add_argument(flag, default=argparse.SUPPRESS, help=text.replace('%', '%%'), **how)
-
-
 def run(options: argparse.Namespace) -> None:
     """Check the options, identify, write the outputs and print a summary."""
-    method = methods.load(options.method)
-    own = _options_of(method, options)
+    offered = methods.create_all(methods.METHODS)
+    method, own = offered[options.method], option_groups.read_options(offered, options)
     settings = _settings(method, options)
     systems = method.systems(own, len(options.data))
     if options.mjcf is not None and systems > 1:
@@ -211,29 +174,6 @@ def _write_outputs(
         paths.write_text(options.mjcf, mjcf, options.overwrite)
         summary['mjcf'] = str(options.mjcf)
     return summary
-
-
-def _options_of(method: Method, options: argparse.Namespace) -> Any:
-    """Return the options of the method; ConfigError for one of another method, or out of range."""
-    offered = {name: methods.load(name) for name in methods.METHODS}
-    fields = {field.name: field for field in dataclasses.fields(method.options)}
-    given = {}
-    for names, group in _grouped(offered).items():
-        for name in (field.name for field in group if hasattr(options, field.name)):
-            value, flag = getattr(options, name), output.flag(name)
-            if name not in fields:
-                raise ConfigError(
-                    f'{flag}: --method {options.method} does not take it: leave it out, or use '
-                    f'--method {" or ".join(names)}'
-                )
-            if isinstance(value, list):
-                value = config.parse_assignments(value, flag, 'position/hinge=0.001')
-            check = fields[name].metadata['check']
-            if check is not None and not check(value):
-                allowed = fields[name].metadata['allowed']
-                raise ConfigError(f'{flag}: found {value:g}, expected {allowed}')
-            given[name] = value
-    return method.options(**given)
 
 
 def _settings(method: Method, options: argparse.Namespace) -> RunSettings:

@@ -121,22 +121,6 @@ def seeds(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
-def add_method(parser: Any, offered: Mapping[str, Any], default: str) -> None:
-    """Add --method, one of several objects with a `description`."""
-    described = (f'{name}: {one.description}' for name, one in offered.items())
-    parser.add_argument(
-        '--method',
-        choices=tuple(offered),
-        default=default,
-        help=f'{"; ".join(described)} ({default})',
-    )
-
-
-def flag(name: str) -> str:
-    """Return the flag of a field of an option class."""
-    return f'--{name.replace("_", "-")}'
-
-
 def add_truth(parser: Any) -> None:
     """Add --truth, values of a simulated robot's parameters."""
     parser.add_argument(

@@ -47,7 +47,7 @@ def add_commands(commands: Any) -> None:
         help="simulated time limit in seconds (the task's own)",
     )
     parser.add_argument(
-        '--no-stop', action='store_true', help='go on after success, until the time limit'
+        '--no-stop', action='store_true', help='continue after success, until the time limit'
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
     parser.add_argument(

@@ -126,7 +126,7 @@ def load(path: Path, max_characters: int = MAX_CHARACTERS) -> dict[str, Any]:
     """Return the mapping in a YAML file of at most `max_characters`."""
     try:
         with path.open(encoding='utf-8') as file:
-            text = file.read(max_characters + 1)  # a bounded read, whatever the file is
+            text = file.read(max_characters + 1)  # bounded: the file may be huge
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f'{path}: cannot be read: {error}') from None
     return parse(text, str(path), max_characters)

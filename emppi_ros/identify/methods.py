@@ -132,6 +132,11 @@ def load(name: str) -> Method:
     return create(METHODS[name])
 
 
+def create_all(registry: Mapping[str, str]) -> dict[str, Any]:
+    """Return an object of each class in a registry, by name."""
+    return {name: create(place) for name, place in registry.items()}
+
+
 def create(place: str) -> Any:
     """Return an object of the class at `module:class`."""
     module, _, name = place.partition(':')

@@ -101,7 +101,7 @@ def _check(client: Client, where: str) -> None:
     if threads < FEWEST_THREADS:
         raise ClusterError(
             f'{where}: the cluster has one worker thread in all, and at least {FEWEST_THREADS} '
-            'are needed: with one, joblib would compute on this machine and not say so'
+            'are needed: with one, joblib would silently compute on this machine'
         )
 
 

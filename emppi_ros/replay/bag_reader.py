@@ -89,7 +89,7 @@ class Bag:
         self, factory: DecoderFactory, channel: Channel, schema: Schema | None, record: Message
     ) -> Any:
         decode = factory.decoder_for(channel.message_encoding, schema)
-        if decode is None:
+        if decode is None or schema is None:
             found = 'none' if schema is None else schema.encoding
             raise ReplayError(
                 f'{self.path}: {channel.topic}: encoding {channel.message_encoding!r} with schema '

@@ -175,7 +175,7 @@ class SessionReplay:
         state = _current_names(state)
         if self.session is not None and metadata == self._metadata:
             if self._make is None:
-                self._compare_state(state)
+                self._compare_state(snapshot.dump(self.session), state)
             return
         self.tasks += metadata.get('task') != self._metadata.get('task')
         self._metadata = metadata
@@ -194,8 +194,7 @@ class SessionReplay:
                 '(another seed, or another NumPy); those of the bag are used'
             )
 
-    def _compare_state(self, state: dict[str, Any]) -> None:
-        current = snapshot.dump(self.session)
+    def _compare_state(self, current: dict[str, Any], state: dict[str, Any]) -> None:
         self.checked += 1
         self.states += [
             name.strip('_')
@@ -310,21 +309,14 @@ def replay(
                 yield text
 
         for output in rerun.outputs(counted()):
-            task = rerun.session.task
+            task = rerun.session.task  # type: ignore[union-attr]  # outputs come from one
             if isinstance(output, Plan):
                 columns = ['time [ns]', *task.robot.commanded]
-                compared.replay(
-                    message_tables.nanoseconds(output.start),
-                    message_tables.plan_table(output),
-                    columns,
-                )
+                stamp, table = output.start, message_tables.plan_table(output)
             else:
                 columns = ['weight', *(parameter.name for parameter in task.parameters)]
-                compared.replay(
-                    message_tables.nanoseconds(output.stamp),
-                    message_tables.belief_table(output.belief),
-                    columns,
-                )
+                stamp, table = output.stamp, message_tables.belief_table(output.belief)
+            compared.replay(message_tables.nanoseconds(stamp), table, columns)
         done += len(texts)
         notes += [f'{node}: {note}' for note in rerun.notes]
         summary[node] = _node_summary(node, metadata, compared, rerun, notes)
@@ -334,22 +326,18 @@ def replay(
 
 def _compare(bag: Bag, recorded: ReplayInput, topic: str) -> Comparison:
     """Return a comparison with all recorded outputs."""
-    where = f'{bag.path}: {OUTPUTS[topic]}'
+    where, command = f'{bag.path}: {OUTPUTS[topic]}', ''
     if topic == PLANNER:
         # a run may have several tasks, but only one robot
         metadata = first_metadata(recorded, topic, str(bag.path))
-        task = journal.make_task(metadata, str(bag.path))
-        compared = Comparison('plan', 'point')
-        for message in recorded.outputs[topic]:
-            table = message_tables.read_plan(message, task.robot.command, where)
-            compared.record(message_tables.stamp_ns(message.header.stamp), table)
-        return compared
-    compared = Comparison('belief', 'particle')
+        command = journal.make_task(metadata, str(bag.path)).robot.command
+    compared = Comparison('plan', 'point') if command else Comparison('belief', 'particle')
     for message in recorded.outputs[topic]:
-        compared.record(
-            message_tables.stamp_ns(message.header.stamp),
-            message_tables.read_cloud(message, where)[1],
-        )
+        if command:
+            table = message_tables.read_plan(message, command, where)
+        else:
+            table = message_tables.read_cloud(message, where)[1]
+        compared.record(message_tables.stamp_ns(message.header.stamp), table)
     return compared
 
 

@@ -97,7 +97,7 @@ class DrakeEngine:
         """
         Advance positions, velocities and time by one step.
 
-        As after `mj_step`, whatever else is in `data` belongs to the start of the step. Forces of
+        As after `mj_step`, all other fields of `data` belong to the start of the step. Forces of
         actuators and springs are those of MuJoCo; their damping is implicit.
         """
         mujoco.mj_forward(self._model, data)

@@ -142,7 +142,7 @@ class SimulatedRobot:
             move_to_free_space(self.model, self.data, item)
 
     def reset_state(self) -> None:
-        """Reset robot and objects to the start state; time goes on."""
+        """Reset robot and objects to the start state; time continues."""
         self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
         self.data.qacc_warmstart[:] = 0.0
         mujoco.mj_forward(self.model, self.data)

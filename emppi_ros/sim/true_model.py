@@ -5,7 +5,6 @@ The model of the simulated robot: true parameters, and what no parameter of the 
 belief do not know.
 """
 
-from collections.abc import Mapping
 import copy
 
 import mujoco
@@ -25,7 +24,7 @@ def nominal_model(task: Task) -> mujoco.MjModel:
     model.opt.timestep = settings.timestep_s
     if settings.gravity_tilt_rad:
         model.opt.gravity[:] = _tilt(model.opt.gravity, settings.gravity_tilt_rad)
-    for joint, friction in _friction(task).items():
+    for joint, friction in settings.joint_friction.items():
         model.dof_frictionloss[model.dof_jntid == model.joint(joint).id] += friction
     for name, factor in settings.sizes.items():
         _scale(model, task.objects[name].body(model), factor)
@@ -35,7 +34,7 @@ def nominal_model(task: Task) -> mujoco.MjModel:
 def set_truth(model: mujoco.MjModel, nominal: mujoco.MjModel, task: Task, truth: Array) -> None:
     """Write true parameters (P,) into a copy of the nominal model; extra friction stays."""
     set_parameters(model, nominal, task.parameters, truth)
-    friction = _friction(task)
+    friction = task.simulation.joint_friction
     for parameter in task.parameters:
         if parameter.field == 'dof_frictionloss' and parameter.of in friction:
             joint = model.joint(parameter.of).id
@@ -55,14 +54,6 @@ def start_state(task: Task) -> State:
         height = start.qpos[item.qpos + 2] - _lowest(task.model, data, item.body(task.model))
         start.qpos[item.qpos + 2] += (factor - 1.0) * height
     return start
-
-
-def _friction(task: Task) -> Mapping[str, float]:
-    """Return the additional dry friction of the commanded joints, by name."""
-    given = task.simulation.joint_friction
-    if isinstance(given, Mapping):
-        return given
-    return dict.fromkeys(task.robot.commanded, given) if given else {}
 
 
 def _tilt(gravity: Array, angle: float) -> Array:

@@ -48,7 +48,6 @@ class Estimator:
     MEMORY = ('_joints', '_tracks')
 
     def __init__(self, task: Task) -> None:
-        """Start without measurements."""
         self._task = task
         self._joints = TimeSeries('joint states')
         self._tracks: dict[str, Track] = {}

@@ -16,7 +16,6 @@ class JumpDetector:
     MEMORY = ('_count', '_variance')
 
     def __init__(self, model: mujoco.MjModel) -> None:
-        """Start without an estimate of the noise."""
         self._model = model
         self._count, self._variance = 0, np.zeros(model.nv)
 

@@ -152,17 +152,6 @@ class BeliefConfig:
     )
 
 
-def _is_friction(value: Any) -> bool:
-    """Return whether a value is a finite number of at least 0."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0.0 <= value < np.inf
-
-
-def _values(value: Any) -> list[Any]:
-    """Return the values of a mapping, or a value itself."""
-    return list(value.values()) if isinstance(value, Mapping) else [value]
-
-
 def _noise(default: float, doc: str) -> Any:
     return non_negative(default, doc=f'standard deviation {doc}')
 
@@ -223,11 +212,11 @@ class SimulationConfig:
         0.0,
         doc='time from a command to its effect, in addition to that of a parameter',
     )
-    joint_friction: Any = key(
-        0.0,
-        check=lambda value: all(map(_is_friction, _values(value))),
-        allowed='a non-negative number, or one for each of some commanded joints',
-        doc='dry friction of the commanded joints in addition to that of the scene, N m or N',
+    joint_friction: Mapping[str, float] = key(
+        {},
+        check=lambda value: all(friction >= 0 for friction in value.values()),
+        allowed='a non-negative number for each joint',
+        doc='commanded joint -> dry friction in addition to that of the scene, N m or N',
     )
     gravity_tilt_rad: float = between(
         -np.pi / 2,

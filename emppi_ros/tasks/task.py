@@ -303,10 +303,9 @@ class Task:
 
     def _check_unmodeled(self) -> None:
         """Raise if a joint or object of `simulation: joint_friction` or `sizes` does not exist."""
-        friction, joints = self.simulation.joint_friction, self.robot.commanded
-        for name in friction if isinstance(friction, Mapping) else ():
-            if name not in joints:
-                known = unknown('commanded joint', name, joints)
+        for name in self.simulation.joint_friction:
+            if name not in self.robot.commanded:
+                known = unknown('commanded joint', name, self.robot.commanded)
                 raise ConfigError(f'simulation: joint_friction: {known}')
         for name in self.simulation.sizes:
             if name not in self.objects:

@@ -110,7 +110,7 @@ def test_the_live_page_needs_no_more_than_the_operator_may(harness):
     from emppi_ros.nodes.tools.web_source import RosSource
 
     harness.publish_task('panda_push')
-    page = RosSource(patience_s=60.0, context=harness.context)
+    page = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         page.set_watched(True)
         kind = 'subscriber'

@@ -40,7 +40,7 @@ for given in json.loads(sys.argv[1]):
 WAYS = {
     'node': ('common.process', 'process.run(make)'),
     'demo': ('tools.demo', 'module.load_task = lambda _: None\n'
-             '    module.isolated_environment = make\n'
+             '    module.process.rclpy.Context = make\n'
              '    try: module.run_demo("x")\n    except EmppiError: pass'),
 }  # fmt: skip
 OURS = str(paths.share() / 'config' / 'fastdds.xml')

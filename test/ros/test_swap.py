@@ -197,7 +197,7 @@ def test_the_web_source_switches_tasks_and_invalid_ones_change_nothing(arm, monk
 
     harness = arm.harness
     monkeypatch.setenv('ROS_DOMAIN_ID', str(harness.domain))  # requests come from a node apart
-    seen = RosSource(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         seen.set_watched(True)  # what nobody watches gets no newer pictures
         harness.spin_until(lambda: seen.snapshot().state == 'inactive', 60.0)

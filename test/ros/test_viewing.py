@@ -15,13 +15,13 @@ from emppi_ros.nodes.tools.web_source import RosSource
 
 def test_without_a_graph_the_source_raises_and_cleans_up(harness):
     with pytest.raises(ViewError, match='no task on emppi/task.*ROS domain'):
-        RosSource(patience_s=0.5, context=harness.context)
+        RosSource(patience_s=0.5, domain=harness.domain)
 
 
 @pytest.mark.slow
 def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness):
     harness.spawn(*graph.describe('cartpole_swingup', '', 1))
-    seen = RosSource(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         assert seen.snapshot().task.name == 'cartpole_swingup'
         seen.set_watched(True)
@@ -58,7 +58,7 @@ def test_the_page_of_a_graph_lowers_its_priority(monkeypatch):
 
 def test_missing_services_are_named(harness):
     harness.publish_task('cartpole_swingup')
-    seen = RosSource(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         for request, words in (
             (lambda: seen.arm(True), 'arm: service not available'),
@@ -73,7 +73,7 @@ def test_missing_services_are_named(harness):
 
 def test_a_failed_source_shows_no_outdated_snapshot(harness, monkeypatch):
     harness.publish_task('cartpole_swingup')
-    seen = RosSource(patience_s=60.0, context=harness.context)
+    seen = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         monkeypatch.setattr(seen._graph, 'poll', lambda: 1 / 0)
         seen._thread.join(10.0)

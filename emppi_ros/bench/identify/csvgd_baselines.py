@@ -9,12 +9,14 @@ from emppi_ros.bench.identify.study import load_library
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.svgd import Adam
+from emppi_ros.identify.csvgd.svgd import svgd_direction
 from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
 
 Array = npt.NDArray[np.float64]
 Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
 _DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
+_FADES = 0.9, 0.99  # of the first and second moment in Adam
+_EPSILON = 1e-12
 
 
 def _density(
@@ -99,14 +101,22 @@ def sgld(
 def svgd(
     problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
 ) -> tuple[Array, int]:
-    """Return the particles (N, P) of SVGD with Adam, and the number of physics steps."""
+    """
+    Return the particles (N, P) of SVGD, and the number of physics steps.
+
+    Steps are scaled by Adam (Kingma and Ba 2015).
+    """
     shooter = MultipleShooting(problem, particles, threads=1)
     z = csvgd.sobol_parameters(problem, particles)
-    mover = Adam(lambda at: evaluate(shooter, at, likelihood), np.geomspace(0.1, 0.01, iterations))
-    now = evaluate(shooter, z, likelihood)
-    free = np.zeros_like(now.defects)
-    for _ in range(iterations):
-        z, now = mover.step(np.clip(z, -LIMIT, LIMIT), now, free, 0.0)
+    now, (a, b) = evaluate(shooter, z, likelihood), _FADES
+    mean, square = np.zeros_like(z), np.zeros_like(z)
+    for count, rate in enumerate(np.geomspace(0.1, 0.01, iterations), start=1):
+        z = np.clip(z, -LIMIT, LIMIT)
+        slope = svgd_direction(z, now.score)
+        mean, square = a * mean + (1.0 - a) * slope, b * square + (1.0 - b) * slope**2
+        size = np.sqrt(square / (1.0 - b**count)) + _EPSILON
+        z = z + rate * mean / (1.0 - a**count) / size
+        now = evaluate(shooter, z, likelihood)
     return problem.theta(z), shooter.steps
 
 

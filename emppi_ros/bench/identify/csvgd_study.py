@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from emppi_ros.bench.identify import csvgd_baselines, csvgd_plots, csvgd_systems, posterior_metrics
 from emppi_ros.bench.identify.posterior_metrics import NEIGHBOURS
-from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.bench.identify.study import Study, StudySettings
+from emppi_ros.core.config import key, non_negative
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import save_figure
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
@@ -223,13 +225,12 @@ EXPERIMENTS = {'lengths': lengths, 'pendulum': pendulum, 'weights': weights}
 class CsvgdStudyOptions:
     """Options of the study `stein`."""
 
-    particles: int = option(100, 'particles (100)', 'count')
-    iterations: int = option(500, 'iterations (500)', 'count')
-    threads: int = option(1, '0: every core (1)', 'integer')
-    out: Path = option(
+    particles: int = fields.particles(100)
+    iterations: int = fields.count(500, 'number of iterations')
+    threads: int = non_negative(1, 'threads of the simulation; 0: all cores')
+    out: Path = key(
         Path('out/identify'),
-        'folder for figures and finished results, which are not computed again (out/identify)',
-        'path',
+        doc='folder for figures and finished results, which are not computed again',
     )
 
 

@@ -50,7 +50,6 @@ FURUTA_UNKNOWNS = (
 FURUTA_TRUTH = np.array(
     [8e-4, 4.5e-3, 4.5e-3, 3.9e-3, 2.4e-3, 2e-3, 4e-3, 4e-4, 8e-4, 0.03, -0.02, 0.0, 0.0728]
 )
-FURUTA_UNOBSERVABLE = ('arm_inertia_x', 'arm_inertia_y', 'tilt_z')
 
 
 def simulate(

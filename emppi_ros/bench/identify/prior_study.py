@@ -19,8 +19,10 @@ import numpy.typing as npt
 from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
-from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.bench.identify.study import Study, StudySettings
 from emppi_ros.bench.paper.cells import changed
+from emppi_ros.bench.paper.summary import group
+from emppi_ros.core.config import key
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
@@ -170,15 +172,13 @@ def _with_models(text: str, task: Task, models: int) -> str:
 class PriorStudyOptions:
     """Options of the study `prior`."""
 
-    tasks: list[str] = option(list(TASKS), 'tasks (push, cart-pole, an arm)', nargs='+')
-    seeds: range = option(
-        range(10),
-        'number of systems per task, or their seeds, such as 50-59 (10)',
-        'seeds',
-        metavar='N',
-    )
-    models: list[int] = option(
-        [0, 1], "models of the planner; 0: the task's own number (0 1)", 'integer', nargs='+'
+    tasks: list[str] = key(list(TASKS), doc='tasks')
+    seeds: range = key(range(10), doc='number of systems per task, or their seeds, such as 50-59')
+    models: list[int] = key(
+        [0, 1],
+        check=lambda models: min(models) >= 0,
+        allowed='non-negative integers',
+        doc="models of the planner; 0: the task's own number",
     )
 
 
@@ -237,21 +237,19 @@ class PriorStudy(Study):
 
 def compare_priors(known: Sequence[PriorAccuracy]) -> list[dict[str, Any]]:
     """Return rms error, sd and coverage of each prior, by parameter."""
-    rows = []
-    for task, name, prior in dict.fromkeys((k.task, k.parameter, k.prior) for k in known):
-        cell = [k for k in known if (k.task, k.parameter, k.prior) == (task, name, prior)]
-        rows.append(
-            {
-                'task': task,
-                'parameter': name,
-                'prior': prior,
-                'systems': len(cell),
-                'error': float(np.sqrt(np.mean([(k.mean - k.truth) ** 2 for k in cell]))),
-                'sd': float(np.sqrt(np.mean([k.sd**2 for k in cell]))),
-                'within': sum(k.within for k in cell),
-            }
-        )
-    return rows
+    cells = group(known, lambda one: (one.task, one.parameter, one.prior))
+    return [
+        {
+            'task': task,
+            'parameter': name,
+            'prior': prior,
+            'systems': len(cell),
+            'error': float(np.sqrt(np.mean([(k.mean - k.truth) ** 2 for k in cell]))),
+            'sd': float(np.sqrt(np.mean([k.sd**2 for k in cell]))),
+            'within': sum(k.within for k in cell),
+        }
+        for (task, name, prior), cell in cells.items()
+    ]
 
 
 def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]]:
@@ -263,12 +261,8 @@ def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]
     """
     rows = []
     wide = {(one.task, one.models, one.seed): one.time_s for one in episodes if one.prior == WIDE}
-    for task, models, prior in dict.fromkeys(
-        (one.task, one.models, one.prior) for one in episodes
-    ):
-        cell = [
-            one for one in episodes if (one.task, one.models, one.prior) == (task, models, prior)
-        ]
+    cells = group(episodes, lambda one: (one.task, one.models, one.prior))
+    for (task, models, prior), cell in cells.items():
         times = [one.time_s for one in cell]
         less = np.array([wide[task, models, one.seed] - one.time_s for one in cell])
         spread = np.std(less, ddof=1) if len(less) > 1 else np.nan

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 from dataclasses import dataclass
 import itertools
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.identify import bayesian_factor_analysis, errors_in_variables
 from emppi_ros.bench.identify.errors_in_variables import check_data
-from emppi_ros.bench.identify.study import Study, StudySettings, load_library, option
+from emppi_ros.bench.identify.study import Study, StudySettings, load_library
 from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common import options as fields
 
 Array = npt.NDArray[np.float64]
 RELEVANT = 10
@@ -161,16 +162,13 @@ def summarize(
 class RegressionOptions:
     """Options of the study `regression`."""
 
-    rows: int = option(1000, 'rows of training data (1000)', 'count')
-    covariance: str = option(
+    rows: int = fields.count(1000, 'rows of training data')
+    covariance: Literal['wishart', 'mild'] = key(
         'wishart',
-        "covariance of the relevant inputs: A A', or with eigenvalues from 1 to 2 (wishart)",
-        choices=('wishart', 'mild'),
+        doc="covariance of the relevant inputs: A A', or with eigenvalues from 1 to 2",
     )
-    unlike: float = option(
-        1.0, 'noise of inputs varies by up to this factor, either way (1)', 'number'
-    )
-    scaled: bool = option(False, 'scale inputs to unit variance', 'flag')
+    unlike: float = key(1.0, doc='noise of inputs varies by up to this factor, either way')
+    scaled: bool = key(False, doc='scale inputs to unit variance')
 
 
 class RegressionStudy(Study):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import itertools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import mujoco
 import numpy as np
@@ -17,7 +17,8 @@ from emppi_ros.bench.identify import (
     regression_study,
 )
 from emppi_ros.bench.identify.arm_experiment import PERIOD_S, ArmStudySetup
-from emppi_ros.bench.identify.study import Study, StudySettings, option
+from emppi_ros.bench.identify.study import Study, StudySettings
+from emppi_ros.core.config import key
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import (
     arm,
@@ -190,10 +191,9 @@ def _percent_below(errors: Array, others: Array) -> float:
 class RigidBodyStudyOptions:
     """Options of the study `rigid-body`."""
 
-    excitation: str = option(
+    excitation: Literal['chosen', 'drawn'] = key(
         'chosen',
-        'the motion to learn from: chosen for its information, or drawn at random (chosen)',
-        choices=('chosen', 'drawn'),
+        doc='the motion to learn from: chosen for its information, or drawn at random',
     )
 
 

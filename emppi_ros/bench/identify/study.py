@@ -7,7 +7,7 @@ To add a study, derive a class from `Study` in a module of its own, and name it 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -21,19 +21,6 @@ STUDIES = {  # name -> module:class
     'states': 'emppi_ros.bench.identify.states_study:StatesStudy',
     'stein': 'emppi_ros.bench.identify.csvgd_study:CsvgdStudy',
 }
-
-
-def option(default: Any, doc: str, kind: str = 'text', **keywords: Any) -> Any:
-    """
-    Return a dataclass field that is a command-line option.
-
-    `kind` is text, count (from 1), integer (from 0), number, seeds, path or flag; `keywords` are
-    those of `argparse`, such as `choices`, `nargs` and `metavar`.
-    """
-    metadata = {'doc': doc, 'kind': kind, 'keywords': keywords}
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,7 @@ class Study(ABC):
     """A benchmark of identification on data with known truth."""
 
     description: ClassVar[str]  # part of `emppi bench identify --help`
-    options: ClassVar[type] = NoOptions  # frozen dataclass of `option` fields
+    options: ClassVar[type] = NoOptions  # frozen dataclass; each field is a command-line option
     cases: ClassVar[Mapping[str, int]] = {'': 10}  # case -> default number of trials
     parallel: ClassVar[bool] = False  # runs in several processes, or on a cluster
 

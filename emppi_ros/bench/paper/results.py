@@ -121,7 +121,7 @@ def write(
 
 def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[str]:
     if origin.quick:
-        yield '**A quick run: it checks that everything works; its numbers are no evidence.**'
+        yield '**A quick run: it checks that everything works; its numbers are not evidence.**'
     yield f'```\n{origin.command}\n```'
     yield _table(['', ''], [[name, value] for name, value in origin.machine.items()])
     seconds = sum(row.compute_s for row in rows)

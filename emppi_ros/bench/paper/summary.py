@@ -14,7 +14,7 @@ from emppi_ros.bench.statistics import Mean, Share
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
 _ROUNDING = 1e-6  # of a number of steps
 STEPS = {'halfcheetah_backflip': 200}  # of control, within which a first run must succeed
-K = TypeVar('K', bound=Hashable)
+K, T = TypeVar('K', bound=Hashable), TypeVar('T')
 
 
 class ErrorReduction(NamedTuple):
@@ -72,9 +72,9 @@ class Summary(NamedTuple):
     published_fall: Mapping[str, ErrorReduction]  # task
 
 
-def group(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+def group(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Group rows by a key, in order of first appearance."""
-    groups: dict[K, list[Row]] = defaultdict(list)
+    groups: dict[K, list[T]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
     return dict(groups)

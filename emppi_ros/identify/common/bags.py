@@ -141,7 +141,7 @@ class SqliteBag:
     cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
 
     def __init__(self, path: Path) -> None:
-        """Open it; IdentificationError if it is no bag, ConfigError without the library."""
+        """Open it; IdentificationError if it is not a bag, ConfigError without the library."""
         if not path.is_dir():
             raise IdentificationError(
                 f'{path}: a part of a bag: give the folder that `ros2 bag record` made, with its '
@@ -158,7 +158,7 @@ class SqliteBag:
             with rosbags.Reader(path) as reader:
                 connections = list(reader.connections)
         except Exception as error:  # also errors of YAML and SQLite
-            raise IdentificationError(f'{path}: no bag: {error}') from None
+            raise IdentificationError(f'{path}: not a bag: {error}') from None
         self.counts: dict[str, int] = {}  # of messages by topic
         for one in connections:
             topic = one.topic.removeprefix('/')
@@ -185,7 +185,7 @@ class SqliteBag:
             return store.deserialize_cdr(raw, connection.msgtype)
         except Exception as error:  # a damaged message may raise anything
             raise IdentificationError(
-                f'{self.path}: {connection.topic}: a message that is no {connection.msgtype}: '
+                f'{self.path}: {connection.topic}: a message that is not a {connection.msgtype}: '
                 f'{error}'
             ) from None
 

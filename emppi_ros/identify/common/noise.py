@@ -34,7 +34,7 @@ def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
 
 def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     """
-    Return the standard deviation of white noise of which smoothing removes what it did here.
+    Return the standard deviation of the white noise in a signal, from what smoothing removes.
 
     The ends are left out of long signals, for the filter has to extrapolate there. None if the
     sampling rate is too low to separate noise from motion.

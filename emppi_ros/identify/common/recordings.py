@@ -44,7 +44,7 @@ def read_recording(paths: Sequence[Path]) -> Recording:
     elif any(are_bags):
         bag, table = (paths[are_bags.index(is_bag)] for is_bag in (True, False))
         raise IdentificationError(
-            f'{bag} is a bag, and {table} is none: they do not share a clock: give bags alone'
+            f'{bag} is a bag, but {table} is a table: they do not share a clock: give only bags'
         )
     else:
         read = [signal for path in paths for signal in tables.read(path)]

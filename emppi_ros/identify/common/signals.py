@@ -46,8 +46,7 @@ def common_clock(used: Sequence[Signal], step: float, of: str) -> Array:
     """
     Return the times (N,), a step apart, that all signals cover.
 
-    Raises IdentificationError if they hardly overlap; `of` is what it calls the times: steps or
-    samples.
+    Raises IdentificationError if they hardly overlap; it calls the times `of`: steps or samples.
     """
     late = max(used, key=lambda s: s.time[0])
     early = min(used, key=lambda s: s.time[-1])

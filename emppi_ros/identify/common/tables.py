@@ -1,7 +1,7 @@
 """
 Signals from tables (CSV, Parquet) and to them.
 
-A table has a header and a column of times. An empty cell (a null) is no sample, so the clock of a
+A table has a header and a column of times. Empty cells (nulls) are not samples, so the clock of a
 signal is that of the rows with a value.
 """
 
@@ -136,7 +136,7 @@ def _pose(path: Path, body: str, time: Array, parts: Mapping[str, Array]) -> Sig
 def _check_header(path: Path, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise IdentificationError(f'{path}: column {twice!r} is there twice')
+        raise IdentificationError(f'{path}: column {twice!r} appears twice')
     if _CLOCK not in names:
         hint = ': are columns separated by commas?' if len(names) == 1 else ''
         raise IdentificationError(
@@ -166,7 +166,7 @@ def _csv(path: Path) -> dict[str, Array]:
 
 
 def _numbers(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> list[float]:
-    """Return the cells of a row as numbers; IdentificationError names a cell that is none."""
+    """Return the cells of a row as numbers; IdentificationError names a cell that is not."""
     try:
         values = [float(cell or 'nan') for cell in row]
     except ValueError:

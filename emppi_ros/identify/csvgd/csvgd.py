@@ -2,14 +2,13 @@
 Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 
 Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
-continuity between windows) by the modified differential method of multipliers (Platt and Barr
-1988): multipliers integrate the constraint violation, and a stiffness damps that dynamics. A last
-phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
+continuity between windows) by a quadratic penalty whose stiffness grows, in place of the paper's
+multipliers. A last phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
-from emppi_ros.identify.csvgd.svgd import Adam, SteinNewton
+from emppi_ros.identify.csvgd.svgd import SteinNewton
 from emppi_ros.parallel.workers import Share
 
 Array = npt.NDArray[np.float64]
@@ -33,11 +32,7 @@ class CsvgdConfig:
     iterations: int = 500
     windows: int = 1
     likelihood: target_density.Likelihood = 'sum'
-    step: Literal['adam', 'newton'] = 'newton'
-    # learning rates of Adam, first and last, in coordinates
-    rates: tuple[float, float] = (0.1, 0.01)
     stiffness: tuple[float, float] = (1e3, 1e7)  # of the constraint penalty, first and last
-    growth: float = 0.0  # integral gain of the multipliers, in units of the stiffness
     settling: float = 0.2  # last share of iterations: MCMC refinement, half ascent, half draws
     seed: int = 0  # of the MCMC draws
 
@@ -47,22 +42,18 @@ class CsvgdState(NamedTuple):
 
     iteration: int
     z: Array  # (N, D)
-    multipliers: Array  # (N, C)
-    memory: tuple[Array, ...]  # state of the update rule
+    damping: Array  # (N,) of the next step
     steps: int  # total physics steps
 
     def to_arrays(self) -> dict[str, Array]:
         """Return all fields as arrays by name."""
-        rest = self._asdict()
-        memory = {f'memory{i}': part for i, part in enumerate(rest.pop('memory'))}
-        return {name: np.asarray(value) for name, value in {**rest, **memory}.items()}
+        return {name: np.asarray(value) for name, value in self._asdict().items()}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> 'CsvgdState':
         """Return the state stored by `to_arrays`."""
-        memory = tuple(arrays[name] for name in sorted(arrays) if name.startswith('memory'))
-        z, multipliers = arrays['z'], arrays['multipliers']
-        return cls(int(arrays['iteration']), z, multipliers, memory, int(arrays['steps']))
+        z, damping = arrays['z'], arrays['damping']
+        return cls(int(arrays['iteration']), z, damping, int(arrays['steps']))
 
 
 class CsvgdProgress(NamedTuple):
@@ -123,10 +114,7 @@ def infer(
     shooter, density = simulation.shooter, simulation.density
     z = initial_particles(shooter) if state is None else state.z.copy()
     now = density(z)
-    multipliers = np.zeros_like(now.defects) if state is None else state.multipliers.copy()
-    stepper: Adam | SteinNewton = SteinNewton(density, len(z))
-    if settings.step == 'adam':
-        stepper = Adam(density, np.geomspace(*settings.rates, settings.iterations))
+    stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
     svgd_end = last - round(settings.settling * last)
@@ -134,17 +122,16 @@ def infer(
     first = 0
     if state is not None:
         first, shooter.steps = state.iteration, state.steps
-        (stepper if first <= svgd_end else refinement).memory = state.memory
+        (stepper if first <= svgd_end else refinement).damping = state.damping
     # the stiffness grows to its last value at four fifths of the SVGD phase
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
     for iteration in range(first, last):
-        memory = (stepper if iteration <= svgd_end else refinement).memory
-        saved = CsvgdState(iteration, z, multipliers.copy(), memory, shooter.steps)
+        damping = (stepper if iteration <= svgd_end else refinement).damping
+        saved = CsvgdState(iteration, z, damping, shooter.steps)
         watch(CsvgdProgress(saved, now))
         if iteration < svgd_end:
             stiffness = float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
-            z, now = stepper.step(z, now, multipliers, stiffness)
-            multipliers += settings.growth * stiffness * now.defects
+            z, now = stepper.step(z, now, stiffness)
             continue
         if iteration == svgd_end:
             z, now = refinement.start(z)

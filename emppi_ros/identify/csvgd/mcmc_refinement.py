@@ -27,7 +27,6 @@ from scipy.special import logsumexp
 
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.shooting import MultipleShooting, start_slice
-from emppi_ros.identify.csvgd.svgd import DampedStepper
 from emppi_ros.identify.csvgd.target_density import Evaluation, select_particles
 
 Array = npt.NDArray[np.float64]
@@ -110,7 +109,7 @@ def _noise_root(here: DensityPoint, damping: Array) -> Array:
     return np.linalg.cholesky(_damped(here, 2.0 * damping))
 
 
-class McmcRefinement(DampedStepper):
+class McmcRefinement:
     """Ascent, jumps between modes and posterior draws of all particles."""
 
     def __init__(
@@ -118,7 +117,7 @@ class McmcRefinement(DampedStepper):
         shooter: MultipleShooting, seed: int,
     ) -> None:  # fmt: skip
         """Start with a damping of one, the curvature of the prior."""
-        super().__init__(shooter.particles)
+        self.damping: Array = np.ones(shooter.particles)
         self._density, self._make_continuous = density, make_continuous
         self._shooter, self._seed = shooter, seed
         self._unknown, self._free = shooter.unknown, free_coordinates(shooter)
@@ -130,14 +129,14 @@ class McmcRefinement(DampedStepper):
     def ascend(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:
         """Return particles after one Levenberg-Marquardt step each, if it ascends."""
         here = self._point(z, now)
-        step = newton_step(here, self._damping)
+        step = newton_step(here, self.damping)
         step *= MAX_ASCENT_STEP / np.maximum(np.abs(step).max(axis=1), MAX_ASCENT_STEP)[:, None]
         w = here.u + step
         w[:, : self._unknown] = np.clip(w[:, : self._unknown], -MAX_LOGIT, MAX_LOGIT)
         moved, new = self._at(z, w)
         better = self._point(moved, new).log_p > here.log_p
         factor = np.where(better, LESS_DAMPING, MORE_DAMPING)
-        self._damping = np.clip(self._damping * factor, MIN_DAMPING, MAX_DAMPING)
+        self.damping = np.clip(self.damping * factor, MIN_DAMPING, MAX_DAMPING)
         return select_particles(better, (moved, new), (z, now))
 
     def jump(self, z: Array, now: Evaluation) -> tuple[Array, Evaluation]:

@@ -94,8 +94,8 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
     if motion.applied.any():
         where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
         raise IdentificationError(
-            f'{where}: forces from elsewhere are no input of '
-            'this method: leave the column out, or use --method states'
+            f'{where}: this method does not take external forces: leave the column out, or use '
+            '--method states'
         )
     h, time = model.opt.timestep, step_times(recording, model)
     smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)

@@ -43,7 +43,6 @@ class RecordingLikelihood:
     def __init__(
         self, task: Task, data: Sequence[BeliefData], particles: int, threads: int = 0
     ) -> None:
-        """Create the models."""
         self._likelihood, self._data = task.belief.likelihood, data
         self._predictor = Predictor(task, particles, threads)
 

@@ -60,10 +60,9 @@ def check_lag(lag_s: float, share: float) -> None:
 
 
 def check_residuals(
-    model: mujoco.MjModel, torque: Array, found: Array, covariance: Array, why: str
+    model: mujoco.MjModel, torque: Array, square: Array, variance: Array, why: str
 ) -> None:
-    """Raise if residual torques (n, nv) exceed the noise (n, nv, nv) by much."""
-    square, variance = mean_squares(found, covariance)
+    """Raise if the mean square (nv,) of residual torques exceeds that of the noise by much."""
     slack = 1.0 + _STANDARD_ERRORS * np.sqrt(2.0 / len(torque))
     for j, name in enumerate(scene.names(model, 'joint')):
         lacking = np.sqrt(max(square[j] - slack * variance[j], 0.0))
@@ -171,13 +170,8 @@ def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEst
             one = _fit(model, [recording.training], prior, constraints)
             check_consistency(parameter_map, constraints, one)
             lags.append(_checked_lag(model, recording.training, constraints, one))
-            check_residuals(
-                model,
-                recording.training.samples.torque,
-                one.residuals,
-                one.covariance,
-                _RECORDING_ADVICE,
-            )
+            squares = mean_squares(one.residuals, one.covariance)
+            check_residuals(model, recording.training.samples.torque, *squares, _RECORDING_ADVICE)
             alone.append(one)
     first, note = alone[0], ''
     if len(recordings) > 1:
@@ -186,14 +180,13 @@ def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEst
         if not note:
             check_consistency(parameter_map, constraints, first)
     factors = []
-    for recording, (residuals, covariance) in zip(
-        recordings, _split_residuals(first, parts), strict=True
-    ):
+    ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
+    residuals, covariances = np.split(first.residuals, ends), np.split(first.covariance, ends)
+    for recording, *found in zip(recordings, residuals, covariances, strict=True):
+        square, variance = mean_squares(*found)
         with named_errors(recording.name):
-            check_residuals(
-                model, recording.training.samples.torque, residuals, covariance, _PAYLOAD_ADVICE
-            )
-        square, variance = mean_squares(residuals, covariance)
+            torque = recording.training.samples.torque
+            check_residuals(model, torque, square, variance, _PAYLOAD_ADVICE)
         factors.append(np.sqrt(np.maximum(square / variance, 1.0)))
     more = [
         part._replace(noise=part.noise._replace(torque=part.noise.torque * factor))
@@ -202,16 +195,6 @@ def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEst
     last = _fit(model, more, prior, constraints)
     return RigidBodyEstimate(
         parameter_map, constraints, last, np.array(factors), tuple(lags), prior, note
-    )
-
-
-def _split_residuals(
-    found: TorqueFit, parts: Sequence[motion_samples.DifferentiatedMotion]
-) -> list[tuple[Array, Array]]:
-    """Return the residuals of torques of each recording, with their covariances."""
-    ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
-    return list(
-        zip(np.split(found.residuals, ends), np.split(found.covariance, ends), strict=True)
     )
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, difference
+from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimation import StatesEstimate, initial_states
+from emppi_ros.identify.states.residuals import rates
 from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.model import scene
 
@@ -61,8 +62,7 @@ def check_model(plant: Plant, motion: Motion, result: StatesEstimate) -> None:
 def _inertial_forces(plant: Plant, result: StatesEstimate, part: slice) -> Array:
     """Return the inertial forces (nv,) along a part, RMS in N m or N."""
     model, qpos = plant.at(result.theta), result.solution.qpos[part]
-    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
-    a = np.diff(v, axis=0) / model.opt.timestep
+    a = rates(model, qpos)[1]
     data, forces = mujoco.MjData(model), np.empty_like(a)
     for k, row in enumerate(forces):
         data.qpos[:] = qpos[k + 1]

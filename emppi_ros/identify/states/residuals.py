@@ -110,6 +110,12 @@ def commands(plant: Plant, motion: Motion, theta: Array) -> Array:
     return delay_rows(motion.ctrl, motion.begins, plant.delay(theta) / plant.model.opt.timestep)
 
 
+def rates(model: mujoco.MjModel, qpos: Array) -> tuple[Array, Array]:
+    """Return velocities (N - 1, nv) and accelerations (N - 2, nv) of configurations (N, nq)."""
+    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
+    return v, (v[1:] - v[:-1]) / model.opt.timestep
+
+
 def _without_stops(plant: Plant, theta: Array) -> mujoco.MjModel:
     """Return the model without the end stops of hinges and slides."""
     model = plant.at(theta)
@@ -121,8 +127,7 @@ def _forces(
     plant: Plant, model: mujoco.MjModel, motion: Motion, theta: Array, qpos: Array
 ) -> Array:
     """Return the generalised forces (N - 2, nv) that the motion needs beyond the modelled ones."""
-    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
-    a = (v[1:] - v[:-1]) / model.opt.timestep
+    v, a = rates(model, qpos)
     friction = None if plant.friction is None else plant.friction(theta, v[:-1])[0]
     data, result, ctrl = mujoco.MjData(model), np.empty_like(a), commands(plant, motion, theta)
     for k in range(len(a)):
@@ -147,8 +152,7 @@ def _force_derivatives(
 ) -> tuple[Array, Array, Array]:
     """Return derivatives (N - 2, nv, nv) of forces by configuration, velocity, acceleration."""
     n, nv = len(qpos) - 2, model.nv
-    v = difference(model, qpos[:-1], qpos[1:]) / model.opt.timestep
-    a = (v[1:] - v[:-1]) / model.opt.timestep
+    v, a = rates(model, qpos)
     data, ctrl = mujoco.MjData(model), commands(plant, motion, theta)
     result = np.zeros((3, n, nv, nv))
     none = [None] * 4

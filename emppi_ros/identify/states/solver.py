@@ -89,7 +89,7 @@ def _iterate(plant: Plant, motion: Motion, config: SolverConfig, current: Iterat
     damping, largest = current.damping, 0.0
     while damping < _MAX_DAMPING:
         states, step, expected = solve_step(normal, damping * level, *box)
-        largest = max(largest, expected)  # a small gain after a failed step is no convergence
+        largest = max(largest, expected)  # a small gain after a failed step does not count
         theta = np.clip(current.theta + step * plant.scales, *plant.bounds)
         qpos = displace(plant.model, current.qpos, states.reshape(motion.weights.shape))
         trial = evaluate(plant, motion, config.state_weight, theta, qpos)

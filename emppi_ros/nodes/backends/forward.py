@@ -19,7 +19,6 @@ class ForwardBackend(Backend):
     )
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Advertise the robot's command topic."""
         self._node, topic = node, command_topic(robot)
         self.topics = ((topic, Float64MultiArray),)
         self._publisher = node.create_publisher(Float64MultiArray, topic, qos.DEFAULT)

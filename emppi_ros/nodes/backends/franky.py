@@ -2,7 +2,7 @@
 Backend `franky`: a Franka robot over FCI, through the Python package franky.
 
 Every command is a motion that holds a velocity for at most 100 ms and then brakes; a C++ thread
-executes it at 1 kHz, whatever happens to Python. If the process dies, the connection is lost and
+executes it at 1 kHz, even if Python hangs. If the process dies, the connection is lost and
 the robot stops on its own. The C++ thread keeps to franky's own limits, which are set to the
 acceleration and jerk of the bridge.
 """
@@ -74,7 +74,6 @@ class FrankyBackend(Backend):
     measures = True
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Connect to the robot, and set its limits."""
         if robot.command != 'velocity' or len(robot.commanded) != _JOINTS:
             raise ConfigError(
                 f"backend 'franky' is for arms of {_JOINTS} joints commanded by velocity; robot "

@@ -27,7 +27,6 @@ class TrajectoryBackend(Backend):
     # safe on hardware: without the bridge the arm executes the end of its last trajectory
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Advertise the controller's topic."""
         if robot.command != 'velocity':
             raise ConfigError(
                 f"backend 'trajectory' is for robots commanded by velocity; robot {robot.name!r} "

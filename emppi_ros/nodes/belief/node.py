@@ -45,7 +45,6 @@ class BeliefNode(TaskFollowerNode):
     """Estimate parameters from measurements and applied commands."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Declare parameters and services; wait for the task."""
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # of the session
         self._settings = declare_all(self, BeliefParameters)

@@ -40,7 +40,6 @@ class CommandLoop:
         config: BridgeConfig,
         monitor_config: MonitorConfig,
     ) -> None:
-        """Subscribe and advertise."""
         self._node, self._task, self.backend = node, task, backend
         self.robot = task.robot
         self._config, self._monitor_config = config, monitor_config

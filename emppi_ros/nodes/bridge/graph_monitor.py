@@ -104,7 +104,6 @@ class GraphMonitor:
     """Checks the topics of the bridge, and the robot's description if one is published."""
 
     def __init__(self, node: Node, robot: Robot, backend: Backend) -> None:
-        """Subscribe to the description."""
         self._node, self._robot = node, robot
         self._description_problems: list[GraphProblem] = []
         joint_states = TopicSpec(robot.topics.joint_states, JointState, qos.SENSOR)

@@ -48,7 +48,6 @@ class BridgeNode(TaskFollowerNode):
     """Turns plans into commands at a fixed rate; serves the operator."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Wait for the task."""
         super().__init__('bridge', **kwargs)
         self._config = declare_all(self, BridgeConfig)
         self._monitor_config = declare_all(self, MonitorConfig)

@@ -21,7 +21,6 @@ class ClockSync:
     """
 
     def __init__(self, node: Node) -> None:
-        """Measure the offset."""
         self._node = node
         self._offset = self._measure()
 

@@ -27,7 +27,6 @@ class Diagnostics:
     """Publish what `report` returns: at 1 Hz, and on every call of `publish`."""
 
     def __init__(self, node: Node, report: Callable[[], Report]) -> None:
-        """Start the timer."""
         self._node, self._report = node, report
         self._name = f'emppi: {node.get_name()}'
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
@@ -50,7 +49,6 @@ class Durations:
     """A window of recent durations [s]."""
 
     def __init__(self, count: int = 3000) -> None:
-        """Keep at most `count` durations."""
         self._values: deque[float] = deque(maxlen=count)
         self._recent: deque[float] = deque(maxlen=count)
 

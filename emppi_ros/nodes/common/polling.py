@@ -96,7 +96,6 @@ class PeriodEstimator:
     """Estimate when a periodic message arrives next."""
 
     def __init__(self) -> None:
-        """Start without an estimate."""
         self._last, self._interval = -math.inf, math.inf
 
     def note(self, time_s: float) -> None:
@@ -142,7 +141,6 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
         late: bool = False,
     ) -> None:
-        """Start the thread."""
         self._period, self._work, self._clock = period_s, work, clock
         self._next = math.floor if late else math.ceil
         self._first = clock()

@@ -101,12 +101,29 @@ def set_idle_priority() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def client_node(name: str, namespace: str, context: rclpy.Context) -> Node:
-    """Return the node of a command, without services: all commands can share an SROS 2 enclave."""
-    return Node(
-        name,
-        namespace=namespace,
-        context=context,
-        start_parameter_services=False,
-        parameter_overrides=[Parameter('start_type_description_service', value=False)],
-    )
+class CommandNode:
+    """
+    The node of a command of `emppi`, with its own context and executor.
+
+    It has no services of its own, so that all commands can share an SROS 2 enclave.
+    """
+
+    def __init__(self, name: str, namespace: str = '', domain: int | None = None) -> None:
+        middleware.configure()
+        self._context = rclpy.Context()
+        self._context.init(domain_id=domain)
+        self.node = Node(
+            name,
+            namespace=namespace,
+            context=self._context,
+            start_parameter_services=False,
+            parameter_overrides=[Parameter('start_type_description_service', value=False)],
+        )
+        self.executor = SingleThreadedExecutor(context=self._context)
+        self.executor.add_node(self.node)
+
+    def close(self) -> None:
+        """Leave the graph."""
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()

@@ -1,4 +1,4 @@
-"""The inputs of markers: subscriptions that exist only while somebody watches."""
+"""The inputs of markers: subscriptions that exist only while markers have subscribers."""
 
 from collections.abc import Callable, Sequence
 import math
@@ -43,7 +43,7 @@ class MarkerInputs:
         hold: Callable[[Sequence[int]], None],
     ) -> None:
         """
-        Subscribe; the planner sends candidates only while somebody subscribes.
+        Subscribe; the planner sends candidates only to subscribers.
 
         `hold` gets the grasp constraints of the planner's current stage.
         """

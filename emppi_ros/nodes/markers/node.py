@@ -44,7 +44,6 @@ class MarkersNode(TaskFollowerNode):
     """Converts state, belief and plan to markers."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Wait for the task."""
         super().__init__('markers', **kwargs)
         self._settings = declare_all(self, MarkersParameters)
 

@@ -43,7 +43,6 @@ class PlannerNode(ManagedNode):
     """Compute plans from measurements and the belief."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Declare parameters."""
         super().__init__('planner', **kwargs)
         self._settings = parameters.declare_all(self, parameters.PlannerParameters)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)

@@ -17,7 +17,6 @@ class PlanningStats:
     """
 
     def __init__(self, period_s: float) -> None:
-        """Start with all counters at zero."""
         self._limit, self._consecutive = _OVERLOAD_SHARE * period_s, 0
         self.overloaded = False
         self.cycles = self.misses = 0

@@ -40,7 +40,6 @@ class SimulatorNode(Node, TaskFollower):
     """Steps the physics, publishes measurements, and applies commands."""
 
     def __init__(self, **kwargs: object) -> None:
-        """Wait for the task."""
         super().__init__('simulator', **kwargs)
         self._seed = declare_all(self, SeedParameters).seed
         truth = declare(

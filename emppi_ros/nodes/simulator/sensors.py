@@ -16,7 +16,6 @@ class Sensors:
     """Publishes measurements; joint states continue while the task and its objects change."""
 
     def __init__(self, node: Node, robot: Robot) -> None:
-        """Advertise joint states."""
         self._node, self._robot = node, robot
         self._joints = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
         self._poses: dict[str, Publisher] = {}

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 import time
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import String
 
 from emppi_ros.core.errors import SwapError
-from emppi_ros.nodes.common import middleware, process, qos
+from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.switching.task_switch import REQUEST
 from emppi_ros.nodes.topics.task import ANSWERS
 from emppi_ros.tasks import switch_protocol
@@ -25,12 +23,8 @@ def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
 
     Raises SwapError if there is no planner, or no reply within `patience_s`.
     """
-    middleware.configure()
-    context = rclpy.Context()
-    context.init()
-    node = process.client_node('task', namespace, context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
+    client = process.CommandNode('task', namespace)
+    node, executor = client.node, client.executor
     request = switch_protocol.tagged(text)
     about, replies = switch_protocol.digest(request), []
     results = (switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED)
@@ -63,6 +57,4 @@ def request_switch(text: str, namespace: str, patience_s: float) -> SwitchReply:
         wait(lambda: replies, patience_s, f'{topic}: no answer within {patience_s:g} s')
         return replies[0]
     finally:
-        executor.shutdown()
-        node.destroy_node()
-        context.try_shutdown()
+        client.close()

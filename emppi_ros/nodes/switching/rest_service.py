@@ -41,7 +41,6 @@ class RestClient:
     """Client of the service, for the planner."""
 
     def __init__(self, node: Node) -> None:
-        """Create the client."""
         self._client = node.create_client(SetBool, SWAP)
         self._future: Future | None = None
 

@@ -13,7 +13,6 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
-import rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
@@ -24,7 +23,7 @@ import yaml
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
-from emppi_ros.nodes.common import middleware, qos
+from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
@@ -143,13 +142,10 @@ def record(
     `wait` waits for a time [s] and returns whether to stop; `report` is called repeatedly with
     the seconds since the start and the recorder.
     """
-    middleware.configure()
     os.nice(10)  # the priority of the belief: the robot comes first
-    context = rclpy.Context()
-    context.init()
-    node = Node('recorder', namespace=namespace, context=context)
+    client = process.CommandNode('recorder', namespace)
     try:
-        recorder = BagRecorder(node, folder, overwrite)
+        recorder = BagRecorder(client.node, folder, overwrite)
         start = time.monotonic()
         try:
             while duration_s is None or time.monotonic() < start + duration_s:
@@ -161,8 +157,7 @@ def record(
             recorder.close()
         return recorder
     finally:
-        node.destroy_node()
-        context.try_shutdown()
+        client.close()
 
 
 def _commands(robot: Robot) -> list[TopicSpec]:

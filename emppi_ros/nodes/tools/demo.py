@@ -8,14 +8,11 @@ import threading
 import time
 from typing import Any
 
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from std_srvs.srv import SetBool
 
 from emppi_ros.bridge import faults
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import graph, middleware
+from emppi_ros.nodes.common import graph, process
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.tools.run_monitor import RunMonitor
@@ -51,18 +48,13 @@ def run_demo(
     """
     loaded = load_task(task)
     _exit_on_sigterm()
-    middleware.configure()
     environment = isolated_environment()
-    context = rclpy.Context()
-    context.init(domain_id=int(environment['ROS_DOMAIN_ID']))
-    node = Node('recorder', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
+    client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
     specs = graph.describe(task, '', seed, backend)
-    bag = None if out is None else BagRecorder(node, out / 'bag', overwrite=True)
+    bag = None if out is None else BagRecorder(client.node, out / 'bag', overwrite=True)
     children = ProcessGroup(specs, environment, None if out is None else out / 'log')
     try:
-        session = _DemoSession(children, executor, node, RunMonitor(node, loaded), bag)
+        session = _DemoSession(children, client, RunMonitor(client.node, loaded), bag)
         session.wait_for(session.ready, _START_S)
         session.arm(True)
         session.record()
@@ -76,9 +68,7 @@ def run_demo(
         children.stop()
         if bag is not None:
             bag.close()
-        executor.shutdown()
-        node.destroy_node()
-        context.try_shutdown()
+        client.close()
 
 
 def _exit_on_sigterm() -> None:
@@ -93,15 +83,14 @@ class _DemoSession:
     def __init__(
         self,
         children: ProcessGroup,
-        executor: SingleThreadedExecutor,
-        node: Node,
+        client: process.CommandNode,
         monitor: RunMonitor,
         bag: BagRecorder | None,
     ) -> None:
-        self._children, self._executor, self._node = children, executor, node
+        self._children, self._client = children, client
         self.monitor, self._bag = monitor, bag
         self.holds = 0  # times that the bridge held the arm
-        self._arm = node.create_client(SetBool, 'emppi/arm')
+        self._arm = client.node.create_client(SetBool, 'emppi/arm')
 
     def ready(self) -> bool:
         """Return whether all nodes publish; DemoError if one cannot be configured."""
@@ -124,7 +113,7 @@ class _DemoSession:
 
     def record(self) -> None:
         """Record from now on."""
-        self.monitor.start(self._node.get_clock().now().nanoseconds * 1e-9)
+        self.monitor.start(self._client.node.get_clock().now().nanoseconds * 1e-9)
 
     def follow(self, duration_s: float, progress: Callable[[float], None] | None) -> None:
         """Record until success, a time limit, or a fault that needs an operator."""
@@ -169,7 +158,7 @@ class _DemoSession:
                 )
 
     def _step(self) -> None:
-        self._executor.spin_once(timeout_sec=0.0)
+        self._client.executor.spin_once(timeout_sec=0.0)
         self.monitor.poll()
         if self._bag is not None:
             self._bag.poll()

@@ -13,14 +13,11 @@ import time
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 import numpy.typing as npt
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.nodes.common import graph, middleware, qos
+from emppi_ros.nodes.common import graph, process, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, BELIEF_POINTS, OBJECTS, ROLLOUTS
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.topics.cost import COST
@@ -42,14 +39,10 @@ class ObserverBenchmark:
     """A graph with its arm at rest, so that all turns have the same load."""
 
     def __init__(self, task: str, seed: int) -> None:
-        """Start the graph in its own processes."""
-        middleware.configure()
         self._environment = isolated_environment()
-        self._context = rclpy.Context()
-        self._context.init(domain_id=int(self._environment['ROS_DOMAIN_ID']))
-        self._node = Node('watcher', context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        domain = int(self._environment['ROS_DOMAIN_ID'])
+        self._client = process.CommandNode('watcher', domain=domain)
+        self._node = self._client.node
         self._plan_ms: list[float] = []
         take = self._take_diagnostics
         self._node.create_subscription(DiagnosticArray, '/diagnostics', take, qos.DEFAULT)
@@ -77,9 +70,7 @@ class ObserverBenchmark:
     def close(self) -> None:
         """Stop all processes."""
         self._children.stop()
-        self._executor.shutdown()
-        self._node.destroy_node()
-        self._context.try_shutdown()
+        self._client.close()
 
     @contextlib.contextmanager
     def _nobody(self) -> Iterator[None]:
@@ -142,7 +133,7 @@ class ObserverBenchmark:
     def _spin(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self._executor.spin_once(timeout_sec=0.05)
+            self._client.executor.spin_once(timeout_sec=0.05)
             self._children.check()
 
 

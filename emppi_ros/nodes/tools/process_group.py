@@ -28,7 +28,6 @@ class ProcessGroup:
     def __init__(
         self, specs: Sequence[NodeSpec], environment: Mapping[str, str], folder: Path | None
     ) -> None:
-        """Start all nodes."""
         self._temporary = tempfile.TemporaryDirectory() if folder is None else None
         self._folder = Path(self._temporary.name) if folder is None else folder
         self._folder.mkdir(parents=True, exist_ok=True)

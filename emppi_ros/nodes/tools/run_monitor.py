@@ -23,7 +23,6 @@ class RunMonitor:
     """Records a run from its topics, from the call of `start` on."""
 
     def __init__(self, node: Node, task: Task) -> None:
-        """Subscribe."""
         self._task, self._observer = task, RunObserver(task)
         self._inputs = MeasurementInputs(node, task)
         topics = (

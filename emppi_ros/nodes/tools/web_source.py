@@ -9,8 +9,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 import mujoco
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
@@ -19,7 +18,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError, SwapError, ViewError
-from emppi_ros.nodes.common import middleware, process, qos
+from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
@@ -42,7 +41,6 @@ class GraphState:
     """State of the graph: task, stage and diagnostics always, the rest only while watched."""
 
     def __init__(self, node: Node) -> None:
-        """Subscribe."""
         self._node = node
         topics = (
             (String, TOPIC, self._take_task, qos.LATCHED),
@@ -151,19 +149,13 @@ class RosSource:
     )
 
     def __init__(
-        self, namespace: str = '', patience_s: float = 20.0, context: rclpy.Context | None = None
+        self, namespace: str = '', patience_s: float = 20.0, domain: int | None = None
     ) -> None:
         """Wait for the task; ViewError if no planner publishes it in time."""
-        middleware.configure()
-        self._own = context is None
-        self._context = rclpy.Context() if context is None else context
-        if self._own:
-            self._context.init()
         self._namespace = namespace
-        self._node = process.client_node('view', namespace, self._context)
+        self._client = process.CommandNode('view', namespace, domain)
+        self._node = self._client.node
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
         self._graph = GraphState(self._node)
         self._switches = {
             name: self._node.create_client(SetBool, f'emppi/{name}') for name in ('arm', 'pause')
@@ -237,10 +229,7 @@ class RosSource:
         """Disconnect; the graph keeps running."""
         self._ending.set()
         self._thread.join()
-        self._executor.shutdown()
-        self._node.destroy_node()
-        if self._own:
-            self._context.try_shutdown()
+        self._client.close()
 
     def _call(self, client: Any, request: Any) -> None:
         """Call a service; ViewError if it refuses or does not answer."""
@@ -271,8 +260,8 @@ class RosSource:
     def _work(self) -> None:
         shown = -math.inf
         while not self._ending.is_set():
-            with contextlib.suppress(rclpy.executors.ExternalShutdownException):
-                self._executor.spin_once(timeout_sec=_POLL_S)
+            with contextlib.suppress(ExternalShutdownException):
+                self._client.executor.spin_once(timeout_sec=_POLL_S)
             self._graph.poll()
             task, shown_task = self._graph.task, self._snapshot and self._snapshot.task
             due = self._watched or task is not shown_task

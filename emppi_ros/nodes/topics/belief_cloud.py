@@ -120,7 +120,6 @@ class BeliefSubscriber:
     """Subscribe to the belief and keep the last valid one."""
 
     def __init__(self, node: Node, task: Task) -> None:
-        """Subscribe."""
         self._node, self._task = node, task
         self.latest: Belief | None = None
         # arrival by the monotonic clock: the clock of the stamps may be set or paused

@@ -49,7 +49,6 @@ class CandidatesPublisher:
     """Publish a planner's candidates, at a limited rate, while there are subscribers."""
 
     def __init__(self, node: Node, task: Task, planner: Planner) -> None:
-        """Create the publisher."""
         self._node, self._task, self._planner = node, task, planner
         self._point, self._last = trace_point(task), -np.inf
         self._publisher = node.create_publisher(PointCloud2, CANDIDATES, qos.NEWEST)

@@ -47,7 +47,6 @@ class TaskSubscriber:
     """Subscribe to the task, and reply to announcements of the next one."""
 
     def __init__(self, node: Node, follower: TaskFollower) -> None:
-        """Subscribe."""
         self._node, self._follower = node, follower
         self._text: str | None = None
         self._taken: str | None = None
@@ -132,7 +131,6 @@ class StageSubscriber:
     """Subscribe to the planner's stage; `enter` is called when it changes."""
 
     def __init__(self, node: Node, task: Task, enter: Callable[[Stage], None]) -> None:
-        """Subscribe."""
         self._node, self._enter = node, enter
         self._stages = {stage.name: stage for stage in task.stages}
         self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
@@ -150,7 +148,6 @@ class TaskFollowerNode(ManagedNode, TaskFollower):
     """A lifecycle node that waits for the task on `emppi/task` and follows it."""
 
     def __init__(self, name: str, **kwargs: object) -> None:
-        """Subscribe to the task."""
         super().__init__(name, **kwargs)
         self.follow = TaskSubscriber(self, self)
         self._broken = False

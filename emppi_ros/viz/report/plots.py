@@ -75,7 +75,8 @@ def label(task: Task, index: int) -> str:
 def belief(task: Task, record: RunRecord) -> Figure:
     """Return particles, mean and 90 % band of each parameter over time, and the sample size."""
     count = len(task.parameters)
-    figure, axes = _figure(count + 1, 2.3)
+    figure = Figure(figsize=(10, 2.3 * (count + 1)), layout='constrained')
+    axes = figure.subplots(count + 1, 1, sharex=True, squeeze=False)[:, 0]
     if len(record.belief_times):
         for i, axis in enumerate(axes[:count]):
             _belief_of(axis, record, i)
@@ -220,8 +221,3 @@ def latency(task: Task, record: RunRecord) -> Figure:
         )
         axis.legend()
     return figure
-
-
-def _figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(10, height * rows), layout='constrained')
-    return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])

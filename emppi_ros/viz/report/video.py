@@ -1,6 +1,7 @@
 """Videos and stills of a run: the scene with the belief drawn in it, and a panel beside it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import imageio.v2 as imageio
@@ -140,7 +141,6 @@ class BeliefOverlay:
     """Draws the belief of a record into its scene, at any time."""
 
     def __init__(self, task: Task, record: RunRecord) -> None:
-        """Build the model that the record's states belong to."""
         known = bool(np.isfinite(record.truth).all())
         model = with_parameters(task.model, task.parameters, record.truth) if known else task.model
         self._task, self._record, self._data = task, record, mujoco.MjData(model)
@@ -200,15 +200,24 @@ def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
 
 def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> None:
     """Write a picture (.png) of the scene at the start and at the end of a record."""
+    with _scenes(task, record, shapes) as draw:
+        imageio.imwrite(path, np.hstack([draw(record.times[row]) for row in (0, -1)]))
+
+
+@contextmanager
+def _scenes(task: Task, record: RunRecord, shapes: ShapesAt) -> Iterator[Callable[[float], Image]]:
+    """Yield a function that returns a picture of the scene at a time [s]."""
     model = true_model(task, record)
     renderer = Renderer(model, SCENE, HEIGHT)
     free = renderer.camera
+
+    def draw(now: float) -> Image:
+        row = min(np.searchsorted(record.times, now), len(record.times) - 1)
+        renderer.camera = task_camera(task, model, record.qpos[row]) or free
+        return draw_in(renderer, record.qpos[row], shapes(now))
+
     try:
-        frames = []
-        for row in (0, len(record.times) - 1):
-            renderer.camera = task_camera(task, model, record.qpos[row]) or free
-            frames.append(draw_in(renderer, record.qpos[row], shapes(record.times[row])))
-        imageio.imwrite(path, np.hstack(frames))
+        yield draw
     finally:
         renderer.close()
 
@@ -223,28 +232,22 @@ def write(
     """Write a video (.mp4 or .gif) in real time; `progress` gets the number of frames done."""
     fps, is_gif = _FPS[path.suffix], path.suffix == '.gif'
     count = count_frames(record, path.suffix)
-    model = true_model(task, record)
-    renderer = Renderer(model, SCENE, HEIGHT)
-    free = renderer.camera
     panel = BeliefPanel(task, record, PANEL, HEIGHT)
     gif, mp4 = (
         {'loop': 0, 'duration': 1e3 / fps},
         {'fps': fps, 'macro_block_size': 8, 'quality': 7},
     )
     try:
-        with imageio.get_writer(path, **(gif if is_gif else mp4)) as writer:
+        with (
+            _scenes(task, record, shapes) as draw,
+            imageio.get_writer(path, **(gif if is_gif else mp4)) as writer,
+        ):
             for i in range(count):
-                now = i / fps
-                row = min(np.searchsorted(record.times, now), len(record.times) - 1)
-                renderer.camera = task_camera(task, model, record.qpos[row]) or free
-                scene = draw_in(renderer, record.qpos[row], shapes(now))
-                frame = np.hstack([scene, panel.draw(now)])
+                frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
                 writer.append_data(_shrink(frame, _GIF_SHRINK) if is_gif else frame)
                 progress(i + 1)
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
-    finally:
-        renderer.close()
 
 
 def _shrink(frame: np.ndarray, factor: int) -> np.ndarray:

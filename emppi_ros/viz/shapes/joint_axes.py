@@ -12,17 +12,9 @@ from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import JOINT_KINDS, SHEET
 from emppi_ros.viz.shapes.scene_extent import UP, SceneExtent
-from emppi_ros.viz.shapes.shapes import (
-    Array,
-    Label,
-    Lines,
-    Shape,
-    Spheres,
-    Triangles,
-    rectangles,
-    rgba,
-)
+from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Spheres, Triangles, rectangles, rgba
 
+Array = npt.NDArray[np.float64]
 MIN_SHARE = 0.02  # of the largest weight: particles with less are not drawn
 # lengths are shares of the scene's extent
 _LENGTH, _WIDTH, _PIVOT = 0.3, 0.004, 0.016  # of an axis; its width; diameter of a pivot

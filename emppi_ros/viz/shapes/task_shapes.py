@@ -40,7 +40,6 @@ class TaskShapes:
     """Draws the state, belief and plan of a task as shapes."""
 
     def __init__(self, task: Task) -> None:
-        """Measure the scene once."""
         self._task, self.extent = task, scene_extent(task)
         self.preview = PlanPreview(task)
 

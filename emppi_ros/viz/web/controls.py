@@ -31,7 +31,6 @@ class Operators:
     """Confirms, carries out and logs the requests of all clients; each browser is an operator."""
 
     def __init__(self, server: Any, source: RobotSource) -> None:
-        """Start with an empty log."""
         self._server, self._source = server, source
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._lock, self._done, self._last = threading.Lock(), 0, ''
@@ -124,7 +123,6 @@ class Buttons:
     """Buttons to arm, pause and reset, and the task menu; each asks for confirmation."""
 
     def __init__(self, server: Any, source: RobotSource, operators: Operators, task: str) -> None:
-        """Add them to the page."""
         self._source, self._operators, self._task = source, operators, task
         self._state: tuple[bool, bool] = (False, False)
         gui = server.gui

@@ -32,7 +32,6 @@ class History:
     """The rows of one run, oldest first."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.rows: deque[HistoryRow] = deque(maxlen=MAX_ROWS)
         self._run = -1
 

@@ -8,14 +8,16 @@ import types
 import pytest
 
 from emppi_ros.bench.identify import study
-from emppi_ros.bench.identify.study import Study, option
+from emppi_ros.bench.identify.study import Study
 from emppi_ros.cli import main
+from emppi_ros.core.config import key
+from emppi_ros.identify.common import options as fields
 
 
 @dataclass(frozen=True)
 class CoinOptions:
-    sides: int = option(2, 'sides of the coin (2)', 'count')
-    fair: bool = option(False, 'whether it is fair', 'flag')
+    sides: int = fields.count(2, 'sides of the coin')
+    fair: bool = key(False, doc='whether it is fair')
 
 
 class CoinStudy(Study):
@@ -44,6 +46,10 @@ def test_one_line_registers_a_study_with_its_options_and_cases(coin, capsys):
     assert json.loads(capsys.readouterr().out) == {'sides': 6, 'fair': True, 'trials': 3}
     assert main([*command, '--case', 'penny', '--trials', '5']) == 0
     assert capsys.readouterr().out == '5 tosses\n'
+    assert main([*command, '--sides', '0']) == 2
+    assert '--sides: found 0, expected a positive integer' in capsys.readouterr().err
+    assert main([*command, '--rows', '10']) == 2
+    assert '--rows: --method coin does not take it: leave it out' in capsys.readouterr().err
     assert main([*command, '--case', 'panda']) == 2
     assert '--case: found panda, expected penny for --method coin' in capsys.readouterr().err
 

@@ -109,7 +109,7 @@ def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     assert (ours.count, oracle.count) == (1, 4) and f'| slider | {ours} | {oracle} |' in published
     assert f'| slider | succeeds like the oracle | **does not hold** | {ours}; with' in published
     assert '8 models x 8 rollouts' in text and 'their candidates: 8 instead of 64' in text
-    assert 'holds**' in text and 'no evidence' not in text and 'Not all rows' not in text
+    assert 'holds**' in text and 'not evidence' not in text and 'Not all rows' not in text
 
 
 def test_settings_are_listed_beside_those_of_the_paper(make_row, tmp_path):
@@ -138,7 +138,7 @@ def test_a_quick_run_and_rows_of_several_machines_are_marked(make_row, tmp_path)
     rows = [make_row(), make_row(seed=1, made_by='another')]
     quick = ORIGIN._replace(quick=True)
     text = results.write(tmp_path, rows, summarize(rows), quick, []).read_text()
-    assert 'no evidence' in text and '- 1 by another' in text
+    assert 'not evidence' in text and '- 1 by another' in text
 
 
 def test_nothing_is_drawn_without_rows(tmp_path):

@@ -176,7 +176,7 @@ def test_a_bag_and_its_table_give_the_same_estimate(messages, tmp_path, capsys):
 
 def test_a_bag_and_a_table_cannot_be_combined(messages, tmp_path):
     path = messages.write(tmp_path / 'run.mcap')
-    with pytest.raises(EmppiError, match=r'run.mcap is a bag, and .*run.csv is none: they do not'):
+    with pytest.raises(EmppiError, match=r'run.mcap is a bag, but .*run.csv is a table: they do'):
         read_recording([path, tmp_path / 'run.csv'])
     with pytest.raises(EmppiError, match=r'nowhere.mcap: no such file or folder'):
         read(tmp_path / 'nowhere.mcap')
@@ -226,7 +226,7 @@ def test_wrong_bags_in_sqlite_are_named(humble, monkeypatch):
     with pytest.raises(EmppiError, match='no metadata.yaml.*ros2 bag reindex'):
         read(folder)
     (folder / 'metadata.yaml').write_text('broken')
-    with pytest.raises(EmppiError, match=f'{folder}: no bag: '):
+    with pytest.raises(EmppiError, match=f'{folder}: not a bag: '):
         read(folder)
 
 

@@ -60,7 +60,7 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     path = tmp_path / 'run.PARQUET'
     arrays = [arrow.array([0.01 * k for k in range(200)])] * 3
     parquet.write_table(arrow.Table.from_arrays(arrays, names=twice), path)
-    with pytest.raises(IdentificationError, match=r'run.PARQUET: column .* is there twice'):
+    with pytest.raises(IdentificationError, match=r'run.PARQUET: column .* appears twice'):
         read_recording([path])
     path = tmp_path / 'run.parquet'
     path.write_bytes(b'PAR1')
@@ -110,7 +110,7 @@ def test_wrong_rows_are_named(tmp_path, lines, words):
         ('time_s,hinge,command/motor [N m]', "column 'hinge': expected a name such as 'position/"),
         ('time_s,angle/hinge [rad],command/motor [N m]', 'kinds: position, velocity, torque'),
         ('time_s,position/hinge [deg],command/motor [N m]', "found 'deg', expected rad or m"),
-        ('time_s,position/hinge [rad],position/hinge [rad]', 'is there twice'),
+        ('time_s,position/hinge [rad],position/hinge [rad]', 'appears twice'),
         ('time_s;position/hinge [rad];command/motor [N m]', 'are columns separated by commas'),
     ],
 )
