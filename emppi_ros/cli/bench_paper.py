@@ -27,7 +27,8 @@ an interrupted benchmark, and recomputes runs if a value in their task file has 
 change of the code or of a scene, use another DIR. The report consists of tables (CSV), plots and
 DIR/results.md. {cells.STUDIED} adds an ablation over models and rollouts and the
 calibration of the filter; {' and '.join(cells.LEARNING_S)} add longer runs of EMPPI,
-in which estimates converge; {' and '.join(cells.RISK_TASKS)} add risk measures.
+in which estimates converge; {' and '.join(cells.RISK_TASKS)} add risk measures;
+{' and '.join(cells.BOUNDS_TASKS)} add the oracle over the bounds of the parameters.
 """
 
 
@@ -152,7 +153,11 @@ def _report(text: str) -> None:
 
 
 def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace) -> None:
-    verdicts = [*claims.judge(summary), *claims.judge_calibration(summary)]
+    verdicts = [
+        *claims.judge(summary),
+        *claims.judge_calibration(summary),
+        *claims.judge_bounds(summary),
+    ]
     if options.json:
         judged = [verdict._asdict() for verdict in verdicts]
         numbers = {**counts, 'out': str(options.out), **as_json(summary), 'claims': judged}

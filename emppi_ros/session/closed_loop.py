@@ -301,7 +301,8 @@ def _monitor_config(task: Task) -> MonitorConfig:
     """Return the thresholds of the bridge node, except for what simulated robots exceed."""
     if not task.file.real_time:  # hands with noisier sensors and faster fingers than any robot
         return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
-    if any(stage.grasp for stage in task.stages):  # soft servos yield to what is grasped
+    # soft servos yield to what is grasped, or pushed hard
+    if any(stage.grasp for stage in task.stages) or not task.simulation.residual_monitor:
         return MonitorConfig(residual_rad_per_s=_OFF)
     return MonitorConfig()
 

@@ -1,5 +1,5 @@
 """
-The cost of a task: sum of weight * norm(residual) over its terms.
+The cost of a task: sum of weight * norm(residual beyond the dead zone) over its terms.
 
 Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2).
 """
@@ -16,11 +16,11 @@ from emppi_ros.core import config
 from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
 from emppi_ros.model.ensemble import Records, State
-from emppi_ros.tasks.norms import NORMS
+from emppi_ros.tasks.norms import NORMS, shorten
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 Array = npt.NDArray[np.float64]
-_TERM_KEYS = ('norm', 'weight', 'terminal_weight')
+_TERM_KEYS = ('norm', 'deadzone', 'weight', 'terminal_weight')
 
 
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
@@ -40,6 +40,11 @@ class TermConfig:
     """Keys of a cost term, besides those of its residual."""
 
     norm: str = registered(NORMS, default='l2', doc='maps the residual to a scalar')
+    deadzone: float = non_negative(
+        0.0,
+        doc='length up to which the residual costs nothing, in its unit: it is shortened by this '
+        'before `norm`',
+    )
     weight: float = non_negative(0.0, doc='in the running cost l(x_t)')
     terminal_weight: float = non_negative(0.0, doc='in the terminal cost m(x_H)')
 
@@ -58,6 +63,14 @@ class Term:
     norm: str
     weight: float
     terminal_weight: float
+    deadzone: float = 0.0
+
+    def value(self, fields: Mapping[str, Array]) -> Array:
+        """Return the norm of the residual beyond the dead zone, unweighted."""
+        residual = self.residual.evaluate(fields)
+        if self.deadzone > 0.0:
+            residual = shorten(residual, self.deadzone)
+        return NORMS[self.norm](residual)
 
 
 class Cost:
@@ -75,7 +88,8 @@ class Cost:
             )
             rest = {k: v for k, v in data.items() if k not in _TERM_KEYS}
             residual = bind_residual(model, rest, here)
-            bound.append(Term(name, residual, term.norm, term.weight, term.terminal_weight))
+            weights = term.weight, term.terminal_weight
+            bound.append(Term(name, residual, term.norm, *weights, term.deadzone))
         if not bound:
             raise ConfigError(f'{where}: needs at least one term')
         self.terms: Sequence[Term] = tuple(bound)
@@ -83,8 +97,8 @@ class Cost:
         self.record: tuple[str, ...] = tuple(sorted(fields))
 
     def values(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Return each term's norm(residual), unweighted, with the leading axes of `fields`."""
-        return {term.name: NORMS[term.norm](term.residual.evaluate(fields)) for term in self.terms}
+        """Return each term's value, unweighted, with the leading axes of `fields`."""
+        return {term.name: term.value(fields) for term in self.terms}
 
     def evaluate(self, records: Records, start: State, substeps: int) -> Costs:
         """Return the costs of rollouts recorded over H * substeps + 1 steps; +inf if diverged."""

@@ -28,6 +28,18 @@ def positive(residual: Array) -> Array:
     return np.sum(np.maximum(residual, 0.0), axis=-1)
 
 
+def shorten(residual: Array, deadzone: float) -> Array:
+    """
+    Return the residual (..., n), shortened by `deadzone` and zero if it is not longer than that.
+
+    Block soft thresholding: every norm of the result ignores residuals inside the dead zone, and
+    grows from zero beyond it (for `l2` this is the deadzone-linear penalty). NaN stays NaN.
+    """
+    length = l2(residual)
+    beyond = np.maximum(length - deadzone, 0.0)
+    return residual * (beyond / np.where(length > 0.0, length, 1.0))[..., None]
+
+
 NORMS: dict[str, Callable[[Array], Array]] = {
     'l1': l1,
     'l2': l2,

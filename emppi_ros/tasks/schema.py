@@ -230,6 +230,11 @@ class SimulationConfig:
         allowed=f'a factor from {_SMALLEST:g} to {_LARGEST:g} for each object',
         doc='factors of the size of free objects made of primitive geoms; their mass stays',
     )
+    residual_monitor: bool = key(
+        True,
+        doc='whether `emppi run` stops an arm that does not follow its commands; false if its '
+        'simulated servos yield to what it pushes',
+    )
 
     def __post_init__(self) -> None:
         """Check that changes follow one another."""

@@ -1,5 +1,5 @@
 """
-Parameters of a task that can change at runtime: weights, temperature, noise, likelihood.
+Parameters of a task that can change at runtime: costs, temperature, noise, likelihood.
 
 Each is a number in the task's YAML, named by its path, such as `cost.reach.weight`. A tuned task
 is the same YAML with other numbers, so it is published, recorded and loaded like any task.
@@ -91,6 +91,11 @@ def _all(data: Data) -> Iterator[TunableParameter]:
                 doc = f'weight of {term} ({entry["residual"]}) {words}'
                 value = float(entry.get(key, 0.0))
                 yield TunableParameter((*path, term, key), value, 0.0, max(MAX_WEIGHT, value), doc)
+            if 'deadzone' in entry:
+                value = float(entry['deadzone'])
+                doc = f'length up to which {term} ({entry["residual"]}) costs nothing'
+                place = (*path, term, 'deadzone')
+                yield TunableParameter(place, value, 0.0, max(_MAX, value), doc)
     for field in dataclasses.fields(LikelihoodConfig):
         value = data['belief']['likelihood'].get(field.name)
         if value is not None:  # unused quantities stay unused

@@ -9,7 +9,16 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.bench import hardware
 from emppi_ros.bench.paper import errors
-from emppi_ros.bench.paper.cells import CALIBRATION, LEARNER, LEARNING, RISK, Cell, changed
+from emppi_ros.bench.paper.cells import (
+    BOUNDS,
+    CALIBRATION,
+    LEARNER,
+    LEARNING,
+    ORACLE,
+    RISK,
+    Cell,
+    changed,
+)
 from emppi_ros.bench.paper.rows import AttemptResult, EstimateSeries, ParameterEstimate, Row
 from emppi_ros.core import weights
 from emppi_ros.core.errors import EmppiError
@@ -19,6 +28,7 @@ from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.particle_filter import ParticleFilter
 from emppi_ros.session.trace import Trace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
+from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import Task, parse_task
@@ -51,7 +61,9 @@ def compute(cell: Cell, threads: int | None = None) -> Row:
 
 def _run_closed_loop(task: Task, cell: Cell) -> tuple[Trace, Belief]:
     """Return the trace of a controlled run, and the prior."""
-    loop = ClosedLoop(task, cell.seed, LEARNER if cell.study == RISK else cell.controller)
+    controller = {RISK: LEARNER, BOUNDS: ORACLE}.get(cell.study, cell.controller)
+    given = cell.controller.split() if cell.study == BOUNDS else ()
+    loop = ClosedLoop(task, cell.seed, controller, parse_truth(given, f'{cell}'))
     prior = loop.filter.belief
     return loop.run(stop_at_success=cell.study != LEARNING), prior
 

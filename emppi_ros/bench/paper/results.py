@@ -111,6 +111,8 @@ def write(
             _by_task(summary.published, (LEARNER, ORACLE)),
             *_verdicts(claims.judge_published(summary)),
         ]
+    if summary.bounds:
+        parts += ['## Bounds', *_bounds(summary)]
     if compared := settings_lines(cells):
         parts += ['## Settings', SETTINGS_NOTE, _table(SETTINGS_HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
@@ -223,6 +225,17 @@ def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> Iterable[str]:
         for task, outcomes in by_task.items()
     }
     yield _by_task(cells, names)
+
+
+def _bounds(summary: Summary) -> Iterable[str]:
+    yield (
+        'Successful runs of MPPI with the true parameters, which are spread from bound to bound '
+        f'with equal ratios. Required: at least {_percent(claims.FIRST_RUN)} % at every point.'
+    )
+    for task, points in summary.bounds.items():
+        lines = ([name, f'{one.count}/{one.total}'] for name, one in points.items())
+        yield _table([task, 'mppi-true'], lines)
+    yield from _verdicts(claims.judge_bounds(summary))
 
 
 def _picture(path: Path) -> str:

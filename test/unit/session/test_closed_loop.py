@@ -181,3 +181,16 @@ def test_a_robot_that_does_not_follow_is_stopped(make_task):
     assert summarize(loop, 'emppi', 0)['faults'] == [(time, text)]
     assert loop.bridge.machine.phase is Phase.HELD
     assert np.all(loop.trace.commands[-1][1] == 0.0)
+
+
+def test_a_task_whose_servos_yield_is_not_stopped_for_that_alone(make_task, task_data):
+    data = task_data('block')
+    data['simulation']['residual_monitor'] = False
+    loop = ClosedLoop(make_task('block', data), 0)
+    loop.run(0.5, stop_at_success=False)
+    loop.robot.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
+    loop.run(1.0, stop_at_success=False)
+    assert not loop.trace.faults
+    loop.robot.data.qpos[loop.robot.model.joint('push').qposadr] += 0.5
+    loop.run(0.1, stop_at_success=False)
+    assert len(loop.trace.faults) == 1  # the other monitors watch: a jump

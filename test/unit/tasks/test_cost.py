@@ -137,6 +137,11 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
             ConfigError,
             'weight: found -1, expected a non-negative number',
         ),
+        (
+            {'residual': 'control', 'weight': 1, 'deadzone': -2.0},
+            ConfigError,
+            'deadzone: found -2.0, expected a non-negative number',
+        ),
         ({'residual': 'control', 'weigth': 1}, ConfigError, 'both 0|weigth'),
         ({'residual': 'control', 'weight': 1, 'gain': 1}, ConfigError, "unknown key 'gain'"),
         ({'weight': 1}, ConfigError, "missing key 'residual'"),
@@ -148,6 +153,18 @@ def test_weights_scale_terms_and_terms_add_up(two_link):
 def test_a_wrong_term_is_an_error_that_names_it(two_link, term, kind, match):
     with pytest.raises(kind, match=f'test: wrong.*({match})'):
         Cost(two_link, {'wrong': term}, 'test')
+
+
+@pytest.mark.parametrize('norm', ['l1', 'l2', 'squared', 'positive'])
+def test_a_term_costs_what_is_beyond_its_dead_zone(two_link, norm):
+    def value(deadzone: float, speed: float) -> float:
+        term = {'residual': 'sensor', 'sensor': 'elbow_speed', 'norm': norm, 'weight': 1.0}
+        cost = Cost(two_link, {'speed': {**term, 'deadzone': deadzone}}, 'test')
+        return float(cost.values({'sensordata': np.array([0.0, 0.0, 0.0, speed])})['speed'])
+
+    assert value(2.0, 1.9) == value(2.0, 2.0) == 0.0
+    assert value(2.0, 5.0) == pytest.approx(value(0.0, 3.0), rel=1e-14)  # rounding
+    assert value(0.0, 5.0) == (25.0 if norm == 'squared' else 5.0)
 
 
 def test_a_cost_without_terms_is_an_error(two_link):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.tasks.norms import NORMS
+from emppi_ros.tasks.norms import NORMS, l2, shorten, squared
 
 EXPECTED = {
     'l1': lambda v: np.linalg.norm(v, 1),
@@ -31,3 +31,24 @@ def test_a_norm_is_that_of_its_definition(name, rng):
 def test_zero_costs_nothing_and_nan_stays_nan(name):
     assert NORMS[name](np.zeros(3)) == 0.0
     assert np.isnan(NORMS[name](np.array([1.0, np.nan])))
+
+
+@pytest.mark.parametrize('deadzone', [1.5, 2.0])
+def test_a_residual_is_shortened_by_the_dead_zone_and_keeps_its_direction(deadzone, rng):
+    residual = rng.normal(size=(3, 2, 5, 4))
+    rest, before = shorten(residual, deadzone), l2(residual)
+    beyond = np.maximum(before - deadzone, 0.0)
+    assert 0 < np.count_nonzero(beyond) < beyond.size  # both kinds are tested
+    # a product and a quotient of numbers of order 1
+    np.testing.assert_allclose(l2(rest), beyond, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(squared(rest), beyond**2, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(
+        np.einsum('...i,...i->...', rest, residual), beyond * before, rtol=1e-14, atol=1e-15
+    )
+
+
+def test_a_dead_zone_is_closed_convex_and_keeps_nan():
+    assert not shorten(np.array([[0.0, 0.0], [3.0, 4.0]]), 5.0).any()  # its border is free
+    assert np.isnan(shorten(np.array([1.0, np.nan]), 0.5)).all()
+    line = np.linspace(-2.0, 2.0, 41)[:, None] * np.array([3.0, 4.0])  # through the zone
+    assert np.all(np.diff(l2(shorten(line, 3.0)), 2) > -1e-14)  # rounding of numbers up to 10

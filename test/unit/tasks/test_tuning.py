@@ -122,6 +122,18 @@ def test_tuning_keeps_the_plan_and_the_belief():
     assert learned._config.likelihood.joint_velocity_sd == 0.1
 
 
+def test_a_dead_zone_can_change_where_a_term_has_one():
+    force = {**PUSH.data['cost']['force'], 'deadzone': 20.0}
+    data = {**PUSH.data, 'cost': {**PUSH.data['cost'], 'force': force}}
+    found = [name for name in tuning.tunable_parameters(data) if name.endswith('deadzone')]
+    assert found == ['cost.force.deadzone']
+    tuned = PUSH.tuned(tuning.tune(data, {'cost.force.deadzone': 0.0}))
+    zones = {term.name: term.deadzone for term in tuned.stages[0].cost.terms}
+    assert zones['force'] == 0.0 and tuning.is_tuned(data, tuned.data)
+    with pytest.raises(ConfigError, match='cost.force.deadzone: found -1'):
+        tuning.tune(data, {'cost.force.deadzone': -1.0})
+
+
 def test_other_weights_change_the_plan_as_they_do_in_a_file():
     data = tuning.tune(PUSH.data, {'cost.reach.weight': 50.0})
     plans = []
