@@ -126,7 +126,7 @@ def test_the_command_swaps_and_tells_how_long_it_took(arm, monkeypatch, tmp_path
     monkeypatch.undo()
     monkeypatch.setenv('ROS_DOMAIN_ID', str(arm.harness.domain))
     moved = tmp_path / 'moved.yaml'
-    moved.write_text(PUSH.replace('duration_s: 15.0', 'duration_s: 16.0'))
+    moved.write_text(PUSH.replace('duration_s: 20.0', 'duration_s: 16.0'))
     assert main(['task', str(moved), '--json']) == 0
     assert '"said": "done"' in (out := capsys.readouterr().out) and '"to_first_plan_s": ' in out
     assert main(['task', 'cartpole_swingup']) == 2

@@ -64,7 +64,7 @@ def test_a_name_is_no_way_to_read_files(name):
         (task_text('fr3_follow'), "for 'fr3'"),
         (PUSH.replace('temperature: 0.02', 'temperature: -1'), 'temperature.*above 0'),
         (PUSH.replace('of: block\n', 'of: blok\n', 1), "line 10.*'blok'"),
-        (PUSH.replace('duration_s: 15.0', 'real_time: false'), 'cannot be planned in real time'),
+        (PUSH.replace('duration_s: 20.0', 'real_time: false'), 'cannot be planned in real time'),
         ('name: [broken', 'not valid YAML'),
     ],
 )
