@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import particles
+from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.resampling import ResamplingConfig
 from emppi_ros.core import weights
 from emppi_ros.core.config import key
@@ -42,22 +43,22 @@ def update(
     config: ResamplingConfig,
     parameters: Sequence[Parameter],
     blocks: Sequence[Block],
-    theta: Array,
+    belief: Belief,
     log_likelihood: Array,
     rng: np.random.Generator,
 ) -> tuple[Array, float]:
     """
     Return particles (M, P) of equal weight after an observation, and the smallest ESS.
 
-    `theta` (M, P) are particles of equal weight, `blocks` a partition of the parameters, and
-    `log_likelihood` (M, nv) that of each degree of freedom; diverged particles have rows of -inf.
+    `blocks` is a partition of the parameters, and `log_likelihood` (M, nv) that of each degree of
+    freedom; diverged particles have rows of -inf.
     """
-    updated, sizes = theta.copy(), []
+    updated, sizes = belief.theta.copy(), []
     for block in blocks:
         columns = list(block.parameters)
-        before = particles.uniform(theta[:, columns])
+        before = Belief(belief.theta[:, columns], belief.log_weights)
         evidence = log_likelihood[:, list(block.dofs)].sum(axis=1)
-        after = particles.update(config, before, evidence)
+        after, _ = particles.update(config, before, evidence)
         sizes.append(weights.effective_sample_size(after.log_weights))
         drawn, _ = particles.draw(config, [parameters[i] for i in columns], after, rng)
         updated[:, columns] = drawn.theta

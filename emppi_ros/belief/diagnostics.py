@@ -13,10 +13,14 @@ parameter. The Fisher information of all measurements adds up and, with that of 
 the posterior standard deviation from below (Van Trees inequality; in practice the local
 identifiability of Rothenberg, Econometrica 1971). If only the ratio of two parameters is
 observable, both stay uncertain.
+
+Where no parameter explains the data, errors stay large. A quantity is a misfit if the root of the
+mean variance of its errors exceeds a limit, in units of the configured standard deviations; it
+stays one until that is well below the limit.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +32,9 @@ Array = npt.NDArray[np.float64]
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
 _UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
+_COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justify a third of it
+_MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
+_CLEARED = 0.75  # of its limit, below which a mean square is no longer a misfit
 
 
 def normalized_innovations(
@@ -73,9 +80,43 @@ class InnovationStatistics:
         return result
 
     @property
+    def excess(self) -> dict[str, float]:
+        """Mean square of each quantity, in units of what a belief can explain."""
+        return {
+            quantity: (mean**2 + variance) / _MAX_MEAN_SQUARE
+            for quantity, (mean, variance) in self.statistics().items()
+        }
+
+    @property
     def excessive(self) -> bool:
         """Whether the innovations of some quantity are larger than the belief explains."""
-        return any(m**2 + v > _MAX_MEAN_SQUARE for m, v in self.statistics().values())
+        return any(excess > 1.0 for excess in self.excess.values())
+
+
+def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str, float]:
+    """
+    Return the mean learned variance of each quantity, in units of its limit.
+
+    `variance` (N,) is that of all values of `deviations`, in their order, in units of the
+    configured one.
+    """
+    counts = [one.values.shape[1] for one in deviations]
+    parts: dict[str, list[Array]] = {}
+    for one, part in zip(deviations, np.split(variance, np.cumsum(counts)[:-1]), strict=True):
+        parts.setdefault(one.quantity, []).append(part)
+    return {
+        quantity: float(np.concatenate(values).mean()) / _MAX_LEARNED
+        for quantity, values in parts.items()
+    }
+
+
+def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
+    """
+    Return the quantities that no parameter explains, given those `before`.
+
+    A quantity is a misfit once its `excess` is above 1, until it is well below 1.
+    """
+    return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
 
 
 def fisher_information(jacobian: Array) -> Array:
@@ -95,6 +136,16 @@ def remaining_sd(information: Array, correlation: Array) -> Array:
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     inner = np.eye(len(information)) + root @ information @ root
     return np.sqrt(np.maximum(np.diag(root @ np.linalg.solve(inner, root)), 0.0))
+
+
+def collapsed(spread: Array, remaining: Array) -> npt.NDArray[np.bool_]:
+    """
+    Return which parameters (P,) have a much narrower belief than the measurements justify.
+
+    Both are fractions of the prior's standard deviation: `spread` (P,) of the belief, and
+    `remaining` (P,), which the measurements leave.
+    """
+    return spread < _COLLAPSED * remaining
 
 
 def unidentifiable(remaining: Array) -> npt.NDArray[np.bool_]:

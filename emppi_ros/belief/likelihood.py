@@ -14,11 +14,13 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.config import positive
+from emppi_ros.belief.noise import NoiseScale
+from emppi_ros.core.config import one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
 
 Array = npt.NDArray[np.float64]
+_LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
 
 
 @dataclass(frozen=True)
@@ -30,20 +32,31 @@ class LikelihoodConfig:
     object_position_sd_m: float | None = positive(None, doc='m, per axis')
     object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
     dof: float | None = positive(
-        None, doc="degrees of freedom of Student's t, robust to outliers; null: a Gaussian"
+        None,
+        doc="degrees of freedom of Student's t, robust to outliers; null: 4 with a learned scale, "
+        'a Gaussian with a fixed one',
+    )
+    scale: str = one_of(
+        'learned',
+        'fixed',
+        default='learned',
+        doc='learned: the standard deviations are a prior, and correlated errors count less',
     )
 
     def __post_init__(self) -> None:
         """Check that at least one quantity is compared."""
-        sds = [name for name in self.__dataclass_fields__ if name != 'dof']
+        sds = [name for name in self.__dataclass_fields__ if '_sd' in name]
         if all(getattr(self, name) is None for name in sds):
             raise ConfigError(f'all of {", ".join(sds)} are null: nothing to compare')
 
+    @property
+    def learned_dof(self) -> float:
+        """Degrees of freedom with a learned scale."""
+        return _LEARNED_DOF if self.dof is None else self.dof
+
     def log_density(self, deviations: Array) -> Array:
         """Return the log density of deviations in units of their sd, up to a constant."""
-        if self.dof is None:
-            return -0.5 * deviations**2
-        return -0.5 * (self.dof + 1.0) * np.log1p(deviations**2 / self.dof)
+        return -0.5 * deviations**2 if self.dof is None else _t_density(deviations, self.dof)
 
 
 def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array:
@@ -111,20 +124,38 @@ def deviations(
 
 
 def log_likelihoods(
-    config: LikelihoodConfig, predicted: State, deviations: Sequence[Deviation]
+    config: LikelihoodConfig,
+    predicted: State,
+    deviations: Sequence[Deviation],
+    noise: NoiseScale | None = None,
 ) -> Array:
     """
     Return the contribution of each degree of freedom to log p(measured | theta_m), (M, nv).
 
-    It is up to a constant, and -inf for models whose prediction is not finite.
+    It is up to a constant, and -inf for models whose prediction is not finite. `noise` has the
+    learned scale of all values, in the order of `deviations`; without it, the scale is 1.
     """
     total = np.zeros_like(predicted.qvel)
+    start = 0
     for one in deviations:
-        density = config.log_density(one.values)
+        values, end = one.values, start + one.values.shape[1]
+        if noise is None:
+            density = config.log_density(values)
+        else:
+            scale = np.sqrt(noise.variance[start:end])
+            density = _t_density(values / scale, config.learned_dof)
+        start = end
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
+    if noise is not None:
+        total *= noise.power
     rows = np.hstack([predicted.qpos, predicted.qvel, total])
     finite = np.all(np.isfinite(rows), axis=1)
     return np.where(finite[:, None], total, -np.inf)
+
+
+def _t_density(values: Array, dof: float) -> Array:
+    """Return the log density of Student's t at normalized values, up to a constant."""
+    return -0.5 * (dof + 1.0) * np.log1p(values**2 / dof)
 
 
 def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:

@@ -57,38 +57,45 @@ def reweight(belief: Belief, log_likelihood: Array) -> Belief:
     return Belief(belief.theta, weights.normalize(belief.log_weights + log_likelihood))
 
 
-def temper(belief: Belief, log_likelihood: Array, min_size: float) -> Array:
+def tempering_power(belief: Belief, log_likelihood: Array, min_size: float) -> float:
     """
-    Return the log likelihood (M,) times a power in [0, 1] that keeps `min_size` particles.
+    Return the largest power in [0, 1] of the likelihood that keeps `min_size` particles.
 
     In many dimensions a single measurement may leave one effective particle, and resampling
     then finds no better ones. Tempering discards part of the measurement; later measurements
     make up for it. Particles that diverged have weight zero at any power.
     """
-    diverged = log_likelihood == -np.inf
-    if diverged.all() or np.isnan(log_likelihood).any():
-        return log_likelihood
-    finite = np.where(diverged, 0.0, log_likelihood)
-
-    def raised(power: float) -> Array:
-        return np.where(diverged, -np.inf, power * finite)
+    if (log_likelihood == -np.inf).all() or np.isnan(log_likelihood).any():
+        return 1.0
 
     def excess(power: float) -> float:
-        return weights.effective_sample_size(belief.log_weights + raised(power)) - min_size
+        tempered = belief.log_weights + raise_to_power(log_likelihood, power)
+        return weights.effective_sample_size(tempered) - min_size
 
     if excess(1.0) >= 0.0:
-        return log_likelihood
+        return 1.0
     if excess(0.0) <= 0.0:
-        return raised(0.0)
-    return raised(scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-3))
+        return 0.0
+    return float(scipy.optimize.brentq(excess, 0.0, 1.0, xtol=1e-3))
 
 
-def update(config: ResamplingConfig, belief: Belief, log_likelihood: Array) -> Belief:
-    """Return the belief after an observation, tempered if so configured."""
+def raise_to_power(log_likelihood: Array, power: float) -> Array:
+    """Return the log of a likelihood (M,) to a power; -inf stays, at power 0 too."""
+    diverged = log_likelihood == -np.inf
+    return np.where(diverged, -np.inf, power * np.where(diverged, 0.0, log_likelihood))
+
+
+def update(
+    config: ResamplingConfig, belief: Belief, log_likelihood: Array
+) -> tuple[Belief, float]:
+    """Return the belief after an observation, and the power of its likelihood: 1, or tempered."""
+    power = 1.0
     if config.tempering is not None:
         min_size = config.tempering * weights.effective_sample_size(belief.log_weights)
-        log_likelihood = temper(belief, log_likelihood, min_size)
-    return reweight(belief, log_likelihood)
+        power = tempering_power(belief, log_likelihood, min_size)
+    if power < 1.0:
+        log_likelihood = raise_to_power(log_likelihood, power)
+    return reweight(belief, log_likelihood), power
 
 
 def resample(

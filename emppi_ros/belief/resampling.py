@@ -79,7 +79,7 @@ class ResamplingConfig:
     )
     shrinkage: float = fraction(0.95, doc='liu-west: shrinkage towards the mean; 1 adds no jitter')
     tempering: float | None = fraction(
-        None,
+        0.3,
         doc='temper updates so that they keep this fraction of the effective sample size',
     )
     walk_sd: float = non_negative(

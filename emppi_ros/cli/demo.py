@@ -5,6 +5,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from emppi_ros.belief import explanations
 from emppi_ros.cli import extras, output, reports
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
@@ -65,4 +66,5 @@ def demo(options: argparse.Namespace) -> None:
             reports.write_video(task, record, options.out / 'motion.mp4')
         except EmppiError as error:  # the demo itself succeeded
             print(f'no video: {error}', file=sys.stderr)
-    output.show(summary, options.json)
+    output.show(summary if options.json else explanations.readable(summary), options.json)
+    output.warn(explanations.warnings(summary))

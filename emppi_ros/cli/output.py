@@ -1,7 +1,7 @@
 """Output of commands (JSON, aligned lines, progress bars) and types of their options."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 import json
 import math
@@ -42,6 +42,12 @@ def show(summary: Mapping[str, Any], as_json: bool) -> None:
                 print(f'{name:>{width}}  {_text(item)}')
         else:
             print(f'{key:>{width}}  {_text(value)}')
+
+
+def warn(sentences: Sequence[str]) -> None:
+    """Print warnings on stderr, one a line."""
+    for sentence in sentences:
+        print(f'warning: {sentence}', file=sys.stderr, flush=True)
 
 
 def _text(value: Any) -> str:

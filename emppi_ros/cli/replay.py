@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.replay import bag_report, what_if
@@ -113,4 +114,5 @@ def report(options: argparse.Namespace) -> None:
         if not np.isfinite(record.truth).all():
             raise ConfigError('--video: the bag has no true parameters: no simulator was recorded')
         reports.write_video(task, record, options.video)
-    output.show(summary, options.json)
+    output.show(summary if options.json else explanations.readable(summary), options.json)
+    output.warn(explanations.warnings(summary))

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.belief import prior_file
+from emppi_ros.belief import explanations, prior_file
 from emppi_ros.cli import output, reports
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
@@ -93,4 +93,5 @@ def run(options: argparse.Namespace) -> None:
         )
         kept = prior_file.save(options.save, known)
         summary['saved'] = str(options.save) + (f'; before: {kept.name}' if kept else '')
-    output.show(summary, options.json)
+    output.show(summary if options.json else explanations.readable(summary), options.json)
+    output.warn(explanations.warnings(summary))

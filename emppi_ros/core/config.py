@@ -154,9 +154,12 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     """Return `value` converted to the type `hint`, or raise ConfigError."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
-        if value is None and type(None) in args:
-            return None
         (hint,) = (arg for arg in args if arg is not type(None))
+        section = dataclasses.is_dataclass(hint)
+        if value is None or (value == 'none' and section):
+            return None
+        if section and isinstance(value, str):
+            raise ConfigError(f'{where}: found {_show(value)}, expected a mapping of keys or none')
         return _convert(value, hint, where)
     if dataclasses.is_dataclass(hint):
         return _build(hint, value, where)  # type: ignore[arg-type]

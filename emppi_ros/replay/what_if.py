@@ -46,12 +46,12 @@ def run(
     observed = bag_report.observe(bag)
     beliefs = [(one.stamp - (observed.observer.started or 0.0), one.belief) for one in new]
     later = [i for i, (time, _) in enumerate(beliefs) if time >= 0.0] or range(len(beliefs))
-    record = dataclasses.replace(
-        observed.observer.summarize()[1],
-        ess=np.array([new[i].ess for i in later]),
+    series: dict[str, Any] = {
         **observed.observer.truths(task),
         **belief_series([beliefs[i] for i in later], len(task.parameters)),
-    )
+        'ess': np.array([new[i].ess for i in later]),
+    }
+    record = dataclasses.replace(observed.observer.summarize()[1], **series)
     parameters = parameter_summary(task, new[-1].belief, record.truth)
     if old:
         unknown = np.full(len(before.parameters), np.nan)

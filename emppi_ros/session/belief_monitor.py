@@ -13,6 +13,7 @@ from emppi_ros.belief import diagnostics
 from emppi_ros.belief.diagnostics import InnovationStatistics, normalized_innovations
 from emppi_ros.belief.distributions import to_bounded, to_unbounded
 from emppi_ros.belief.likelihood import Deviation
+from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
@@ -26,14 +27,27 @@ _CHAIN = 20  # updates in which models start from their own predictions, as part
 _PERIOD = 3  # evaluate one chain out of three, for a third of the cost
 # updates per evaluated one; the first of a chain has no prediction to evaluate
 _SCALE = _PERIOD * _CHAIN / (_CHAIN - 1)
-_MIN_UPDATES = 100  # before a parameter is reported as unidentifiable
+_MIN_UPDATES = 100  # before a parameter is reported as unidentifiable or collapsed
+_MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
 _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _STEP = 0.5  # of the prior's standard deviation, up and down: enough to change contacts
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
 
 
 class BeliefMonitor:
-    """Collects statistics of the updates of a filter."""
+    """
+    Collects statistics of the updates of a filter.
+
+    Attributes
+    ----------
+    updates : int
+        Number of updates.
+    diverged : int
+        Number of diverged predictions.
+    misfit : list of str
+        Quantities whose errors no parameter explains, such as `joint_velocity`.
+
+    """
 
     def __init__(self, task: Task) -> None:
         """Create two models for each uncertain parameter."""
@@ -48,6 +62,8 @@ class BeliefMonitor:
         """Discard all statistics."""
         count = len(self._task.parameters)
         self.updates = self.diverged = 0
+        self.misfit: list[str] = []
+        self._first: float | None = None  # s, of the first update
         self.innovations = InnovationStatistics()
         self.information = np.zeros((count, count))
         self.restart()
@@ -74,8 +90,9 @@ class BeliefMonitor:
         stamp: float,
         observation: Observation,
         commands: Commands,
+        noise: NoiseScale | None = None,
     ) -> None:
-        """Add an update, given the belief before it and the deviations of its particles."""
+        """Add an update, given belief and noise before it, and the particles' deviations."""
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
@@ -86,6 +103,22 @@ class BeliefMonitor:
                     self._predictor, belief, position == 0, stamp, observation, commands
                 )
         self.updates += 1
+        self._judge_fit(deviations, stamp, noise)
+
+    def _judge_fit(
+        self, deviations: Sequence[Deviation], stamp: float, noise: NoiseScale | None
+    ) -> None:
+        """Update `misfit` from the learned scale of errors; without it, from innovations."""
+        self._first = stamp if self._first is None else min(self._first, stamp)
+        if self.updates < _MIN_FIT_UPDATES or stamp - self._first < _MIN_FIT_S:
+            return  # the belief still learns
+        count = sum(one.values.shape[1] for one in deviations)
+        if noise is None or len(noise.variance) != count:
+            excess = self.innovations.excess
+        else:
+            # correlated errors weigh like independent ones of a larger variance
+            excess = diagnostics.learned_excess(deviations, noise.variance / noise.power)
+        self.misfit = diagnostics.misfit(excess, self.misfit)
 
     @property
     def remaining(self) -> Array:
@@ -107,6 +140,16 @@ class BeliefMonitor:
         limit = _WIDE_TAIL if self.innovations.excessive else _TAIL
         outside = self._task.prior.tail_probability(mean) < limit
         return [self._task.parameters[i].name for i in self._varied if outside[i]]
+
+    def collapsed(self, belief: Belief) -> list[str]:
+        """Return the parameters whose belief is much narrower than measurements justify."""
+        if self.updates < _MIN_UPDATES:
+            return []
+        z = to_unbounded(self._task.parameters, belief.theta)[:, self._varied]
+        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, z)))
+        spread = sd / self._task.prior.spread[self._varied]
+        narrow = diagnostics.collapsed(spread, self.remaining[self._varied])
+        return [self._task.parameters[i].name for i in self._varied[narrow]]
 
     @property
     def unidentifiable(self) -> list[str]:

@@ -62,7 +62,7 @@ class BeliefSession(Measurements):
         self._stages = {stage.name: stage for stage in task.stages}
         self._stage = ''
         self.ess = self.ess_min = float(len(self.filter.belief.theta))
-        self.counts: Counter[str] = Counter()  # updates, resampled, reinjected, jumps, skipped
+        self.counts: Counter[str] = Counter()  # updates, resampled, reinjected, jumps, ...
         self.error = ''
 
     @journaled('pose')
@@ -162,5 +162,6 @@ class BeliefSession(Measurements):
         if update is None:
             return False
         self.counts.update(updates=1, resampled=update.resampled, reinjected=update.reinjected)
+        self.counts['changes'] += len(update.changes)
         self.ess, self.ess_min = update.ess, min(update.ess, self.ess_min)
         return True

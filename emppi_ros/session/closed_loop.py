@@ -224,6 +224,8 @@ class ClosedLoop:
         self.trace.degenerate += self.belief.counts['reinjected'] - before
         self.trace.ess.append(self.belief.ess)
         self.trace.beliefs.extend((one.stamp, one.belief) for one in updates)
+        last = self.trace.changes[-1].stamp if self.trace.changes else -np.inf
+        self.trace.changes += self.filter.changes.since(last)
         self.planner.set_belief(updates[-1].belief)
 
     def _plan(self) -> None:
@@ -355,6 +357,13 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             }
             for i, parameter in enumerate(task.parameters)
         },
+        'misfit': list(monitor.misfit),
+        'collapsed': monitor.collapsed(belief),
+        'reinjected': trace.degenerate,
+        'changes': [
+            {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}
+            for change in trace.changes
+        ],
         'plan_ms': {
             'p50': float(np.percentile(plan_ms, 50)),
             'p99': float(np.percentile(plan_ms, 99)),

@@ -12,13 +12,17 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.model.ensemble import State
 from emppi_ros.state.tracking import Pose, Track
 
-_TUPLES: dict[str, type] = {kind.__name__: kind for kind in (Belief, Plan, Pose, State, Track)}
+_TUPLES: dict[str, type] = {
+    kind.__name__: kind for kind in (Belief, DetectedChange, NoiseScale, Plan, Pose, State, Track)
+}
 _FORMER_NAMES = {'Waiting': 'PendingUpdate'}  # of tuples in older recordings
 
 _Kind = TypeVar('_Kind', bound=type)

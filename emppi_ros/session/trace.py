@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.belief.change_detection import DetectedChange
 from emppi_ros.belief.particles import Belief
 from emppi_ros.session.stage_tracker import ROUNDING_S, HoldTimer
 from emppi_ros.sim.simulated_robot import JointReading, PoseReading
@@ -62,6 +63,8 @@ class Trace:
         True states and errors, at 50 Hz.
     beliefs : list
         Time [s] and `Belief` of each update.
+    changes : list of DetectedChange
+        Changes of parameters that the belief detected: `stamp` [s], `parameter`, and means.
     readings : list of JointReading
         Joint states: `stamp` [s], `position`, `velocity` and `effort` (n,).
     poses : list of PoseReading
@@ -92,6 +95,7 @@ class Trace:
     truths: list[tuple[float, Array]]  # with start
     frames: list[Frame] = dataclasses.field(default_factory=list)
     beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
+    changes: list[DetectedChange] = dataclasses.field(default_factory=list)
     plan_s: list[float] = dataclasses.field(default_factory=list)  # computation times
     update_s: list[float] = dataclasses.field(default_factory=list)
     ess: list[float] = dataclasses.field(default_factory=list)

@@ -10,6 +10,7 @@ from emppi_ros.belief.blocks import BlockConfig
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.likelihood import LikelihoodConfig
 from emppi_ros.belief.resampling import ResamplingConfig
+from emppi_ros.belief.transition import ChangeConfig
 from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
@@ -133,6 +134,9 @@ class BeliefConfig:
     particles: int = between(1, 100_000, doc='number of particles')
     likelihood: LikelihoodConfig = key(doc='expected prediction errors')
     resampling: ResamplingConfig = key(ResamplingConfig(), doc='when and how to resample')
+    changes: ChangeConfig | None = key(
+        ChangeConfig(), doc='how parameters change over time; none: they are constant'
+    )
     blocks: tuple[BlockConfig, ...] = key((), doc='groups of parameters with separate weights')
     substep_s: float = between(
         1e-5,

@@ -122,6 +122,10 @@ class Task:
         self.blocks = objects.bind_blocks(
             self.model, blocks, names, {**self.objects, **self.jointed}
         )
+        changes = self.belief.changes
+        for name in changes.of or () if changes else ():
+            if name not in names:
+                raise ConfigError(f'belief: changes: of: {unknown("parameter", name, names)}')
         if file.view:
             prefix_errors('view: body', scene.find, self.model, 'body', file.view.body)
         self.planner.variance(self.model.nu)

@@ -24,5 +24,5 @@ def test_the_notebook_runs(monkeypatch):
     path, belief = (plt.figure(number) for number in plt.get_fignums())
     assert len(path.axes) == len(belief.axes) == 2
     assert names['path'].shape == (len(names['trace'].frames), 3)
-    assert (names['sd'][-1] < names['sd'][0]).all()  # the belief learned
+    assert names['sd'][-1, 1] < 0.5 * names['sd'][0, 1]  # friction, which each push shows
     plt.close('all')

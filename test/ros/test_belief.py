@@ -8,6 +8,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
+from emppi_ros.belief.change_detection import DetectedChange
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.common import qos
@@ -66,6 +67,20 @@ def test_a_prior_that_does_not_fit_is_said(harness, tmp_path):
     node = harness.make(BeliefNode, prior=str(path))
     harness.spin_until(lambda: "found 'g', expected 'kg'" in harness.says('belief')[1])
     assert node.state == 'unconfigured'
+
+
+def test_doubts_are_warnings_and_changes_are_values(harness):
+    harness.publish_task('panda_push')
+    node = harness.make(BeliefNode)
+    harness.spin_until(lambda: harness.says('belief')[2].get('lifecycle') == 'active')
+    assert harness.says('belief')[2]['misfit'] == harness.says('belief')[2]['collapsed'] == ''
+    node.session.filter.monitor.misfit = ['object_position']
+    change = DetectedChange(1.7e9 + 0.125, 'block_mass', 0.3, 1.2)
+    node.session.filter.changes.events.append(change)
+    harness.spin_until(lambda: harness.says('belief')[2]['misfit'] == 'object_position')
+    level, message, values = harness.says('belief')
+    assert level == WARN and 'no parameter explains the errors of object position' in message
+    assert values['changed block_mass'] == '1700000000.125'
 
 
 def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):

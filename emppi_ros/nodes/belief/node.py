@@ -19,6 +19,7 @@ import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
+from emppi_ros.belief import explanations
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.nodes.belief import saver
@@ -61,6 +62,7 @@ class BeliefNode(TaskFollowerNode):
         seed = self._settings.seed
         self.session = BeliefSession(self.task, seed)
         journal = Journal(self.session, describe(self.task, self.follow.text, seed, prior))
+        self._logged_until = -np.inf  # s, changes of parameters
         self._todo: deque[Callable[[], None]] = deque()  # to call in the loop's thread
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._journal_publisher.set_journal(journal)
@@ -107,7 +109,7 @@ class BeliefNode(TaskFollowerNode):
         theta, log_weights = belief
         mean = weights.mean(log_weights, theta)
         sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
-        outside = ', '.join(monitor.out_of_prior(belief))
+        outside, collapsed = monitor.out_of_prior(belief), monitor.collapsed(belief)
         values: dict[str, object] = {
             'updates': counts['updates'],
             'ess': session.ess,
@@ -117,7 +119,10 @@ class BeliefNode(TaskFollowerNode):
             'resampled': counts['resampled'],
             'reinjected': counts['reinjected'],
             'prior': self.task.prior.describe(),
-            'out_of_prior': outside,
+            'out_of_prior': ', '.join(outside),
+            'misfit': ', '.join(monitor.misfit),
+            'collapsed': ', '.join(collapsed),
+            'changes': counts['changes'],
             'unidentifiable': ', '.join(monitor.unidentifiable),
             'restarts_after_jumps': counts['jumps'],
             'skipped': counts['skipped'],
@@ -126,13 +131,20 @@ class BeliefNode(TaskFollowerNode):
         for quantity, (bias, variance) in monitor.innovations.statistics().items():
             values[f'innovation_mean {quantity}'] = bias
             values[f'innovation_variance {quantity}'] = variance
+        # times in full: seconds since 1970 have more digits than other values
+        for change in list(session.filter.changes.events):
+            values[f'changed {change.parameter}'] = f'{change.stamp:.3f}'
         distance, left = self.task.prior.distance(belief), monitor.remaining
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
             values |= {f'from_prior {parameter.name}': distance[i]}
             values |= {f'sd_left {parameter.name}': left[i]}
-        problems = [*filter(None, [self.follow.changed, session.error])]
-        problems += [f'contradicts its prior: {outside}'] if outside else []
+        doubts = (
+            explanations.misfit(monitor.misfit),
+            explanations.out_of_prior(outside),
+            explanations.collapsed(collapsed),
+        )
+        problems = [*filter(None, [self.follow.changed, session.error, *doubts])]
         problems += self._inputs.errors.values()
         return Report(WARN if problems else OK, '; '.join(problems) or 'learning', values)
 
@@ -162,9 +174,16 @@ class BeliefNode(TaskFollowerNode):
             for belief in self.session.update():
                 self._publish(belief)
                 count += 1
+            self._log_changes()
             if not self.session.ready:
                 break
         return count
+
+    def _log_changes(self) -> None:
+        """Log changes of parameters that were not logged before."""
+        for change in self.session.filter.changes.since(self._logged_until):
+            self.get_logger().info(f'{explanations.change(change)} (at {change.stamp:.2f} s)')
+            self._logged_until = change.stamp
 
     def _publish_current(self) -> None:
         self._publish(self.session.stamped(self.now()))

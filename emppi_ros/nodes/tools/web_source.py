@@ -100,6 +100,16 @@ class GraphState:
             self.value('bridge', 'armed') == 'True',
             self.value('bridge', 'paused') == 'True',
             tuple(filter(None, notes)),
+            self._changes(),
+        )
+
+    def _changes(self) -> tuple[tuple[float, str], ...]:
+        """Return clock [s] and parameter of the last change of each parameter."""
+        values, prefix = self._diagnostics.get('belief', (0.0, b'', '', {}))[3], 'changed '
+        return tuple(
+            (float(text) - self._first, key.removeprefix(prefix))
+            for key, text in values.items()
+            if key.startswith(prefix)
         )
 
     def _clock(self, display: DisplayState | None) -> float:

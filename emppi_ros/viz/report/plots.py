@@ -17,7 +17,7 @@ from emppi_ros.core import weights
 from emppi_ros.model import scene
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import BLUE, GREY, GRID, OBJECT_PATHS, ORANGE, RED
+from emppi_ros.viz.palette import BLUE, GREEN, GREY, GRID, OBJECT_PATHS, ORANGE, RED
 from emppi_ros.viz.report.recording import RunRecord
 
 Array = npt.NDArray[np.float64]
@@ -80,8 +80,10 @@ def belief(task: Task, record: RunRecord) -> Figure:
     if len(record.belief_times):
         for i, axis in enumerate(axes[:count]):
             _belief_of(axis, record, i)
+            _draw_changes(axis, record, task.parameters[i].name)
             axis.set_ylabel(label(task, i))
-        axes[0].legend(loc='upper right', ncols=4, markerscale=4)
+            if i == 0 or record.changes:
+                axis.legend(loc='upper right', ncols=5, markerscale=4)
         axes[-1].plot(record.belief_times, record.ess, color=BLUE, linewidth=1.2)
         particles = record.belief_weights.shape[1]
         bound = task.belief.resampling.ess_fraction * particles
@@ -117,6 +119,13 @@ def _belief_of(axis: Axes, record: RunRecord, index: int) -> None:
             where='post', color=RED, linestyle='--', label='true value',
         )  # fmt: skip
     axis.set_xlim(0, times[-1])
+
+
+def _draw_changes(axis: Axes, record: RunRecord, parameter: str) -> None:
+    """Draw a line at each detected change of a parameter."""
+    times = [time for time, name in record.changes if name == parameter]
+    for i, time in enumerate(times):
+        axis.axvline(time, color=GREEN, linestyle=':', label='' if i else 'change detected')
 
 
 def _quantile(probability: float) -> Callable[[Array, Array], Array]:

@@ -19,6 +19,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 _STEP_S = 0.02  # between two recorded states
+_CHANGED = 'changed '  # before the name of a parameter, in diagnostics
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class RunRecord:
     truth_times: Array  # (k,) from when on the values below hold
     truths: Array  # (k, P) true parameters, NaN if unknown
     ess: Array  # (b,) effective sample size before resampling
+    changes: tuple[tuple[float, str], ...] = ()  # time and parameter of each detected change
 
     @property
     def truth(self) -> Array:
@@ -59,6 +61,7 @@ def of_trace(trace: Trace) -> RunRecord:
         truth_times=np.array([time for time, _ in trace.truths]),
         truths=np.array([theta for _, theta in trace.truths]),
         ess=np.array(trace.ess),
+        changes=tuple((change.stamp, change.parameter) for change in trace.changes),
         **belief_series(trace.beliefs, len(trace.truth)),
     )
 
@@ -76,6 +79,7 @@ class RunObserver:
         self._held = HoldTimer()
         self.rows: dict[str, list[Any]] = defaultdict(list)
         self._first: Mapping[str, str] = {}
+        self._changes: dict[tuple[str, str], None] = {}  # stamps and parameters, in order
         self._truths: list[tuple[float, dict[str, float]]] = []  # that a simulator published
 
     def start(self, now: float) -> None:
@@ -127,8 +131,18 @@ class RunObserver:
             truth = _true_values(values)
             if truth and not (self._truths and truth == self._truths[-1][1]):
                 self._truths.append((stamp, truth))
+        if node == 'belief':
+            for key, text in values.items():
+                if key.startswith(_CHANGED):
+                    self._changes[text, key.removeprefix(_CHANGED)] = None
         if node == 'planner' and self.started is not None:
             self.rows['plan_ms'] += map(float, values.get('plan_ms_recent', '').split())
+
+    @property
+    def changes(self) -> tuple[tuple[float, str], ...]:
+        """Time [s] since the start and parameter of each change that was detected after it."""
+        stamps = ((float(text) - (self.started or 0.0), name) for text, name in self._changes)
+        return tuple(sorted(one for one in stamps if one[0] >= 0.0))
 
     def truths(self, task: Task) -> dict[str, Array]:
         """Return the fields of a record that hold the true parameters of a task."""
@@ -147,7 +161,7 @@ class RunObserver:
         """Return the summary of the run and its record."""
         task, rows = self._task, self.rows
         record = self._record()
-        plans = rows['plans']
+        plans, doubts = rows['plans'], self.diagnostics.get('belief', {})
         summary: dict[str, Any] = {
             'task': task.name,
             'success': self.success_time is not None,
@@ -162,11 +176,20 @@ class RunObserver:
                 for name in ('p50', 'p99')
             },
             'belief_updates': len(rows['beliefs']),
-            'ess_min': float(self.diagnostics.get('belief', {}).get('ess_min', 'nan')),
+            'ess_min': float(doubts.get('ess_min', 'nan')),
+            'misfit': _names(doubts, 'misfit'),
+            'collapsed': _names(doubts, 'collapsed'),
+            'reinjected': int(doubts.get('reinjected', 0)),
+            'changes': [
+                {'parameter': name, 'time_s': round(time, 3)} for time, name in record.changes
+            ],
             'parameters': {},
         }
         if self.belief is not None:
             summary['parameters'] = parameter_summary(task, self.belief, record.truth)
+            for flag in ('out_of_prior', 'unidentifiable'):
+                for name, values in summary['parameters'].items():
+                    values[flag] = name in _names(doubts, flag)
         return summary, record
 
     def _since_start(self, key: str) -> float:
@@ -183,6 +206,7 @@ class RunObserver:
             plan_ms=np.array(rows['plan_ms']),
             bridge_period_ms=1e3 * np.diff(rows['applied']),
             ess=np.array(ess),
+            changes=self.changes,
             **self.truths(self._task),
             **belief_series(beliefs, len(self._task.parameters)),
         )
@@ -213,6 +237,11 @@ def _true_values(values: Mapping[str, str]) -> dict[str, float]:
     """Return the true parameters in a simulator's diagnostics."""
     prefix = 'true '
     return {k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)}
+
+
+def _names(values: Mapping[str, str], key: str) -> list[str]:
+    """Return the names in a value of diagnostics."""
+    return [name for name in values.get(key, '').split(', ') if name]
 
 
 def _quantiles(values: Array) -> dict[str, float | None]:

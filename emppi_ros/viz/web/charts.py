@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.palette import GRID, INK, ORANGE, RED, SERIES
+from emppi_ros.viz.palette import GREEN, GRID, INK, ORANGE, RED, SERIES
 from emppi_ros.viz.report import plots
 from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.web.history import SPAN_S, STEP_S, History
@@ -99,3 +99,6 @@ class BeliefImage:
             where='post', color=RED, linestyle='--', linewidth=1.2,
         )  # fmt: skip
         axis.plot(times, history.means(column), color=ORANGE, linewidth=1.6)
+        for time in history.changes(self._task.parameters[column].name):
+            if time >= -SPAN_S:
+                axis.axvline(time, color=GREEN, linestyle=':', linewidth=1.6)

@@ -34,6 +34,7 @@ class History:
     def __init__(self) -> None:
         self.rows: deque[HistoryRow] = deque(maxlen=MAX_ROWS)
         self._run = -1
+        self._changes: tuple[tuple[float, str], ...] = ()
 
     def append(self, snapshot: Snapshot, terms: dict[str, float]) -> bool:
         """Add a row if the last one is old enough; return whether one was added."""
@@ -44,6 +45,7 @@ class History:
             self._run, last = snapshot.run, -np.inf
         if snapshot.display is None or clock < last + STEP_S - 1e-6:
             return False
+        self._changes = snapshot.changes
         belief, latencies = snapshot.display.belief, dict(snapshot.latencies)
         measured = belief, snapshot.theta, snapshot.ess, snapshot.error
         self.rows.append(HistoryRow(clock, *measured, terms, latencies))
@@ -54,6 +56,10 @@ class History:
         """Times of the rows (n,) [s] relative to the newest: none is above 0."""
         clocks = np.array([row.clock for row in self.rows])
         return clocks - clocks[-1]
+
+    def changes(self, parameter: str) -> list[float]:
+        """Return times [s] of a parameter's changes, relative to the newest row."""
+        return [time - self.rows[-1].clock for time, name in self._changes if name == parameter]
 
     def series(self, kind: str, name: str) -> Array:
         """Return a term or latency of each row (n,); NaN where it is missing."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.belief import explanations
 from emppi_ros.core.errors import StaleInputError, ViewError
 from emppi_ros.session.plan_preview import trace_point
 from emppi_ros.session.supervised_loop import SupervisedLoop
@@ -46,6 +47,7 @@ class Snapshot(NamedTuple):
     armed: bool
     paused: bool
     notes: tuple[str, ...] = ()  # warnings
+    changes: tuple[tuple[float, str], ...] = ()  # clock [s] and parameter of detected changes
 
 
 class RobotSource(Protocol):
@@ -195,6 +197,7 @@ class SimulatedSource:
         loop, machine = self._loop, self._loop.machine
         trace, robot = loop.trace, loop.robot
         notes = [self._problem, machine.fault.text if machine.fault else '']
+        notes.append(explanations.misfit(loop.filter.monitor.misfit))
         if self._speed < _SLOW:
             notes.append(f'the simulation runs at {self._speed:.1f} times real time')
         last = {'plan': trace.plan_s, 'belief': trace.update_s}
@@ -214,6 +217,7 @@ class SimulatedSource:
             machine.armed,
             machine.paused,
             tuple(filter(None, notes)),
+            tuple((change.stamp, change.parameter) for change in loop.filter.changes.events),
         )
 
 

@@ -28,7 +28,12 @@ def test_each_block_finds_its_own_parameters(rng):
     theta = rng.standard_normal((COUNT, 3))
     for _ in range(60):
         theta, size = blocks.update(
-            CONFIG, PARAMETERS, BLOCKS, theta, _evidence(theta, truth), rng
+            CONFIG,
+            PARAMETERS,
+            BLOCKS,
+            particles.uniform(theta),
+            _evidence(theta, truth),
+            rng,
         )
         # each update leaves half of the sample size, or all that it says is heard
         assert size >= 0.45 * COUNT
@@ -41,7 +46,7 @@ def test_a_block_that_hears_nothing_keeps_mean_and_spread(rng):
     theta = rng.standard_normal((COUNT, 3))
     silent = np.zeros((COUNT, 3))
     silent[:, 2] = -0.5 * (theta[:, 1] / 0.1) ** 2
-    after, _ = blocks.update(CONFIG, PARAMETERS, BLOCKS, theta, silent, rng)
+    after, _ = blocks.update(CONFIG, PARAMETERS, BLOCKS, particles.uniform(theta), silent, rng)
     for i in (0, 2):
         # jitter of sd 0.1 in 4000 particles: five standard errors of mean and spread
         assert after[:, i].mean() == pytest.approx(theta[:, i].mean(), abs=5 * 0.1 / 63)
@@ -57,7 +62,7 @@ def test_one_block_of_all_is_an_update_of_all(rng):
         config,
         PARAMETERS,
         [Block((0, 1, 2), (0, 1, 2))],
-        theta,
+        particles.uniform(theta),
         evidence,
         np.random.default_rng(1),
     )
@@ -68,7 +73,8 @@ def test_one_block_of_all_is_an_update_of_all(rng):
 
 def test_evidence_that_leaves_nobody_is_an_error(rng):
     with pytest.raises(DegenerateWeightsError):
-        blocks.update(CONFIG, PARAMETERS, BLOCKS, np.zeros((9, 3)), np.full((9, 3), -np.inf), rng)
+        lost = np.full((9, 3), -np.inf)
+        blocks.update(CONFIG, PARAMETERS, BLOCKS, particles.uniform(np.zeros((9, 3))), lost, rng)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pytest
 from emppi_ros.belief.diagnostics import (
     InnovationStatistics,
     fisher_information,
+    learned_excess,
+    misfit,
     normalized_innovations,
     remaining_sd,
     unidentifiable,
@@ -79,6 +81,33 @@ def test_parts_of_a_quantity_go_together_and_old_ones_are_forgotten(rng):
     for value in [100.0] * 50 + [1.0, -1.0] * 100:
         kept.add({'x': np.array([value])})
     assert kept.statistics() == {'x': (0.0, 1.0)}
+
+
+def test_the_excess_of_a_quantity_is_its_mean_learned_variance_over_four():
+    values = np.zeros((5, 2))
+    kinds = [('v', values), ('x', values[:, :1]), ('v', values)]
+    parts = [Deviation(quantity, 0, some) for quantity, some in kinds]
+    excess = learned_excess(parts, np.array([4.0, 8.0, 1.0, 0.0, 4.0]))
+    assert excess == {'v': 1.0, 'x': 0.25}
+
+
+def test_a_misfit_ends_only_well_below_the_limit_at_which_it_began():
+    raised: list[str] = []
+    history = []
+    for excess in (0.9, 1.1, 0.9, 0.8, 0.7, 0.9):
+        raised = misfit({'speed': excess, 'pose': 0.5}, raised)
+        history.append(raised)
+    assert history == [[], ['speed'], ['speed'], ['speed'], [], []]
+
+
+def test_the_innovations_of_each_quantity_exceed_their_limit_separately(rng):
+    kept = InnovationStatistics()
+    for _ in range(200):
+        kept.add({'calm': rng.normal(size=2), 'wild': 2.0 * rng.normal(size=2)})
+    # mean squares of 1 and 4, of which 2 is the limit; 400 draws: within 7 %, four of these
+    assert kept.excess['calm'] == pytest.approx(0.5, rel=0.3)
+    assert kept.excess['wild'] == pytest.approx(2.0, rel=0.3)
+    assert misfit(kept.excess, []) == ['wild']
 
 
 def correlation(rng, count):

@@ -63,29 +63,38 @@ def test_a_tempered_update_leaves_as_many_particles_as_it_was_told_to(rng):
     count = 200
     belief = Belief(np.zeros((count, 1)), weights.normalize(0.3 * rng.standard_normal(count)))
     sharp = -50.0 * rng.standard_normal(count) ** 2
-    raised = particles.temper(belief, sharp, 0.4 * count)
-    size = weights.effective_sample_size(belief.log_weights + raised)
-    # the power is found to 1e-3, and the size falls by a few hundred particles over powers 0 to 1
+    power = particles.tempering_power(belief, sharp, 0.4 * count)
+    size = weights.effective_sample_size(belief.log_weights + power * sharp)
+    # the power is computed to 1e-3; the size falls by a few hundred particles over powers 0 to 1
     assert size == pytest.approx(0.4 * count, abs=1.5)
-    power = raised / sharp
-    np.testing.assert_allclose(power, power[0])  # one power for all
-    assert 0.0 < power[0] < 1.0
+    assert 0.0 < power < 1.0
+    config = ResamplingConfig(tempering=0.4)
+    belief = particles.uniform(belief.theta)
+    after, used = particles.update(config, belief, sharp)
+    assert used == pytest.approx(particles.tempering_power(belief, sharp, 0.4 * count), rel=1e-9)
+    np.testing.assert_array_equal(
+        after.log_weights, particles.reweight(belief, used * sharp).log_weights
+    )
 
 
 def test_an_update_that_leaves_enough_particles_is_not_tempered(rng):
     belief = particles.uniform(np.zeros((50, 1)))
     flat = 0.01 * rng.standard_normal(50)
-    assert particles.temper(belief, flat, 25.0) is flat
+    assert particles.tempering_power(belief, flat, 25.0) == 1.0
 
 
 def test_tempering_takes_nobody_back_who_diverged_and_nothing_from_a_poor_belief(rng):
     belief = particles.uniform(np.zeros((50, 1)))
     sharp = -50.0 * rng.standard_normal(50) ** 2
     sharp[:10] = -np.inf
-    assert np.all(particles.temper(belief, sharp, 25.0)[:10] == -np.inf)
-    poor = particles.temper(belief, sharp, 45.0)  # only 40 are left
+    power = particles.tempering_power(belief, sharp, 25.0)
+    assert np.all(particles.raise_to_power(sharp, power)[:10] == -np.inf)
+    assert particles.tempering_power(belief, sharp, 45.0) == 0.0  # only 40 are left
+    poor = particles.raise_to_power(sharp, 0.0)
     assert np.all(poor[10:] == 0.0) and np.all(poor[:10] == -np.inf)
-    assert np.all(particles.temper(belief, np.full(50, -np.inf), 25.0) == -np.inf)
+    none = np.full(50, -np.inf)
+    assert particles.tempering_power(belief, none, 25.0) == 1.0
+    assert np.all(particles.raise_to_power(none, 0.5) == -np.inf)
 
 
 def test_likelihoods_of_another_number_are_an_error():

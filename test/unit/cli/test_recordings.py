@@ -84,6 +84,8 @@ def test_a_recorded_push_satisfies_the_model(tmp_path, capsys):
     task, path = tmp_path / 'exact.yaml', tmp_path / 'run.parquet'
     task.write_text(task_text('panda_push').replace('simulation:', exact.strip(), 1))
     words = ['run', str(task), '--controller', 'mppi-true', '--duration', '2.5']
+    # friction is 2.5 times that of the prior's mean, which must therefore fit far worse
+    words += ['--truth', 'block_mass=0.45', '--truth', 'block_friction=0.5']
     assert main([*words, '--record', str(path), '--json']) == 0
     capsys.readouterr()
     recording = read_recording([path])

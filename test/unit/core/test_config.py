@@ -52,6 +52,13 @@ def test_a_full_mapping_becomes_a_frozen_object():
         built.size = 4
 
 
+def test_an_optional_section_can_be_none_and_nothing_else_is_a_section():
+    for absent in (None, 'none'):
+        assert build(Outer, {'size': 1, 'inner': absent}, 'f').inner is None
+    with pytest.raises(ConfigError, match="f: inner: found 'no', expected a mapping of .* none"):
+        build(Outer, {'size': 1, 'inner': 'no'}, 'f')
+
+
 def test_what_is_left_out_has_its_default_and_no_two_objects_share_one():
     first, second = build(Outer, {'size': 1}, 'f'), build(Outer, {'size': 1}, 'f')
     assert first == Outer(1)

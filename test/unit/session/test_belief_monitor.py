@@ -1,9 +1,12 @@
 """Flags say what is so: of parameters with and without effect, in and out of their prior."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from emppi_ros.belief import particles
+from emppi_ros.belief.distributions import to_bounded
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import BeliefMonitor
 from emppi_ros.session.closed_loop import ClosedLoop
@@ -116,6 +119,52 @@ def test_a_truth_far_outside_of_the_prior_is_flagged_within_a_run(truth, flagged
     loop.run(1.0, stop_at_success=False)
     found = loop.filter.monitor.out_of_prior(loop.filter.belief)
     assert found == flagged
+
+
+def rubbed(task, seed, friction):
+    """Return a run's monitor whose robot has joint friction that the model lacks."""
+    rubbing = dict.fromkeys(task.robot.commanded, friction)
+    task.simulation = dataclasses.replace(task.simulation, joint_friction=rubbing)
+    loop = ClosedLoop(task, seed)
+    assert loop.filter.monitor.misfit == []
+    loop.run(2.0, stop_at_success=False)
+    return loop
+
+
+@pytest.mark.parametrize('scale', ['learned', 'fixed'])
+def test_what_no_parameter_explains_is_a_misfit_and_a_right_model_has_none(scale):
+    for friction, expected in [(6.0, ['joint_velocity']), (0.0, [])]:  # N m
+        task = load_task('fr3_follow')
+        likelihood = dataclasses.replace(task.belief.likelihood, scale=scale)
+        task.belief = dataclasses.replace(task.belief, likelihood=likelihood)
+        assert rubbed(task, 1, friction).filter.monitor.misfit == expected
+
+
+def test_friction_below_the_learned_noise_is_a_misfit_because_its_errors_are_correlated():
+    loop = rubbed(load_task('fr3_follow'), 1, 2.0)
+    assert np.sqrt(loop.filter.noise.variance).max() > 0.3 and loop.filter.noise.power < 0.5
+    assert loop.filter.monitor.misfit == ['joint_velocity']
+
+
+def test_a_misfit_is_not_reported_in_the_first_second(make_task):
+    one = ParticleFilter(make_task('slider'), np.random.default_rng(0))
+    for i, (stamp, moment) in enumerate(resting(60)):
+        one.observe(stamp, moment, pushed(200.0))  # yet it rests: no mass explains that
+        assert bool(one.monitor.misfit) == (i > 50)  # 50 updates of 0.02 s after the first
+    one.reset()
+    assert one.monitor.misfit == []
+
+
+def test_particles_that_agree_without_a_reason_have_collapsed(with_slip):
+    monitor = observed(with_slip, 130, force=5.0)  # which shows the mass, and nothing of slip
+    spread = with_slip.prior.spread * np.array([0.3, 0.05])  # of the logarithm and logit
+    draws = np.random.default_rng(0).standard_normal((200, 2))
+    theta = to_bounded(with_slip.parameters, with_slip.prior.center + spread * draws)
+    assert monitor.collapsed(particles.uniform(theta)) == ['slip']
+    theta[:] = theta[0]
+    assert monitor.collapsed(particles.uniform(theta)) == ['mass', 'slip']
+    early = observed(with_slip, 60, force=5.0)
+    assert early.collapsed(particles.uniform(theta)) == []
 
 
 def test_a_reset_forgets(with_slip):

@@ -63,6 +63,10 @@ def test_a_summary_is_json_with_every_key(make_task):
         'steps',
         'final_error',
         'parameters',
+        'misfit',
+        'changes',
+        'collapsed',
+        'reinjected',
         'plan_ms',
         'diverged',
     }
@@ -71,6 +75,20 @@ def test_a_summary_is_json_with_every_key(make_task):
     }  # fmt: skip
     assert summary['parameters']['mass']['true'] == 0.8
     assert summary['time_s'] == 0.5 and summary['success'] is False
+
+
+def test_a_change_is_detected_soon_and_a_constant_world_has_none():
+    task = load_task('fr3_follow')
+    constant = ClosedLoop(task, 0)
+    constant.run(3.0, stop_at_success=False)
+    assert summarize(constant, 'emppi', 0)['changes'] == []
+    loop = ClosedLoop(task, 0, truth={'payload_mass': [(0.0, 0.3), (3.0, 1.2)]})
+    loop.run(4.0, stop_at_success=False)
+    (change,) = loop.trace.changes
+    assert change.parameter == 'payload_mass' and 3.0 < change.stamp < 4.0
+    assert change.before < 0.5 < change.after
+    expected = {'parameter': 'payload_mass', 'time_s': round(change.stamp, 3)}
+    assert json.loads(json.dumps(summarize(loop, 'emppi', 0)))['changes'] == [expected]
 
 
 def test_success_needs_to_last(make_task, task_data):

@@ -15,6 +15,7 @@ import yaml
 from emppi_ros.belief import distributions, particles, prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
+from emppi_ros.belief.transition import ChangeConfig
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
 from emppi_ros.robots import robot as robots
@@ -234,6 +235,12 @@ BLOCK_MISTAKES = {
     'risk level': (('planner', 'risk_level'), 0.1, 'planner: risk_level: requires risk: cvar'),
     'even filter': (('planner', 'filter_window'), 6, 'planner: filter_window: found 6'),
     'likelihood': (('belief', 'likelihood'), {}, 'belief: likelihood: .*nothing to compare'),
+    'changes': (
+        ('belief', 'changes'),
+        {'of': ['mass', 'mas']},
+        "belief: changes: of: unknown parameter 'mas' .did you mean 'mass'",
+    ),
+    'no changes': (('belief', 'changes'), 'off', "belief: changes: found 'off', .* or none"),
     'success': (('success', 'residual', 'of'), 'body:b', "success: residual: .*unknown body 'b'"),
     'view': (('view',), {'body': 'b', 'distance_m': 1}, "view: body: .*unknown body 'b'"),
     'cost': (('cost', 'reach', 'to'), 'site:b', "cost: reach.*unknown site 'b'.*goal, pusher"),
@@ -252,6 +259,13 @@ def test_a_mistake_in_a_task_is_an_error_that_names_the_file_and_the_key(
     parent[place[-1]] = value
     with pytest.raises((ConfigError, SceneError), match=rf'block\.yaml: .*{match}'):
         load_task(str(write_task('block', data)))
+
+
+def test_a_world_can_be_constant_or_change_in_some_parameters(write_task, task_data):
+    data = task_data('block')
+    for changes, expected in (('none', None), ({'of': ['mass']}, ChangeConfig(of=('mass',)))):
+        data['belief']['changes'] = changes
+        assert load_task(str(write_task('block', data))).belief.changes == expected
 
 
 def test_keys_of_the_file_are_the_fields_of_its_class():

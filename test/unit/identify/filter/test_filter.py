@@ -22,10 +22,13 @@ COUNT = 1000
 
 
 def calm(name):
-    """Return a task whose belief has few particles, which are weighed but never resampled."""
+    """Return a task with few constant particles, which a fixed likelihood weighs."""
     task = copy.copy(load_task(name))
-    never = replace(task.belief.resampling, ess_fraction=1e-300)
-    task.belief = replace(task.belief, resampling=never, particles=8)
+    never = replace(task.belief.resampling, ess_fraction=1e-300, tempering=None)
+    fixed = replace(task.belief.likelihood, scale='fixed')
+    task.belief = replace(
+        task.belief, resampling=never, likelihood=fixed, changes=None, particles=8
+    )
     return task
 
 
@@ -41,7 +44,7 @@ def test_log_likelihoods_are_those_of_the_belief(name):
     task = calm(name)
     loop = ClosedLoop(task, 3)
     theta = loop.filter.belief.theta.copy()
-    trace = loop.run(1.2)
+    trace = loop.run(2.5)
     seen = recordings.build(task, record(task, trace))
     found = RecordingLikelihood(task, [seen], len(theta), threads=1).log_likelihood(theta)
     assert np.ptp(found) > 1.0  # nats: the particles differ

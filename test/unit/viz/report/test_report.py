@@ -1,5 +1,6 @@
 """Plots and videos of a short run; without a renderer, one line names the packages to install."""
 
+import dataclasses
 import importlib
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from emppi_ros.cli import main
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import Task, load_task
-from emppi_ros.viz.palette import RED
+from emppi_ros.viz.palette import GREEN, RED
 from emppi_ros.viz.report import plots, recording, video
 from emppi_ros.viz.report.recording import RunRecord
 
@@ -162,3 +163,32 @@ def test_an_observer_takes_the_truth_from_the_simulator() -> None:
     assert found['truth_times'].tolist() == [0.0, 1.5]
     assert found['truths'][:, names.index('pole_mass')].tolist() == [0.4, 0.5]
     assert np.isnan(observer.truths(load_task('panda_push'))['truths']).all()
+
+
+def test_the_summary_of_an_observed_run_names_misfits() -> None:
+    observer = recording.RunObserver(load_task('cartpole_swingup'))
+    assert observer.summarize()[0]['misfit'] == []
+    for names in (['joint_velocity'], ['joint_velocity', 'object_position'], []):
+        observer.record_diagnostics('belief', 1.0, {'misfit': ', '.join(names)})
+        assert observer.summarize()[0]['misfit'] == names
+
+
+def test_the_summary_of_an_observed_run_has_the_changes_since_its_start() -> None:
+    observer = recording.RunObserver(load_task('cartpole_swingup'))
+    observer.record_diagnostics('belief', 1.0, {'changed pole_mass': '99.500'})
+    observer.start(100.0)
+    for stamp in ('102.250', '102.250', '104.000'):
+        observer.record_diagnostics('belief', 1.0, {'changed pole_mass': stamp})
+    summary, record = observer.summarize()
+    assert record.changes == ((2.25, 'pole_mass'), (4.0, 'pole_mass'))
+    assert summary['changes'][0] == {'parameter': 'pole_mass', 'time_s': 2.25}
+
+
+def test_plots_show_detected_changes_of_their_parameter() -> None:
+    task = load_task('cartpole_swingup')
+    record = recording.of_trace(ClosedLoop(task, 0).run(0.3))
+    record = dataclasses.replace(record, changes=((0.1, 'pole_mass'), (0.2, 'pole_mass')))
+    names = [parameter.name for parameter in task.parameters]
+    for name, axis in zip(names, plots.belief(task, record).axes, strict=False):
+        times = [line.get_xdata()[0] for line in axis.lines if line.get_color() == GREEN]
+        assert times == ([0.1, 0.2] if name == 'pole_mass' else [])

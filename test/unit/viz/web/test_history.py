@@ -66,3 +66,12 @@ def test_a_term_of_another_stage_is_nan_and_not_zero(belief):
     history.append(snapshot(1.0, belief), {'pull': 2.0})
     np.testing.assert_array_equal(history.series('terms', 'reach'), [1.0, np.nan])
     np.testing.assert_array_equal(history.series('latencies', 'plan'), [20.0, 20.0])
+
+
+def test_changes_are_those_of_a_parameter_before_the_newest_row(belief):
+    history = History()
+    history.append(snapshot(1.0, belief)._replace(changes=((0.25, 'mass'), (0.5, 'slip'))), {})
+    assert history.changes('mass') == [-0.75]
+    history.append(snapshot(1.5, belief)._replace(changes=((0.25, 'mass'), (1.5, 'mass'))), {})
+    assert history.changes('mass') == [-1.25, 0.0]
+    assert history.changes('slip') == []

@@ -90,3 +90,10 @@ def test_an_error_of_the_simulation_is_reported_until_a_reset(source, monkeypatc
     source.reset()
     assert source.snapshot().notes == () or 'broke' not in source.snapshot().notes[0]
     wait(lambda: source._loop.robot.time > 0.05)
+
+
+def test_a_misfit_is_a_note(source):
+    source.set_watched(True)
+    source._loop.filter.monitor.misfit = ['joint_velocity']
+    note = 'misfit: no parameter explains the errors of joint velocity'
+    wait(lambda: note in source.snapshot().notes)

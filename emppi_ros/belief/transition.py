@@ -1,0 +1,169 @@
+"""
+How parameters change between two measurements: they jump and drift.
+
+Each parameter jumps at a constant rate, and drifts in unbounded coordinates z by an
+Ornstein-Uhlenbeck process, which leaves the prior unchanged.
+From one measurement to the next the belief becomes the mixture
+
+    p(z') = (1 - e) sum_m w_m N(z'; z_m, Q) + e sum_m w_m q(z' | z_m),
+
+where e is the probability of a jump, and q the density after one: one parameter has a value from
+its prior, or one far from its present value, with probability 1/2 each. A fixed number of
+particles represents the second sum, so that some are near the new value after any jump. Those
+that make room for them are chosen without bias (Fearnhead and Clifford, J. R. Stat. Soc. B 65,
+2003, section 3).
+"""
+
+from dataclasses import dataclass
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.distributions import to_bounded, to_unbounded
+from emppi_ros.belief.particles import Belief
+from emppi_ros.belief.prior import JointPrior
+from emppi_ros.belief.resampling import Indices, systematic
+from emppi_ros.core.config import between, key, non_negative, positive
+
+Array = npt.NDArray[np.float64]
+_FAR = 2.0  # sd of a step away from the present value, in sd of the prior
+
+
+@dataclass(frozen=True)
+class ChangeConfig:
+    """How often and how fast uncertain parameters change."""
+
+    rate_hz: float = non_negative(0.01, doc='mean number of jumps of each parameter per second')
+    of: tuple[str, ...] | None = key(None, doc='parameters that change; null: all')
+    drift_s: float | None = positive(
+        600.0, doc='time in which a parameter drifts by a standard deviation of its prior'
+    )
+    share: float = between(0.0, 0.5, 0.0625, doc='fraction of the particles that represents jumps')
+
+
+def changing(config: ChangeConfig | None, prior: JointPrior) -> Indices:
+    """Return the indices of the uncertain parameters that change."""
+    if config is None:
+        return np.zeros(0, dtype=np.intp)
+    names = [parameter.name for parameter in prior.parameters]
+    among = names if config.of is None else config.of
+    flags = [name in among and prior.spread[i] > 0.0 for i, name in enumerate(names)]
+    return np.flatnonzero(flags)
+
+
+class Jumps(NamedTuple):
+    """
+    Particles that represent jumps.
+
+    Attributes
+    ----------
+    rows : (J,) array
+        Their indices among all particles.
+    origins : (J,) array
+        The particle that each of them was before.
+    columns : (J,) array
+        The parameter of each that jumped.
+
+    """
+
+    rows: Indices
+    origins: Indices
+    columns: Indices
+
+
+def jump(
+    config: ChangeConfig,
+    prior: JointPrior,
+    columns: Indices,
+    belief: Belief,
+    elapsed: float,
+    rng: np.random.Generator,
+) -> tuple[Belief, Jumps]:
+    """
+    Return the belief after `elapsed` [s] in which the parameters at `columns` may jump.
+
+    Particles that stay keep their index.
+    """
+    count = len(belief.theta)
+    number = round(config.share * count)
+    probability = -math.expm1(-config.rate_hz * len(columns) * elapsed)
+    if not number or probability == 0.0:
+        none = np.zeros(0, dtype=np.intp)
+        return belief, Jumps(none, none, none)
+    kept, kept_weights = prune(belief.log_weights, count - number, rng)
+    origins = systematic(np.exp(belief.log_weights), number, rng.random())
+    rows = np.setdiff1d(np.arange(count), kept, assume_unique=True)
+    theta, log_weights = belief.theta.copy(), np.empty(count)
+    theta[rows], jumped = _draw(prior, columns, belief.theta[origins], rng)
+    log_weights[kept] = kept_weights + math.log1p(-probability)
+    log_weights[rows] = math.log(probability / number)
+    return Belief(theta, log_weights), Jumps(rows, origins, jumped)
+
+
+def drift(
+    config: ChangeConfig,
+    prior: JointPrior,
+    columns: Indices,
+    belief: Belief,
+    elapsed: float,
+    rng: np.random.Generator,
+) -> Belief:
+    """Return the belief after `elapsed` [s] in which the parameters at `columns` drift."""
+    if config.drift_s is None:
+        return belief
+    share, spread = min(elapsed / config.drift_s, 1.0), prior.spread[columns]
+    z = to_unbounded(prior.parameters, belief.theta)
+    noise = math.sqrt(share) * spread * rng.standard_normal((len(z), len(columns)))
+    pull = (1.0 - math.sqrt(1.0 - share)) * (z[:, columns] - prior.center[columns])
+    z[:, columns] += noise - pull
+    return Belief(to_bounded(prior.parameters, z), belief.log_weights)
+
+
+def prune(log_weights: Array, count: int, rng: np.random.Generator) -> tuple[Indices, Array]:
+    """
+    Return `count` of M particles, in order, and their log weights (count,).
+
+    Particles heavier than a threshold keep their weight. Of the others some are drawn
+    systematically, none twice, and get the threshold as weight. The expected weight of each
+    particle is its weight before, and the expected squared error of the weights is the smallest
+    possible.
+    """
+    shares = np.exp(log_weights)
+    descending = np.argsort(-shares, kind='stable')
+    rest = np.cumsum(shares[descending][::-1])[::-1]  # weight from each rank on
+    ranks = np.arange(count)
+    # the heaviest k are kept where the next one is lighter than what each of the others gets
+    light = shares[descending[:count]] * (count - ranks) < rest[:count]
+    kept = int(np.argmax(light)) if light.any() else count
+    threshold = rest[kept] / (count - kept) if kept < count else 0.0
+    if kept < count and threshold > 0.0:
+        others = np.sort(descending[kept:])
+        drawn = others[systematic(shares[others], count - kept, rng.random())]
+        chosen = np.concatenate([descending[:kept], drawn])
+    else:  # the rest has no weight
+        chosen, kept = descending[:count], count
+    new = np.concatenate([log_weights[chosen[:kept]], np.full(count - kept, _log(threshold))])
+    order = np.argsort(chosen, kind='stable')
+    return chosen[order], new[order]
+
+
+def _draw(
+    prior: JointPrior, columns: Indices, theta: Array, rng: np.random.Generator
+) -> tuple[Array, Indices]:
+    """Return particles theta (n, P) after a jump of one parameter each, and its index (n,)."""
+    count = len(theta)
+    rows = np.arange(count)
+    column = columns[(rng.integers(len(columns)) + rows) % len(columns)]
+    z = to_unbounded(prior.parameters, theta)
+    z[rows, column] += _FAR * prior.spread[column] * rng.standard_normal(count)
+    jumped = theta.copy()
+    far, fresh = to_bounded(prior.parameters, z), prior.resample(count, rng)
+    values = np.where(2 * rng.permutation(count) < count, fresh[rows, column], far[rows, column])
+    jumped[rows, column] = values
+    return jumped, column
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0.0 else -math.inf

@@ -1,0 +1,56 @@
+"""Operators read in plain words what makes a belief doubtful."""
+
+import copy
+
+from emppi_ros.belief import explanations
+
+GOOD = {
+    'parameters': {
+        'block_mass': {'mean': 1.0, 'sd': 1e-6, 'out_of_prior': False, 'unidentifiable': False},
+        'slip': {'mean': 0.5, 'sd': 0.1, 'out_of_prior': False, 'unidentifiable': False},
+    },
+    'misfit': [],
+    'collapsed': [],
+    'reinjected': 0,
+    'changes': [],
+}
+
+
+def changed(**values):
+    return copy.deepcopy(GOOD) | values
+
+
+def flagged(flag):
+    summary = copy.deepcopy(GOOD)
+    summary['parameters']['block_mass'][flag] = True
+    return summary
+
+
+def test_a_good_belief_needs_no_warning():
+    assert explanations.warnings(GOOD) == []
+    assert explanations.misfit([]) == explanations.out_of_prior([]) == ''
+    assert explanations.collapsed([]) == ''
+
+
+def test_each_doubt_is_a_warning_that_names_what_it_is_about():
+    for summary, words in (
+        (changed(misfit=['joint_velocity', 'object_position']), 'joint velocity and object pos'),
+        (changed(reinjected=3), 'no particle explained 3 of the measurements'),
+        (changed(collapsed=['block_mass']), 'belief about block mass has collapsed'),
+        (flagged('unidentifiable'), 'say almost nothing about block mass'),
+        (flagged('out_of_prior'), 'the prior of block mass contradicts'),
+    ):
+        (warning,) = explanations.warnings(summary)
+        assert words in warning
+
+
+def test_a_collapsed_standard_deviation_never_stands_alone():
+    text = explanations.readable(changed(collapsed=['block_mass']))
+    assert text['parameters']['block_mass']['sd'] == '1e-06 (collapsed)'
+    assert text['parameters']['slip'] == GOOD['parameters']['slip']
+
+
+def test_changes_are_text_and_absent_without_any():
+    change = {'parameter': 'slip', 'time_s': 5.26}
+    assert explanations.readable(changed(changes=[change]))['changes'] == 'slip at 5.26 s'
+    assert set(explanations.readable(GOOD)) == {'parameters'}

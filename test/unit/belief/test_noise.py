@@ -1,0 +1,74 @@
+"""The learned noise is that of the errors, and correlated evidence counts once."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.belief import noise
+
+ONE = np.zeros(1)  # log weights of a single particle
+SPREAD = np.array([1.0])
+
+
+def _learn(errors, dof, jacobian=1.0):
+    scale = noise.start(1, 1)
+    for error in errors:
+        column = np.array([[jacobian]])
+        scale = noise.update(scale, dof, ONE, np.array([[error]]), column, SPREAD)
+    return scale
+
+
+def test_without_data_the_configured_scale_holds():
+    scale = noise.start(3, 2)
+    assert np.array_equal(scale.variance, np.ones(3)) and scale.power == 1.0
+
+
+@pytest.mark.parametrize('sd', [0.5, 3.0])
+def test_the_scale_of_gaussian_errors_is_their_standard_deviation(rng, sd):
+    scale = _learn(rng.normal(0.0, sd, 3000), 1e9)
+    # an exponential window of 250 updates has 499 effective samples: five standard errors
+    assert np.sqrt(scale.variance[0]) == pytest.approx(sd, rel=5.0 * (0.5 / 499) ** 0.5)
+
+
+def test_the_scale_of_t_errors_is_theirs_and_outliers_do_not_widen_it(rng):
+    errors = rng.standard_t(4.0, 3000)
+    scale = _learn(errors, 4.0)
+    # the scale estimate of Student's t has (nu + 3) / (2 nu) times the variance of a Gaussian's:
+    # five standard errors
+    assert np.sqrt(scale.variance[0]) == pytest.approx(1.0, rel=5.0 * (0.875 / 499) ** 0.5)
+    wide = _learn(np.append(errors, 1000.0), 4.0)
+    assert np.sqrt(wide.variance[0]) == pytest.approx(np.sqrt(scale.variance[0]), rel=0.02)
+
+
+def test_the_scale_has_a_floor_that_exact_models_do_not_pass():
+    assert _learn(np.zeros(2000), 4.0).variance[0] == pytest.approx(0.1)
+
+
+def test_errors_count_by_what_they_say_about_the_parameters(rng):
+    scale = noise.start(1, 1)
+    for i in range(4000):  # errors are large exactly where the parameter matters
+        sensitive = i % 10 == 0
+        error = rng.normal(0.0, 2.0 if sensitive else 0.5)
+        column = np.array([[1.0 if sensitive else 0.0]])
+        scale = noise.update(scale, 1e9, ONE, np.array([[error]]), column, SPREAD)
+    # weighted by information the scale is 1.84, known to 10 % from 50 such errors in the window:
+    # not below by five standard errors; the plain root mean square is 0.79
+    assert np.sqrt(scale.variance[0]) > 0.92
+
+
+def test_independent_errors_count_fully_and_correlated_ones_by_their_number(rng):
+    independent = _learn(rng.normal(0.0, 1.0, 3000), 1e9).power
+    # the variance of 500 effective scores is known to 6 %, and of their sums less well
+    assert independent > 0.6
+    white, coloured = rng.normal(0.0, 1.0, 3000), np.zeros(3000)
+    for i in range(1, 3000):
+        coloured[i] = 0.9 * coloured[i - 1] + np.sqrt(1.0 - 0.81) * white[i]
+    # (1 - r) / (1 + r) is 0.053; the window of 20 updates sees most of the correlation
+    assert 0.02 < _learn(coloured, 1e9).power < 0.2
+
+
+def test_diverged_particles_and_only_those_are_ignored(rng):
+    before = _learn(rng.normal(0.0, 1.0, 50), 4.0)
+    column = np.array([[1.0]])
+    lost = noise.update(before, 4.0, ONE, np.array([[np.nan]]), column, SPREAD)
+    assert lost is before
+    assert np.array_equal(noise.precision(before, 4.0, ONE, np.array([[np.inf]])), [0.0])
