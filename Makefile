@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test docs fuzz lint bench paper faults swaps conformance soak clean
+.PHONY: help install demo test docs fuzz lint bench paper belief faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -23,6 +23,7 @@ help:
 	@echo "make swaps     tasks swapped in motion, and wrong ones refused (SWAPS=100)"
 	@echo "make bench     the planner against bare physics"
 	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
+	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
@@ -66,6 +67,15 @@ paper: $(STAMP)
 	cp out/paper/*.png out/paper/*.csv docs/results
 	xz -9 -c out/paper/rows.jsonl > docs/results/rows.jsonl.xz
 	sed 's#](\([a-z_]*[.]png\))#](results/\1)#' out/paper/results.md > docs/results.md
+
+# Likewise; BELIEF='--tasks ... --estimators ...': a part
+belief: $(STAMP)
+	mkdir -p out/belief docs/results_belief
+	[ -e out/belief/rows.jsonl ] || xz -dc docs/results_belief/rows.jsonl.xz > out/belief/rows.jsonl
+	$(BIN)/emppi bench belief --out out/belief $(BELIEF)
+	cp out/belief/*.png out/belief/*.csv docs/results_belief
+	xz -9 -c out/belief/rows.jsonl > docs/results_belief/rows.jsonl.xz
+	sed 's#](\([a-z0-9_]*[.]png\))#](results_belief/\1)#' out/belief/results.md > docs/results_belief.md
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim

@@ -54,8 +54,8 @@ setup(
         'transforms3d>=0.4',  # NumPy 2 needs 0.4.2
     ],
     extras_require={
-        # `emppi bench paper` on all cores, and on a Dask cluster
-        'bench': ['joblib>=1.4'],
+        # `emppi bench paper` and `belief` on all cores, and on a Dask cluster; a Kalman filter
+        'bench': ['filterpy>=2', 'joblib>=1.4'],
         'cluster': ['dask', 'distributed', 'joblib>=1.4'],
         # `make docs`
         'docs': ['furo', 'myst-parser>=4', 'sphinx>=8.2'],
@@ -79,6 +79,7 @@ setup(
             'dask',
             'distributed',
             'emcee>=3.1',
+            'filterpy>=2',
             'hypothesis',
             'joblib>=1.4',
             'mypy>=1.18',

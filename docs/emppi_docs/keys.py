@@ -51,6 +51,7 @@ def _row(cls: type, field: dataclasses.Field[Any]) -> tuple[str, ...]:
     elif classes(hint):
         several = typing.get_origin(hint) in (tuple,)
         words = 'a list of mappings, below' if several else 'a mapping, below'
+        words += ', or `none`' if type(None) in typing.get_args(hint) else ''
     return f'`{field.name}`', field.metadata.get('doc', ''), words, default(field)
 
 

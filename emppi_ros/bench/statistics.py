@@ -1,4 +1,4 @@
-"""Rates and means of a few runs with their confidence intervals."""
+"""Rates, means and medians of a few runs with their confidence intervals."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
+_LARGE = 1000.0  # from which numbers have no fraction
 
 
 class Share(NamedTuple):
@@ -42,6 +43,21 @@ class Mean(NamedTuple):
         return f'{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})'
 
 
+class Median(NamedTuple):
+    """A median with its 95 % interval, None if there is none; infinite values are allowed."""
+
+    median: float
+    low: float | None
+    high: float | None
+    total: int
+
+    def __str__(self) -> str:
+        """Return such as `0.31 (0.10 to 0.72)`."""
+        if self.low is None or self.high is None:
+            return _short(self.median)
+        return f'{_short(self.median)} ({_short(self.low)} to {_short(self.high)})'
+
+
 def share(hits: Sequence[bool]) -> Share:
     """Return the share of true values with its Wilson interval; needs at least one value."""
     count, total = sum(hits), len(hits)
@@ -69,3 +85,23 @@ def mean(values: Sequence[float]) -> Mean:
     )
     low, high = (float(bound) for bound in result.confidence_interval)
     return Mean(centre, low, high, len(values))
+
+
+def median(values: Sequence[float]) -> Median:
+    """
+    Return the median with an interval between two of the values, free of any distribution.
+
+    The ranks are the innermost ones between which the underlying median lies with a probability
+    of at least 95 %; fewer than six values have no such ranks.
+    """
+    ordered, total = np.sort(values), len(values)
+    centre = float(np.median(ordered))
+    rank = int(stats.binom.ppf(0.5 * (1.0 - CONFIDENCE), total, 0.5))  # values below the interval
+    if rank < 1:
+        return Median(centre, None, None, total)
+    return Median(centre, float(ordered[rank - 1]), float(ordered[total - rank]), total)
+
+
+def _short(value: float) -> str:
+    """Return a number with three digits, and large ones without a fraction."""
+    return f'{value:.0f}' if abs(value) >= _LARGE else f'{value:.3g}'

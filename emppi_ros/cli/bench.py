@@ -7,6 +7,7 @@ from typing import Any
 STUDIES = (
     'bench_planner',
     'bench_paper',
+    'bench_belief',
     'bench_identify',
     'bench_watched',
 )
@@ -17,8 +18,8 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser(
         'bench',
         help='run a benchmark study',
-        description='Measure the planner, reproduce the claims of the papers, or compare methods '
-        'of identification.',
+        description='Measure the planner, reproduce the claims of the papers, or compare '
+        'estimators of parameters or methods of identification.',
     )
     studies = parser.add_subparsers(title='studies', metavar='STUDY', required=True)
     for module in STUDIES:

@@ -2,21 +2,17 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
-import datetime
 from pathlib import Path
-import shlex
-import sys
 from typing import Any
 
-from emppi_ros.bench import hardware
 from emppi_ros.bench.paper import cells, claims, joint_pictures, plots, results, rows
 from emppi_ros.bench.paper.cells import Cell, Request
 from emppi_ros.bench.paper.compute import compute
-from emppi_ros.bench.paper.results import Provenance
-from emppi_ros.bench.paper.rows import Row, RowStore
+from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.paper.summary import Summary, as_json, summarize
-from emppi_ros.cli import output
-from emppi_ros.core.errors import BenchError, EmppiError
+from emppi_ros.bench.report import Provenance
+from emppi_ros.bench.row_store import RowStore
+from emppi_ros.cli import output, resumable
 from emppi_ros.parallel import workers
 
 DESCRIPTION = f"""
@@ -54,29 +50,16 @@ def add_command(studies: Any) -> None:
         type=output.count,
         help=f'runs per task and controller ({cells.SEEDS}, {cells.PANDA_SEEDS} for the Panda)',
     )
-    output.add_workers(parser)
-    parser.add_argument(
-        '--out',
-        metavar='DIR',
-        type=Path,
-        default=Path('out/paper'),
-        help='folder of the rows and the report (out/paper)',
-    )
-    parser.add_argument(
-        '--quick',
-        action='store_true',
-        help=f'check that everything works: one seed, {cells.QUICK_S} s a run; no evidence',
-    )
-    parser.add_argument(
-        '--so-far', action='store_true', help='report the finished runs, compute nothing'
-    )
-    parser.add_argument('--json', action='store_true', help='print one JSON object')
+    resumable.add_options(parser, 'out/paper', f'one seed, {cells.QUICK_S} s a run; no evidence')
     parser.set_defaults(execute=paper)
 
 
 def paper(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
-    given = {name: _split(getattr(options, name)) for name in ('tasks', 'controllers', 'studies')}
+    given = {
+        name: resumable.split(getattr(options, name))
+        for name in ('tasks', 'controllers', 'studies')
+    }
     request = Request(
         **{name: names for name, names in given.items() if names},
         seeds=options.seeds,
@@ -84,54 +67,19 @@ def paper(options: argparse.Namespace) -> None:
     )
     workers.check(options.jobs, options.scheduler)
     wanted = cells.make_cells(request)
-    store = RowStore(options.out)
-    finished, outdated = len(store.finished(wanted)), store.outdated(wanted)
-    if finished:
-        _report(f'{finished} of {len(wanted)} runs are already finished')
-    if outdated:
-        action = 'left out' if options.so_far else 'recomputed'
-        _report(f'{outdated} have outdated task settings: {action}')
-    if options.so_far and not finished:
-        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
-    finished_rows = store.finished(wanted) if options.so_far else _compute(options, store, wanted)
-    summary = summarize(finished_rows)
-    provenance = Provenance(
-        command=shlex.join(['emppi', *options.words]),
-        date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
-        machine=_machine(options),
-        quick=options.quick,
-    )
-    for path in _write(options.out, wanted, finished_rows, summary, provenance):
-        _report(f'wrote {path}')
-    _show(summary, {'runs': len(finished_rows), 'reused': finished, 'outdated': outdated}, options)
+    store = RowStore(options.out, Row)
 
-
-def _split(words: Sequence[str] | None) -> list[str]:
-    """Return the unique names in arguments such as `a,b c`."""
-    return list(dict.fromkeys(name for word in words or () for name in word.split(',') if name))
-
-
-def _compute(options: argparse.Namespace, store: RowStore, wanted: Sequence[Cell]) -> list[Row]:
     def compute_missing(missing: Sequence[Cell]) -> Iterable[Row]:
         return workers.spread(compute, missing, options.jobs, options.scheduler)
 
-    try:
-        with output.progress('paper', len(wanted), 'runs') as advance:
-            return rows.complete(store, wanted, compute_missing, advance)
-    except (KeyboardInterrupt, EmppiError):
-        count = len(store.finished(wanted))
-        _report(
-            f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes'
-        )
-        raise
-
-
-def _machine(options: argparse.Namespace) -> dict[str, str]:
-    described = dict(hardware.describe())
-    if options.scheduler is not None:
-        at = options.scheduler
-        described['cluster'] = f'runs were computed on {at}; the machine is its client'
-    return described
+    counts, finished_rows = resumable.finish(
+        options, 'paper', store, wanted, compute_missing, 'task settings'
+    )
+    summary = summarize(finished_rows)
+    provenance = resumable.provenance(options)
+    for path in _write(options.out, wanted, finished_rows, summary, provenance):
+        resumable.report(f'wrote {path}')
+    _show(summary, counts, options)
 
 
 def _write(
@@ -143,13 +91,9 @@ def _write(
 ) -> list[Path]:
     tables = rows.write_tables(folder, finished)
     pictures = plots.write_all(finished, summary, folder)
-    pictures += joint_pictures.write_all(wanted, folder, _report)
+    pictures += joint_pictures.write_all(wanted, folder, resumable.report)
     report = results.write(folder, finished, summary, provenance, pictures, wanted)
     return [*tables, *pictures, report]
-
-
-def _report(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def _show(summary: Summary, counts: dict[str, int], options: argparse.Namespace) -> None:

@@ -14,7 +14,8 @@ import re
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-GENERATED = {'docs/results.md', 'docs/reliability.md'}  # by `make paper` and `make faults`
+# by `make paper`, `make belief` and `make faults`
+GENERATED = {'docs/results.md', 'docs/results_belief.md', 'docs/reliability.md'}
 PAGES = sorted(
     path
     for path in [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]

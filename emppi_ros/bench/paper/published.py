@@ -59,7 +59,8 @@ def changes(file: TaskFile) -> dict[str, Any]:
         'belief': {
             'particles': table.models,
             'object_gain': 1.0,
-            'likelihood': {**compared, 'dof': None},
+            'likelihood': {**compared, 'dof': None, 'scale': 'fixed'},
+            'changes': None,
             'resampling': {
                 'scheme': 'gaussian',
                 'ess_fraction': 0.5 * table.rollouts,  # 0.5 N K of N particles

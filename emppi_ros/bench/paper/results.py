@@ -1,10 +1,9 @@
 """The report `results.md`: all numbers, the machine and the command."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
+from emppi_ros.bench import report
 from emppi_ros.bench.paper import claims
 from emppi_ros.bench.paper.cells import (
     CONTROLLERS,
@@ -19,6 +18,7 @@ from emppi_ros.bench.paper.claims import Verdict
 from emppi_ros.bench.paper.published import COMPARED, PAPER, SOURCE
 from emppi_ros.bench.paper.rows import Row
 from emppi_ros.bench.paper.summary import SuccessAndTime, Summary
+from emppi_ros.bench.report import Provenance, table
 from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import MOVED_M
 from emppi_ros.tasks.schema import TaskFile
@@ -66,15 +66,6 @@ SETTINGS_NOTE = (
 SETTINGS_HEADER = 'task', 'source', 'T', 'N', 'K', 'Sigma', 'lambda', 'variance of the likelihood'
 
 
-class Provenance(NamedTuple):
-    """How and where the numbers were computed."""
-
-    command: str
-    date: str
-    machine: Mapping[str, str]
-    quick: bool = False
-
-
 def write(
     folder: Path,
     rows: Sequence[Row],
@@ -114,29 +105,20 @@ def write(
     if summary.bounds:
         parts += ['## Bounds', *_bounds(summary)]
     if compared := settings_lines(cells):
-        parts += ['## Settings', SETTINGS_NOTE, _table(SETTINGS_HEADER, compared)]
+        parts += ['## Settings', SETTINGS_NOTE, table(SETTINGS_HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
     path = folder / NAME
     path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
     return path
 
 
-def _origin(rows: Sequence[Row], wanted: int, origin: Provenance) -> Iterable[str]:
-    if origin.quick:
-        yield '**A quick run: it checks that everything works; its numbers are not evidence.**'
-    yield f'```\n{origin.command}\n```'
-    yield _table(['', ''], [[name, value] for name, value in origin.machine.items()])
-    seconds = sum(row.compute_s for row in rows)
-    count = f'{len(rows)} of {wanted}' if len(rows) < wanted else str(wanted)
-    yield f'{origin.date}. {count} runs, {seconds / 60.0:.1f} minutes of computing.'
+def _origin(rows: Sequence[Row], wanted: int, provenance: Provenance) -> Iterable[str]:
+    yield from report.origin(rows, wanted, provenance)
     diverged, odd = (
         sum(getattr(row, name) for row in rows) for name in ('diverged', 'degenerate')
     )
     yield f'rollouts that diverged: {diverged}; belief updates that no particle explains: {odd}.'
-    makers = Counter(row.made_by for row in rows)
-    if len(makers) > 1:
-        yield 'Rows come from several versions or machines:'
-        yield '\n'.join(f'- {count} by {maker}' for maker, count in makers.items())
+    yield from report.makers(rows)
 
 
 def _success(summary: Summary) -> Iterable[str]:
@@ -160,7 +142,7 @@ def _success(summary: Summary) -> Iterable[str]:
 def _by_task(cells: Mapping[str, Mapping[str, object]], names: Sequence[str]) -> str:
     """Return a table with a line for each task and a column for each name."""
     lines = [[task, *(of.get(name, '-') for name in names)] for task, of in cells.items()]
-    return _table(['task', *names], lines)
+    return table(['task', *names], lines)
 
 
 def _time(summary: Summary, task: str, name: str) -> str:
@@ -170,28 +152,28 @@ def _time(summary: Summary, task: str, name: str) -> str:
 
 def _verdicts(verdicts: Sequence[Verdict]) -> Iterable[str]:
     lines = ([v.task, v.claim, f'**{v.words}**', v.numbers] for v in verdicts)
-    yield _table(['', 'claim', 'verdict', 'numbers'], lines)
+    yield table(['', 'claim', 'verdict', 'numbers'], lines)
 
 
 def _ablation(summary: Summary) -> str:
     models, rollouts = (sorted({size[i] for size in summary.ablation}) for i in (0, 1))
     lines = ([f'M = {m}', *(summary.ablation.get((m, k), '-') for k in rollouts)] for m in models)
-    return _table(['', *(f'K = {k}' for k in rollouts)], lines)
+    return table(['', *(f'K = {k}' for k in rollouts)], lines)
 
 
 def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
     """Return table lines with the paper's settings and ours, for each task of the first study."""
     texts = {cell.task: cell.text for cell in cells if cell.study == SUCCESS}
-    table: list[list[object]] = []
+    lines: list[list[object]] = []
     for task, text in texts.items():
         if task in PAPER:
             paper = PAPER[task]
             numbers = (paper.noise_variance, paper.temperature, paper.likelihood_variance)
             texts = (f'{number:g}' for number in numbers)
-            table.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *texts])
+            lines.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *texts])
         ours = _ours(config.build(TaskFile, config.parse(text, task), task))
-        table.append([task, 'here', *ours])
-    return table
+        lines.append([task, 'here', *ours])
+    return lines
 
 
 def _ours(file: TaskFile) -> list[object]:
@@ -234,7 +216,7 @@ def _bounds(summary: Summary) -> Iterable[str]:
     )
     for task, points in summary.bounds.items():
         lines = ([name, f'{one.count}/{one.total}'] for name, one in points.items())
-        yield _table([task, 'mppi-true'], lines)
+        yield table([task, 'mppi-true'], lines)
     yield from _verdicts(claims.judge_bounds(summary))
 
 
@@ -242,9 +224,3 @@ def _picture(path: Path) -> str:
     kind, _, task = path.stem.partition('_')
     caption = CAPTIONS.get(path.stem) or CAPTIONS[kind].format(task=task.replace('_', ' '))
     return f'![{caption}]({path.name})\n\n{caption}'
-
-
-def _table(header: Sequence[object], lines: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    rows = [header, ['---'] * len(header), *lines]
-    return '\n'.join('| ' + ' | '.join(str(cell) for cell in row) + ' |' for row in rows)

@@ -1,23 +1,12 @@
-"""
-The results of cells: one frozen row each, stored as lines of JSON.
+"""The results of cells: one frozen row each, and tables of them."""
 
-`rows.jsonl` is authoritative: a row is appended as soon as its cell is finished, and a later row
-of the same cell replaces an earlier one. The tables are made from it.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-import csv
-import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-import json
-import os
 from pathlib import Path
 
-from emppi_ros.bench.paper.cells import Cell
-from emppi_ros.core import config
-from emppi_ros.core.errors import BenchError, ConfigError
+from emppi_ros.bench import row_store
 
-ROWS, TABLE, ESTIMATES = 'rows.jsonl', 'table.csv', 'estimates.csv'
+TABLE, ESTIMATES = 'table.csv', 'estimates.csv'
 _CELL = ('study', 'task', 'controller', 'seed', 'models', 'rollouts')
 _RESULT = (
     'success', 'time_s', 'limit_s', 'steps', 'squared_error', 'diverged', 'degenerate',
@@ -105,67 +94,6 @@ class Row:
         return [attempt.ended_s for attempt in self.attempts if attempt.reached]
 
 
-def to_line(row: Row) -> str:
-    """Return a row as one line of JSON."""
-    return json.dumps(dataclasses.asdict(row), allow_nan=False)
-
-
-def from_line(line: str, where: str) -> Row:
-    """Parse a row from a line of JSON."""
-    try:
-        return config.build(Row, json.loads(line), where)
-    except (ValueError, ConfigError) as error:
-        raise BenchError(
-            f'{where}: not a row of this benchmark ({error}); '
-            'remove the line, or choose another --out'
-        ) from None
-
-
-class RowStore:
-    """A folder with the rows of finished cells."""
-
-    def __init__(self, folder: Path) -> None:
-        """Create the folder if it does not exist, and read its rows."""
-        self.folder, self.path = folder, folder / ROWS
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._cut_torn_line()
-            lines = self.path.read_text(encoding='utf-8').splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BenchError(f'--out {folder}: cannot be used: {error}') from None
-        numbered = enumerate(lines, start=1)
-        parsed = (from_line(line, f'{self.path} line {number}') for number, line in numbered)
-        self._rows: dict[tuple[str | int, ...], Row] = {row.key: row for row in parsed}
-
-    def _cut_torn_line(self) -> None:
-        """Remove an incomplete last line, as after a power failure."""
-        self.path.touch()
-        with self.path.open('r+b') as file:
-            content = file.read()
-            file.truncate(content.rfind(b'\n') + 1)
-
-    def finished(self, cells: Iterable[Cell]) -> list[Row]:
-        """Return the rows of finished cells that were computed from the same task file."""
-        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
-        return [row for cell, row in pairs if row is not None and row.digest == cell.digest]
-
-    def outdated(self, cells: Iterable[Cell]) -> int:
-        """Return how many cells have a row that was computed from another task file."""
-        pairs = ((cell, self._rows.get(cell.key)) for cell in cells)
-        return sum(row is not None and row.digest != cell.digest for cell, row in pairs)
-
-    def append(self, row: Row) -> None:
-        """Write a row to disk."""
-        try:
-            with self.path.open('a', encoding='utf-8') as file:
-                file.write(to_line(row) + '\n')
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise BenchError(f'{self.path}: cannot be written: {error.strerror}') from None
-        self._rows[row.key] = row
-
-
 def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
     """Write one table of runs, and one of runs and parameters; return both paths."""
     by_parameter = (
@@ -173,36 +101,16 @@ def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
         for row in rows
         for name, estimate in row.parameters.items()
     )
-    tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[object]]]] = {
-        TABLE: ((*_CELL, *_RESULT), (_values(row, (*_CELL, *_RESULT)) for row in rows)),
-        ESTIMATES: ((*_CELL, 'parameter', *_ESTIMATE), by_parameter),
-    }
-    for name, (header, lines) in tables.items():
-        with (folder / name).open('w', encoding='utf-8', newline='') as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(lines)
-    return [folder / name for name in tables]
+    return row_store.write_tables(
+        folder,
+        {
+            TABLE: ((*_CELL, *_RESULT), (_values(row, (*_CELL, *_RESULT)) for row in rows)),
+            ESTIMATES: ((*_CELL, 'parameter', *_ESTIMATE), by_parameter),
+        },
+    )
 
 
 def _values(item: Row | ParameterEstimate, names: Sequence[str]) -> list[object]:
     values = {name: getattr(item, name) for name in names}
     own = {'models', 'rollouts'} & values.keys()  # 0: the task's own
     return [value or '' if name in own else value for name, value in values.items()]
-
-
-def complete(
-    store: RowStore,
-    cells: Sequence[Cell],
-    compute: Callable[[Sequence[Cell]], Iterable[Row]],
-    progress: Callable[[float], None] = lambda _: None,
-) -> list[Row]:
-    """Return the rows of all cells in order; compute only those that are not finished."""
-    done = {row.key: row for row in store.finished(cells)}
-    missing = [cell for cell in cells if cell.key not in done]
-    progress(len(done))
-    for row in compute(missing) if missing else ():
-        store.append(row)
-        done[row.key] = row
-        progress(len(done))
-    return [done[cell.key] for cell in cells]

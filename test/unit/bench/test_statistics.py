@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from emppi_ros.bench import statistics
-from emppi_ros.bench.statistics import mean, share
+from emppi_ros.bench.statistics import mean, median, share
 
 Z = stats.norm.ppf(0.975)
 SIZES = [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (18, 20), (119, 120)]
@@ -75,6 +75,31 @@ def test_one_value_has_no_interval_and_equal_values_have_one_without_width():
 def test_two_different_values_have_an_interval():
     found = mean([1.0, 2.0])
     assert found.low <= 1.5 <= found.high and np.isfinite(found[:3]).all()
+
+
+@pytest.mark.parametrize('total', range(6, 60))
+def test_the_interval_of_a_median_is_the_innermost_with_enough_probability(total):
+    found = median(range(1, total + 1))
+    ranks = int(found.low), int(found.high)
+    assert sum(ranks) == total + 1  # as many values below as above
+    covered = 1.0 - 2.0 * stats.binom.cdf(ranks[0] - 1, total, 0.5)
+    narrower = 1.0 - 2.0 * stats.binom.cdf(ranks[0], total, 0.5)
+    assert covered >= statistics.CONFIDENCE > narrower
+
+
+def test_the_interval_of_a_median_covers_it_whatever_the_distribution(rng):
+    exact = np.log(2.0)
+    founds = [median(rng.exponential(1.0, 20)) for _ in range(2000)]
+    hits = np.mean([found.low <= exact <= found.high for found in founds])
+    # ranks 6 and 15 of 20 cover 0.9586; four standard errors of 2000 draws
+    assert hits == pytest.approx(0.9586, abs=4.0 * np.sqrt(0.9586 * 0.0414 / 2000))
+
+
+def test_a_median_bears_what_never_happens():
+    found = median([0.5, 1.0, 1.5, np.inf, np.inf, np.inf, np.inf])
+    assert (found.median, found.low, found.high) == (np.inf, 0.5, np.inf)
+    assert str(found) == 'inf (0.5 to inf)'
+    assert median([1.0, 2.0]) == (1.5, None, None, 2) and str(median([1.0, 2.0])) == '1.5'
 
 
 def test_the_confidence_is_what_the_texts_say():

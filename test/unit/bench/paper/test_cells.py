@@ -142,11 +142,13 @@ def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
     least = belief.resampling.ess_fraction * belief.particles
     assert least == 0.5 * table.models * table.rollouts
     assert planner.temperature * table.over == pytest.approx(table.temperature, rel=1e-12)
-    compared, ours = (vars(one.belief.likelihood) for one in (task, own))
-    assert {key for key, sd in compared.items() if sd is not None} == {
-        key for key, sd in ours.items() if sd is not None
-    }
-    assert {sd for sd in compared.values() if sd is not None} == {table.likelihood_variance**0.5}
+    compared, ours = (
+        {key: sd for key, sd in vars(one.belief.likelihood).items() if '_sd' in key and sd}
+        for one in (task, own)
+    )
+    assert compared.keys() == ours.keys()
+    assert set(compared.values()) == {table.likelihood_variance**0.5}
+    assert task.belief.likelihood.scale == 'fixed' and task.belief.changes is None
     for key in ('parameters', 'success', 'duration_s', 'stages', 'cost', 'simulation'):
         assert getattr(task.file, key) == getattr(own.file, key)
 

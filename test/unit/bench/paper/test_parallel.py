@@ -8,7 +8,8 @@ import time
 import pytest
 
 from emppi_ros.bench.paper.compute import compute
-from emppi_ros.bench.paper.rows import RowStore, complete
+from emppi_ros.bench.paper.rows import Row
+from emppi_ros.bench.row_store import RowStore, complete
 from emppi_ros.core.errors import ClusterError, ConfigError
 from emppi_ros.parallel import workers
 
@@ -55,7 +56,7 @@ def test_a_cluster_that_dies_is_an_error_and_its_rows_are_kept(
     module = importlib.import_module('emppi_ros.parallel.cluster')
     monkeypatch.setattr(module, 'PATIENCE_S', 1.0)
     monkeypatch.setattr(module, 'LOOK_S', 0.1)
-    cells, kept = small_cells(60), RowStore(tmp_path / 'out')
+    cells, kept = small_cells(60), RowStore(tmp_path / 'out', Row)
 
     def compute_missing(missing):
         return workers.spread(compute, missing, scheduler=cluster.address)
@@ -67,12 +68,12 @@ def test_a_cluster_that_dies_is_an_error_and_its_rows_are_kept(
     assert _bits(first) == _bits(workers.spread(compute, cells[:4], jobs=1))
     with pytest.raises(ClusterError, match='went away: it has no worker any more'):
         complete(kept, cells, compute_missing, kills('worker', 7))
-    count = len(RowStore(tmp_path / 'out').finished(cells))
+    count = len(RowStore(tmp_path / 'out', Row).finished(cells))
     assert 7 <= count < len(cells)
     cluster.add_worker()
     with pytest.raises(ClusterError, match='went away: its scheduler no longer answers'):
         complete(kept, cells, compute_missing, kills('scheduler', count + 2))
-    assert count + 2 <= len(RowStore(tmp_path / 'out').finished(cells)) < len(cells)
+    assert count + 2 <= len(RowStore(tmp_path / 'out', Row).finished(cells)) < len(cells)
 
 
 def test_an_unreachable_scheduler_is_an_error(monkeypatch, small_cells):

@@ -1,0 +1,103 @@
+"""Parts of the benchmarks whose finished runs are stored: options, progress, and origin."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+import datetime
+from pathlib import Path
+import shlex
+import sys
+from typing import Any
+
+from emppi_ros.bench import hardware, row_store
+from emppi_ros.bench.report import Provenance
+from emppi_ros.bench.row_store import C, R, RowStore
+from emppi_ros.cli import output
+from emppi_ros.core.errors import BenchError, EmppiError
+
+
+def add_options(parser: Any, folder: str, quick: str) -> None:
+    """Add the options for workers, folder and output; `quick` says what a quick run is."""
+    output.add_workers(parser)
+    parser.add_argument(
+        '--out',
+        metavar='DIR',
+        type=Path,
+        default=Path(folder),
+        help=f'folder of the rows and the report ({folder})',
+    )
+    parser.add_argument(
+        '--quick', action='store_true', help=f'check that everything works: {quick}'
+    )
+    parser.add_argument(
+        '--so-far', action='store_true', help='report the finished runs, compute nothing'
+    )
+    parser.add_argument('--json', action='store_true', help='print one JSON object')
+
+
+def split(words: Sequence[str] | None) -> list[str]:
+    """Return the unique names in arguments such as `a,b c`."""
+    return list(dict.fromkeys(name for word in words or () for name in word.split(',') if name))
+
+
+def finish(
+    options: argparse.Namespace,
+    what: str,
+    store: RowStore[R],
+    wanted: Sequence[C],
+    compute: Callable[[Sequence[C]], Iterable[R]],
+    outdated_by: str,
+) -> tuple[dict[str, int], list[R]]:
+    """
+    Return counts of runs, and the rows of the wanted cells; compute those that are missing.
+
+    With `--so-far` only finished rows are returned; BenchError if there are none. `outdated_by`
+    names what a stored row may have been computed with that has changed since.
+    """
+    finished, outdated = len(store.finished(wanted)), store.outdated(wanted)
+    if finished:
+        report(f'{finished} of {len(wanted)} runs are already finished')
+    if outdated:
+        action = 'left out' if options.so_far else 'recomputed'
+        report(f'{outdated} have outdated {outdated_by}: {action}')
+    if options.so_far and not finished:
+        raise BenchError(f'--so-far: none of these runs is finished in {store.path}')
+    rows = store.finished(wanted)
+    if not options.so_far:
+        rows = _complete(what, store, wanted, compute)
+    return {'runs': len(rows), 'reused': finished, 'outdated': outdated}, rows
+
+
+def _complete(
+    what: str,
+    store: RowStore[R],
+    wanted: Sequence[C],
+    compute: Callable[[Sequence[C]], Iterable[R]],
+) -> list[R]:
+    try:
+        with output.progress(what, len(wanted), 'runs') as advance:
+            return row_store.complete(store, wanted, compute, advance)
+    except (KeyboardInterrupt, EmppiError):
+        count = len(store.finished(wanted))
+        report(
+            f'{count} of {len(wanted)} runs are stored in {store.path}; the same command resumes'
+        )
+        raise
+
+
+def provenance(options: argparse.Namespace) -> Provenance:
+    """Return command, date and machine of this run."""
+    machine = dict(hardware.describe())
+    if options.scheduler is not None:
+        at = options.scheduler
+        machine['cluster'] = f'runs were computed on {at}; the machine is its client'
+    return Provenance(
+        command=shlex.join(['emppi', *options.words]),
+        date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
+        machine=machine,
+        quick=options.quick,
+    )
+
+
+def report(text: str) -> None:
+    """Print a line for the operator."""
+    print(text, file=sys.stderr)
