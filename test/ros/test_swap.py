@@ -188,7 +188,7 @@ def test_numbers_are_tuned_between_cycles_all_or_none(arm):
     # the task as its file says it differs in numbers alone: no need to stop
     answer = arm.ask('panda_push')
     assert answer.said == switch_protocol.DONE and answer.figures['tuned']
-    harness.spin_until(lambda: 'joint_velocity_sd: 0.02' in arm.running())
+    harness.spin_until(lambda: 'joint_velocity_sd: 0.04' in arm.running())
 
 
 def test_the_web_source_switches_tasks_and_invalid_ones_change_nothing(arm, monkeypatch):
