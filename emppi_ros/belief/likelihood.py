@@ -14,7 +14,6 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.core.config import one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
@@ -123,31 +122,36 @@ def deviations(
     return result
 
 
+def dofs_of(deviations: Sequence[Deviation]) -> npt.NDArray[np.intp]:
+    """Return the degree of freedom of each of N values (N,), in the order of `deviations`."""
+    parts = [np.broadcast_to(one.dofs, one.values.shape[1]) for one in deviations]
+    return np.concatenate(parts)
+
+
 def log_likelihoods(
     config: LikelihoodConfig,
     predicted: State,
     deviations: Sequence[Deviation],
-    noise: NoiseScale | None = None,
+    variance: Array | None = None,
 ) -> Array:
     """
     Return the contribution of each degree of freedom to log p(measured | theta_m), (M, nv).
 
-    It is up to a constant, and -inf for models whose prediction is not finite. `noise` has the
-    learned scale of all values, in the order of `deviations`; without it, the scale is 1.
+    It is up to a constant, and -inf for models whose prediction is not finite. `variance`
+    (N,) is the learned one of all values, in the order of `deviations` and in units of the
+    configured one; without it, the scale is 1.
     """
     total = np.zeros_like(predicted.qvel)
     start = 0
     for one in deviations:
         values, end = one.values, start + one.values.shape[1]
-        if noise is None:
+        if variance is None:
             density = config.log_density(values)
         else:
-            scale = np.sqrt(noise.variance[start:end])
+            scale = np.sqrt(variance[start:end])
             density = _t_density(values / scale, config.learned_dof)
         start = end
         total[:, one.dofs] += density.sum(axis=1) if isinstance(one.dofs, int) else density
-    if noise is not None:
-        total *= noise.power
     rows = np.hstack([predicted.qpos, predicted.qvel, total])
     finite = np.all(np.isfinite(rows), axis=1)
     return np.where(finite[:, None], total, -np.inf)

@@ -86,6 +86,7 @@ def update(
     dof: float,
     log_weights: Array,
     errors: Array,
+    precision: Array,
     jacobian: Array,
     spread: Array,
 ) -> NoiseScale:
@@ -102,6 +103,8 @@ def update(
         Log weights after the update.
     errors : (M, N) array
         Prediction minus measurement of each particle, in units of the configured sd.
+    precision : (N,) array
+        Curvature of the negative log density at the mean error.
     jacobian : (N, P) array
         Sensitivity of the errors to the parameters.
     spread : (P,) array
@@ -113,19 +116,17 @@ def update(
         return scale
     shares, errors = log_weights[finite], errors[finite]
     before = scale.variance
-    mean = weights.mean(shares, errors)
-    robust = robust_weights(dof, mean**2 / before)
     leverage = jacobian**2 * spread**2  # (N, P)
     kept = 1.0 - 1.0 / _MEMORY
     weight = _BASE + leverage.sum(axis=1) / before
     squares = errors**2
     squares = weights.mean(shares, robust_weights(dof, squares / before) * squares)
-    score = (robust / before * mean) @ jacobian * spread
+    score = (precision * weights.mean(shares, errors)) @ jacobian * spread
     actual = kept * scale.actual + score * (score + 2.0 * _CORRELATED * scale.recent)
     return NoiseScale(
         kept * scale.squares + weight * squares,
         kept * scale.total + weight,
-        kept * scale.expected + (robust / before) @ leverage,
+        kept * scale.expected + precision @ leverage,
         np.maximum(actual, 0.0),
         _CORRELATED * scale.recent + score,
     )

@@ -13,7 +13,6 @@ from emppi_ros.belief import diagnostics
 from emppi_ros.belief.diagnostics import InnovationStatistics, normalized_innovations
 from emppi_ros.belief.distributions import to_bounded, to_unbounded
 from emppi_ros.belief.likelihood import Deviation
-from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import State
@@ -90,9 +89,14 @@ class BeliefMonitor:
         stamp: float,
         observation: Observation,
         commands: Commands,
-        noise: NoiseScale | None = None,
+        variance: Array | None = None,
     ) -> None:
-        """Add an update, given belief and noise before it, and the particles' deviations."""
+        """
+        Add an update, given the belief before it and the particles' deviations.
+
+        `variance` (N,) is the learned one of independent errors that weigh as much as the values
+        of `deviations`, in units of the configured one.
+        """
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
@@ -103,21 +107,20 @@ class BeliefMonitor:
                     self._predictor, belief, position == 0, stamp, observation, commands
                 )
         self.updates += 1
-        self._judge_fit(deviations, stamp, noise)
+        self._judge_fit(deviations, stamp, variance)
 
     def _judge_fit(
-        self, deviations: Sequence[Deviation], stamp: float, noise: NoiseScale | None
+        self, deviations: Sequence[Deviation], stamp: float, variance: Array | None
     ) -> None:
         """Update `misfit` from the learned scale of errors; without it, from innovations."""
         self._first = stamp if self._first is None else min(self._first, stamp)
         if self.updates < _MIN_FIT_UPDATES or stamp - self._first < _MIN_FIT_S:
             return  # the belief still learns
-        count = sum(one.values.shape[1] for one in deviations)
-        if noise is None or len(noise.variance) != count:
-            excess = self.innovations.excess
-        else:
-            # correlated errors weigh like independent ones of a larger variance
-            excess = diagnostics.learned_excess(deviations, noise.variance / noise.power)
+        excess = (
+            self.innovations.excess
+            if variance is None
+            else diagnostics.learned_excess(deviations, variance)
+        )
         self.misfit = diagnostics.misfit(excess, self.misfit)
 
     @property

@@ -8,9 +8,8 @@ import numpy.typing as npt
 import scipy
 
 from emppi_ros.belief import blocks, information, likelihood, noise, particles, transition
+from emppi_ros.belief.blocks import Statistics
 from emppi_ros.belief.change_detection import ChangeDetector, DetectedChange
-from emppi_ros.belief.distributions import to_bounded, to_unbounded
-from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.resampling import Indices
 from emppi_ros.core import weights
@@ -58,12 +57,14 @@ class ParticleFilter:
     ----------
     belief : Belief
         The current belief.
+    statistics : list of Statistics
+        Learned noise and information of each block of parameters.
     changes : ChangeDetector
         Detects changes of parameters; `changes.events` has the last ones.
 
     """
 
-    MEMORY = ('_rng', 'belief', '_last', 'noise', '_information', '_undrifted', 'changes')
+    MEMORY = ('_rng', 'belief', '_last', 'statistics', '_undrifted', 'changes')
 
     def __init__(self, task: Task, seed: int | np.random.Generator = 0) -> None:
         """Draw the particles from the prior; `seed` may be a generator."""
@@ -75,8 +76,7 @@ class ParticleFilter:
         self.monitor = BeliefMonitor(task)
         self._last: tuple[float, State] | None = None
         self._changing = transition.changing(task.belief.changes, task.prior)
-        self._uncertain = np.flatnonzero(task.prior.spread > 0.0)
-        self._spread = task.prior.spread[self._uncertain]
+        self._priors = [blocks.marginal(task.prior, block) for block in task.blocks]
         names = [parameter.name for parameter in task.parameters]
         self.changes = ChangeDetector(names, self._config.particles)
         self.reset()
@@ -93,13 +93,12 @@ class ParticleFilter:
         prior, count = self._task.prior, self._config.particles
         self.belief: Belief = (
             prior.initial_belief(count, self._rng)
-            if not self._task.blocks  # blocks have no joint weights
+            if len(self._task.blocks) == 1  # several blocks have no joint weights
             else particles.uniform(prior.sample(count, self._rng))
         )
         self._last = None
         self._undrifted = 0.0  # seconds since parameters drifted
-        self.noise: NoiseScale | None = None
-        self._information = information.start(self._spread, count)
+        self.statistics = [blocks.start(prior, count) for prior in self._priors]
         self.changes.reset(count)
 
     def restart(self) -> None:
@@ -147,16 +146,16 @@ class ParticleFilter:
             return None
         predicted = predictor.predict(last, stamp, commands)
         deviations = predictor.compare(predicted, observation)
-        self.monitor.add(self.belief, deviations, stamp, observation, commands, self.noise)
         errors = np.concatenate([one.values for one in deviations], axis=1)
-        config = self._config.likelihood
-        if config.scale == 'learned' and (
-            self.noise is None or len(self.noise.variance) != errors.shape[1]
-        ):
-            self.noise = noise.start(errors.shape[1], len(self._uncertain))
-        evidence = likelihood.log_likelihoods(config, predicted, deviations, self.noise)
+        dofs = likelihood.dofs_of(deviations)
+        values = [np.flatnonzero(np.isin(dofs, block.dofs)) for block in self._task.blocks]
+        variance, weight = self._variances(values, len(dofs))
+        self.monitor.add(self.belief, deviations, stamp, observation, commands, weight)
+        evidence = likelihood.log_likelihoods(
+            self._config.likelihood, predicted, deviations, variance
+        )
         try:
-            ess, parents = self._reweight(evidence, errors)
+            ess, parents = self._reweight(evidence, errors, values)
         except DegenerateWeightsError:
             self._reinject()
             self._last = (stamp, observation.estimated)
@@ -165,8 +164,9 @@ class ParticleFilter:
         if parents is not None:
             corrected = _rows(corrected, parents)
         self._last = (stamp, corrected)
-        # blocks resample their parameters separately, so that no jump can be followed
-        changes = () if self._task.blocks else self.changes.update(stamp, self.belief)
+        # several blocks are resampled separately, so that no particle's jumps can be followed
+        several = len(self._task.blocks) > 1
+        changes = () if several else self.changes.update(stamp, self.belief)
         return FilterUpdate(ess, parents is not None, False, changes)
 
     def _propagate(self, elapsed: float, state: State) -> State:
@@ -180,9 +180,10 @@ class ParticleFilter:
         )
         self.changes.jump(jumps, elapsed, mean)
         if len(jumps.rows):
-            among = np.searchsorted(self._uncertain, jumps.columns)
-            before = self._information[jumps.origins]
-            self._information[jumps.rows] = information.jump(before, among, self._spread)
+            self.statistics = [
+                blocks.jump(*pair, jumps)
+                for pair in zip(self._priors, self.statistics, strict=True)
+            ]
             if state.qpos.ndim > 1:
                 state = State(state.qpos.copy(), state.qvel.copy())
                 for values in state:
@@ -192,66 +193,83 @@ class ParticleFilter:
             self.belief = transition.drift(
                 config, prior, columns, self.belief, self._undrifted, self._rng
             )
-            variance = np.isin(self._uncertain, columns) * self._spread**2
-            self._information = information.drift(
-                self._information, self._undrifted / config.drift_s * variance
-            )
+            share = self._undrifted / config.drift_s
+            self.statistics = [
+                blocks.drift(*pair, columns, share)
+                for pair in zip(self._priors, self.statistics, strict=True)
+            ]
             self._undrifted = 0.0
         return state
 
-    def _reweight(self, evidence: Array, errors: Array) -> tuple[float, Indices | None]:
+    def _variances(
+        self, values: Sequence[Indices], count: int
+    ) -> tuple[Array | None, Array | None]:
         """
-        Apply log-likelihoods (M, nv) of the degrees of freedom, then learn the noise.
+        Return the learned variance of `count` values, (N,), and that of independent errors.
 
-        Return the effective sample size and the parents of resampled particles.
+        Correlated errors weigh like independent ones of a larger variance. Both are None if the
+        scale is fixed. `values` are those that weight each block.
         """
-        settings, parameters = self._config.resampling, self._task.parameters
-        if self._task.blocks:
-            theta, ess = blocks.update(
-                settings, parameters, self._task.blocks, self.belief, evidence, self._rng
+        if self._config.likelihood.scale == 'fixed':
+            return None, None
+        variance, independent = np.ones(count), np.ones(count)
+        for i, chosen in enumerate(values):
+            scale, fisher = self.statistics[i]
+            if scale is None or len(scale.variance) != len(chosen):
+                scale = noise.start(len(chosen), fisher.shape[1])
+                self.statistics[i] = Statistics(scale, fisher)
+            variance[chosen] = scale.variance
+            independent[chosen] = scale.variance / scale.power
+        return variance, independent
+
+    def _reweight(
+        self, evidence: Array, errors: Array, values: Sequence[Indices]
+    ) -> tuple[float, Indices | None]:
+        """
+        Update each block with the log-likelihoods (M, nv) of its degrees of freedom.
+
+        Return the smallest effective sample size, and the parents of resampled particles.
+        """
+        several = len(self._task.blocks) > 1
+        results = []
+        for block, prior, chosen, statistics in zip(
+            self._task.blocks, self._priors, values, self.statistics, strict=True
+        ):
+            theta = self.belief.theta[:, prior.columns]
+            results.append(
+                blocks.update(
+                    self._config.resampling,
+                    self._config.likelihood.learned_dof,
+                    prior,
+                    Belief(theta, self.belief.log_weights),
+                    evidence.take(block.dofs, axis=1).sum(axis=1),
+                    errors.take(chosen, axis=1),
+                    statistics,
+                    self._rng,
+                    always=several,
+                )
             )
+        self.statistics = [one.statistics for one in results]
+        ess = min(one.ess for one in results)
+        if several:
+            theta = self.belief.theta.copy()
+            for prior, one in zip(self._priors, results, strict=True):
+                theta[:, prior.columns] = one.belief.theta
             self.belief = particles.uniform(theta)
             return ess, np.arange(len(theta))  # each particle keeps its state
-        belief, power = particles.update(settings, self.belief, evidence.sum(axis=1))
-        ess = weights.effective_sample_size(belief.log_weights)
-        if self.noise is not None:
-            dof = self._config.likelihood.learned_dof
-            z = to_unbounded(parameters, belief.theta)[:, self._uncertain]
-            precision = noise.precision(self.noise, dof, belief.log_weights, errors)
-            jacobian = information.sensitivity(
-                self.belief.log_weights, z, errors, precision, self._spread
-            )
-            power *= self.noise.power
-            self._information = information.add(self._information, jacobian, power * precision)
-            self.noise = noise.update(
-                self.noise, dof, belief.log_weights, errors, jacobian, self._spread
-            )
-        self.belief, parents = particles.resample(settings, parameters, belief, self._rng)
+        self.belief, parents = results[0].belief, results[0].parents
         if parents is not None:
             self.changes.resample(parents)
-            self._information = self._information[parents]
-            if self.noise is not None:
-                self._spread_out(weights.covariance(belief.log_weights, z))
         return ess, parents
-
-    def _spread_out(self, covariance: Array) -> None:
-        """Raise a covariance of the particles, (U, U), to that of the posterior."""
-        log_weights = self.belief.log_weights
-        floor = information.covariance(log_weights, self._information)
-        added = information.missing(covariance, floor)
-        z = to_unbounded(self._task.parameters, self.belief.theta)
-        center = self._task.prior.center[self._uncertain]
-        z[:, self._uncertain] = information.diffuse(
-            z[:, self._uncertain], added, center, self._spread, self._rng
-        )
-        self.belief = Belief(to_bounded(self._task.parameters, z), log_weights)
 
     def _reinject(self) -> None:
         """Draw every other particle from the prior; an outlier costs only half of the belief."""
         theta = self.belief.theta.copy()
         rows = slice(None, None, 2)
         theta[rows] = self._task.prior.sample(len(theta[rows]), self._rng)
-        self._information[rows] = information.start(self._spread, len(theta[rows]))
+        for prior, statistics in zip(self._priors, self.statistics, strict=True):
+            fresh = information.start(prior.spread, len(theta[rows]))
+            statistics.information[rows] = fresh
         self.belief = particles.uniform(theta)
 
 

@@ -27,6 +27,7 @@ class Predictor:
         self._task, self._config = task, task.belief
         self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
         self._order = np.argsort(task.map.ctrl)
+        self._joints = _joints(task)
 
     def tune(self, task: Task) -> None:
         """Use the tuned parameters of the same task."""
@@ -69,18 +70,37 @@ class Predictor:
         self, predicted: State, observation: Observation, fitted: State, interval: float
     ) -> State:
         """
-        Return the corrected state of each model: joints as measured, objects partly as predicted.
+        Return the corrected state of each model: partly as measured, partly as predicted.
 
         The noise of a tracked pose exceeds the motion between two poses. A model that started
         from the measured pose would attribute this noise to its parameters. Therefore each model
-        moves its predicted object towards the measured pose by the fraction `object_gain` (a
-        steady-state Kalman filter for each model). The paper uses a gain of 1.
+        moves its predicted object towards the measured pose by the fraction `object_gain`, and
+        its joints by `joint_gain` (a steady-state Kalman filter for each model). The paper uses
+        gains of 1.
         """
         count = len(predicted.qpos)
         qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
+        gain, joint_gain = self._config.object_gain, self._config.joint_gain
+        if joint_gain < 1.0:
+            for start, values, joints in zip(predicted, (qpos, qvel), self._joints, strict=True):
+                before = start[:, joints]
+                values[:, joints] = before + joint_gain * (values[:, joints] - before)
+        if gain < 1.0:
+            self._correct_objects(qpos, qvel, predicted, observation, interval)
+        diverged = ~(np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1))
+        qpos[diverged], qvel[diverged] = observation.estimated
+        return State(qpos, qvel)
+
+    def _correct_objects(
+        self,
+        qpos: Array,
+        qvel: Array,
+        predicted: State,
+        observation: Observation,
+        interval: float,
+    ) -> None:
+        """Set the tracked objects of corrected states (M, nq) and (M, nv)."""
         gain = self._config.object_gain
-        if gain == 1.0:
-            return State(qpos, qvel)
         velocity_gain = gain**2 / (2.0 - gain) / interval  # Benedict and Bordner 1962
         innovation = -likelihood.residuals(self._task.model, predicted, observation.measured)
         for item in self._task.objects.values():
@@ -95,6 +115,12 @@ class Predictor:
             change = qpos[:, hung.qpos] - predicted.qpos[:, hung.qpos]
             qpos[:, hung.qpos] = predicted.qpos[:, hung.qpos] + gain * change
             qvel[:, hung.qvel] = predicted.qvel[:, hung.qvel] + velocity_gain * change
-        diverged = ~(np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1))
-        qpos[diverged], qvel[diverged] = observation.estimated
-        return State(qpos, qvel)
+
+
+def _joints(task: Task) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the indices in qpos and qvel of all scalar joints that are measured as such."""
+    scalar = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+    joints = np.flatnonzero(np.isin(task.model.jnt_type, [kind.value for kind in scalar]))
+    qpos, qvel = task.model.jnt_qposadr[joints], task.model.jnt_dofadr[joints]
+    measured = ~np.isin(qvel, [hung.qvel for hung in task.jointed.values()])
+    return qpos[measured], qvel[measured]

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.belief.blocks import Statistics
 from emppi_ros.belief.change_detection import DetectedChange
 from emppi_ros.belief.noise import NoiseScale
 from emppi_ros.belief.particles import Belief
@@ -21,7 +22,8 @@ from emppi_ros.model.ensemble import State
 from emppi_ros.state.tracking import Pose, Track
 
 _TUPLES: dict[str, type] = {
-    kind.__name__: kind for kind in (Belief, DetectedChange, NoiseScale, Plan, Pose, State, Track)
+    kind.__name__: kind
+    for kind in (Belief, DetectedChange, NoiseScale, Plan, Pose, State, Statistics, Track)
 }
 _FORMER_NAMES = {'Waiting': 'PendingUpdate'}  # of tuples in older recordings
 

@@ -72,7 +72,13 @@ def bind_blocks(
     parameters: Sequence[str],
     objects: Mapping[str, FreeObject | JointedObject],
 ) -> tuple[Block, ...]:
-    """Return the blocks of a belief; ConfigError unless each parameter is in exactly one."""
+    """
+    Return the blocks of a belief: one of all parameters if there are no entries.
+
+    ConfigError unless each parameter is in exactly one block.
+    """
+    if not entries:
+        return (Block(tuple(range(len(parameters))), tuple(range(model.nv))),)
     bound: list[Block] = []
     assigned: list[str] = []
     for i, entry in enumerate(entries):
@@ -92,7 +98,7 @@ def bind_blocks(
                 dofs.append(int(model.jnt_dofadr[joint]))
         assigned += entry.parameters
         bound.append(Block(tuple(parameters.index(n) for n in entry.parameters), tuple(dofs)))
-    for name in parameters if entries else ():
+    for name in parameters:
         if assigned.count(name) != 1:
             raise ConfigError(
                 f'belief: blocks: parameter {name!r} is in {assigned.count(name)} blocks, '

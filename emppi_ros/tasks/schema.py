@@ -148,6 +148,11 @@ class BeliefConfig:
         0.2,
         doc='gain by which particles correct their object pose to each measured one',
     )
+    joint_gain: float = fraction(
+        1.0,
+        doc='gain by which particles correct their joints to the measured ones; below 1 where the '
+        'noise of measured joints is not small compared with their motion',
+    )
     interval_s: float = between(
         1e-3,
         10.0,

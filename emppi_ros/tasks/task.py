@@ -118,9 +118,9 @@ class Task:
             self.lost = bind_residual(
                 self.model, file.targets.lost.residual, 'targets: lost: residual'
             )
-        names, blocks = [p.name for p in self.parameters], self.belief.blocks
+        names = [p.name for p in self.parameters]
         self.blocks = objects.bind_blocks(
-            self.model, blocks, names, {**self.objects, **self.jointed}
+            self.model, self.belief.blocks, names, {**self.objects, **self.jointed}
         )
         changes = self.belief.changes
         for name in changes.of or () if changes else ():

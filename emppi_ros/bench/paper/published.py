@@ -59,6 +59,7 @@ def changes(file: TaskFile) -> dict[str, Any]:
         'belief': {
             'particles': table.models,
             'object_gain': 1.0,
+            'joint_gain': 1.0,
             'likelihood': {**compared, 'dof': None, 'scale': 'fixed'},
             'changes': None,
             'resampling': {

@@ -5,38 +5,60 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.belief import blocks, distributions, particles
+from emppi_ros.belief import blocks, distributions, noise, particles
 from emppi_ros.belief.blocks import Block
+from emppi_ros.belief.prior import JointPrior
 from emppi_ros.belief.resampling import ResamplingConfig
+from emppi_ros.belief.transition import Jumps
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
 
 PARAMETERS = [Parameter(f'p{i}', 'body_ipos', 'b', 0) for i in range(3)]
+PRIORS = [distributions.Prior('normal', mean=0.0, sd=1.0)] * 3
 BLOCKS = [Block((0, 2), (0, 1)), Block((1,), (2,))]
 CONFIG = ResamplingConfig(shrinkage=0.995, tempering=0.5)
 COUNT = 4000
 
 
-def _evidence(theta, truth, sd=0.05):
-    """Return what three degrees of freedom say, each of one parameter alone."""
+def _errors(theta, truth, sd=0.05):
+    """Return errors of three values, each of which depends on one parameter."""
     order = [0, 2, 1]
-    return -0.5 * ((theta[:, order] - truth[order]) / sd) ** 2
+    return (theta[:, order] - truth[order]) / sd
+
+
+def _update(theta, errors, rng, config=CONFIG, among=BLOCKS, statistics=None):
+    """Return particles (M, 3) after each block was updated, all statistics, and all ESS."""
+    prior = JointPrior(PARAMETERS, PRIORS)
+    updated, kept, sizes = theta.copy(), [], []
+    for i, block in enumerate(among):
+        marginal = blocks.marginal(prior, block)
+        chosen = errors[:, list(block.dofs)]
+        before = statistics[i] if statistics else blocks.start(marginal, len(theta))
+        variance = 1.0 if before.noise is None else before.noise.variance
+        one = blocks.update(
+            config,
+            1e9,
+            marginal,
+            particles.uniform(theta[:, marginal.columns]),
+            -0.5 * (chosen**2 / variance).sum(axis=1),
+            chosen,
+            before,
+            rng,
+            always=True,
+        )
+        updated[:, marginal.columns] = one.belief.theta
+        kept.append(one.statistics)
+        sizes.append(one.ess)
+    return updated, kept, sizes
 
 
 def test_each_block_finds_its_own_parameters(rng):
     truth = np.array([1.0, -0.5, 0.3])
     theta = rng.standard_normal((COUNT, 3))
     for _ in range(60):
-        theta, size = blocks.update(
-            CONFIG,
-            PARAMETERS,
-            BLOCKS,
-            particles.uniform(theta),
-            _evidence(theta, truth),
-            rng,
-        )
+        theta, _, sizes = _update(theta, _errors(theta, truth), rng)
         # each update leaves half of the sample size, or all that it says is heard
-        assert size >= 0.45 * COUNT
+        assert min(sizes) >= 0.45 * COUNT
     # 60 looks of sd 0.05 leave 0.0065; the mean of 4000 particles is far surer than that
     np.testing.assert_allclose(theta.mean(axis=0), truth, atol=0.01)
     assert np.all(theta.std(axis=0) < 0.02)
@@ -45,8 +67,8 @@ def test_each_block_finds_its_own_parameters(rng):
 def test_a_block_that_hears_nothing_keeps_mean_and_spread(rng):
     theta = rng.standard_normal((COUNT, 3))
     silent = np.zeros((COUNT, 3))
-    silent[:, 2] = -0.5 * (theta[:, 1] / 0.1) ** 2
-    after, _ = blocks.update(CONFIG, PARAMETERS, BLOCKS, particles.uniform(theta), silent, rng)
+    silent[:, 2] = theta[:, 1] / 0.1
+    after, _, _ = _update(theta, silent, rng)
     for i in (0, 2):
         # jitter of sd 0.1 in 4000 particles: five standard errors of mean and spread
         assert after[:, i].mean() == pytest.approx(theta[:, i].mean(), abs=5 * 0.1 / 63)
@@ -56,25 +78,58 @@ def test_a_block_that_hears_nothing_keeps_mean_and_spread(rng):
 
 def test_one_block_of_all_is_an_update_of_all(rng):
     theta = rng.standard_normal((50, 3))
-    evidence = _evidence(theta, np.zeros(3), sd=1.0)
+    errors = _errors(theta, np.zeros(3), sd=1.0)
     config = dataclasses.replace(CONFIG, tempering=None)
-    together, _ = blocks.update(
-        config,
-        PARAMETERS,
-        [Block((0, 1, 2), (0, 1, 2))],
-        particles.uniform(theta),
-        evidence,
-        np.random.default_rng(1),
-    )
-    belief = particles.reweight(particles.uniform(theta), evidence.sum(axis=1))
+    whole = [Block((0, 1, 2), (0, 1, 2))]
+    together, _, _ = _update(theta, errors, np.random.default_rng(1), config, whole)
+    belief = particles.reweight(particles.uniform(theta), -0.5 * (errors**2).sum(axis=1))
     drawn, _ = particles.draw(config, PARAMETERS, belief, np.random.default_rng(1))
     assert np.array_equal(together, drawn.theta)
 
 
+def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
+    truth, sd, updates = np.array([1.0, -0.5, 0.3]), 0.5, 40
+    prior = JointPrior(PARAMETERS, PRIORS)
+    scores = []
+    for _ in range(30):
+        theta = rng.standard_normal((200, 3))
+        statistics = [
+            blocks.start(blocks.marginal(prior, block), 200)._replace(
+                noise=noise.start(len(block.dofs), len(block.parameters))
+            )
+            for block in BLOCKS
+        ]
+        for _ in range(updates):
+            errors = _errors(theta, truth, sd) + rng.standard_normal(3)
+            theta, statistics, _ = _update(theta, errors, rng, CONFIG, BLOCKS, statistics)
+        scores.append((theta.mean(axis=0) - truth) / theta.std(axis=0))
+        sd_exact = (1.0 + updates / sd**2) ** -0.5
+        # never surer than the exact posterior by more than the noise of a spread of 200 particles
+        assert np.all(theta.std(axis=0) > 0.8 * sd_exact)
+        assert np.all(theta.std(axis=0) < 2.0 * sd_exact)
+    # 90 standard scores: their mean square is 1 with a standard error of 0.15
+    assert np.mean(np.square(scores)) < 1.0 + 5.0 * 0.15
+
+
+def test_only_the_block_of_a_parameter_that_jumped_forgets_its_information(rng):
+    prior = JointPrior(PARAMETERS, PRIORS)
+    first, second = (blocks.marginal(prior, block) for block in BLOCKS)
+    known = [
+        blocks.Statistics(None, 9.0 * blocks.start(one, 4).information) for one in (first, second)
+    ]
+    jumps = Jumps(np.array([1, 3]), np.array([0, 0]), np.array([2, 1]))
+    pairs = zip((first, second), known, strict=True)
+    one, other = (blocks.jump(*pair, jumps).information for pair in pairs)
+    # particle 1 forgets parameter 2, the second of its block; particle 3 parameter 1
+    free = 1.0 / prior.spread**2
+    np.testing.assert_allclose(one[1], np.diag([9.0 * free[0], free[2]]))
+    np.testing.assert_allclose(one[3], np.diag([9.0 * free[0], 9.0 * free[2]]))
+    np.testing.assert_allclose(other[:, 0, 0], free[1] * np.array([9.0, 9.0, 9.0, 1.0]))
+
+
 def test_evidence_that_leaves_nobody_is_an_error(rng):
     with pytest.raises(DegenerateWeightsError):
-        lost = np.full((9, 3), -np.inf)
-        blocks.update(CONFIG, PARAMETERS, BLOCKS, particles.uniform(np.zeros((9, 3))), lost, rng)
+        _update(np.zeros((9, 3)), np.full((9, 3), np.inf), rng)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ def test_what_no_parameter_explains_is_a_misfit_and_a_right_model_has_none(scale
 
 def test_friction_below_the_learned_noise_is_a_misfit_because_its_errors_are_correlated():
     loop = rubbed(load_task('fr3_follow'), 1, 2.0)
-    assert np.sqrt(loop.filter.noise.variance).max() > 0.3 and loop.filter.noise.power < 0.5
+    noise = loop.filter.statistics[0].noise
+    assert np.sqrt(noise.variance).max() > 0.3 and noise.power < 0.5
     assert loop.filter.monitor.misfit == ['joint_velocity']
 
 

@@ -14,9 +14,11 @@ from emppi_ros.tasks.task import load_task
 DT = 0.02
 
 
-def _filter(gain):
+def _filter(gain, joint_gain=1.0):
     task = load_task('panda_push')
-    task.belief = dataclasses.replace(task.belief, object_gain=gain, particles=3)
+    task.belief = dataclasses.replace(
+        task.belief, object_gain=gain, joint_gain=joint_gain, particles=3
+    )
     return task, ParticleFilter(task, np.random.default_rng(0))
 
 
@@ -62,7 +64,24 @@ def test_a_gain_of_one_is_the_papers_start_from_the_estimate():
     np.testing.assert_array_equal(after.qpos, np.tile(estimated.qpos, (3, 1)))
 
 
-def test_joints_are_always_as_measured_and_a_diverged_particle_starts_again():
+def test_the_joint_gain_is_the_share_of_the_way_to_the_measured_joints():
+    task, filter_ = _filter(0.2, joint_gain=0.3)
+    measured = task.start()
+    measured.qpos[task.map.qpos] += 0.1
+    measured.qvel[task.map.qvel] -= 1.0
+    after = filter_._predictor.correct(
+        _particles(task.start()), Observation(measured, measured, {}), measured, DT
+    )
+    expected = task.start()
+    np.testing.assert_allclose(
+        after.qpos[:, task.map.qpos] - expected.qpos[task.map.qpos], 0.03, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        after.qvel[:, task.map.qvel] - expected.qvel[task.map.qvel], -0.3, atol=1e-12
+    )
+
+
+def test_with_a_joint_gain_of_one_joints_are_as_measured_and_a_diverged_particle_starts_again():
     task, filter_ = _filter(0.2)
     estimated = task.start()
     estimated.qpos[task.map.qpos] += 0.1
