@@ -27,6 +27,7 @@ from emppi_ros.core.config import key
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
+_RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,32 @@ def drift(prior: BlockPrior, statistics: Statistics, columns: Indices, share: fl
     """Return the statistics after a share of the prior's variance drifted at `columns`."""
     variance = share * np.isin(prior.uncertain, columns) * prior.spread**2
     return Statistics(statistics.noise, information.drift(statistics.information, variance))
+
+
+def follow_change(
+    prior: BlockPrior,
+    belief: Belief,
+    statistics: Statistics,
+    changed: Sequence[int],
+    rng: np.random.Generator,
+) -> tuple[Belief, Statistics]:
+    """
+    Return belief and statistics after the parameters `changed` were detected to have jumped.
+
+    The particles near the new values descend from a few draws, so that the true ones are between
+    them: particles spread over the distance of these draws. Errors before do not count as noise.
+    """
+    scale, fisher = statistics
+    if scale is None:
+        return belief, statistics
+    fisher = fisher.copy()
+    for i in np.flatnonzero(np.isin(prior.uncertain, changed)):
+        column = np.full(len(fisher), i)
+        fisher = information.jump(fisher, column, _RESOLUTION * prior.spread)
+    z = to_unbounded(prior.parameters, belief.theta)[:, prior.within]
+    covariance = weights.covariance(belief.log_weights, z)
+    belief = _raise_spread(prior, belief, covariance, fisher, rng)
+    return belief, Statistics(noise.forget_recent(scale), fisher)
 
 
 def _raise_spread(

@@ -12,6 +12,10 @@ likelihood that multiplies their densities counts the same evidence several time
 raised to a power: the variance of the score that the likelihood implies, over the variance that
 scores have (Pauli, Racugno and Ventura, *Bayesian composite marginal likelihoods*, Statistica
 Sinica, 2011), including the covariance of successive scores (Newey and West, Econometrica, 1987).
+
+After a change of a parameter, errors are correlated until the belief has followed it. If they
+counted less at once, it never would. Therefore the power is that of some updates before, and a
+detected change discards the scores since then.
 """
 
 from typing import NamedTuple
@@ -27,6 +31,7 @@ _BASE = 0.01  # leverage of an error that says nothing about the parameters
 _PRIOR = 10 * _BASE  # leverage of the prior of the scale
 _SMALLEST = 0.1  # variance, in units of the configured one: model errors do not average out
 _CORRELATED = 0.95  # weight of the covariance of successive scores, per update
+_DELAY = 50  # updates in which the belief can follow a change before correlated errors count less
 _PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power stays near 1
 
 
@@ -46,6 +51,8 @@ class NoiseScale(NamedTuple):
         Variance of the scores, times prior variance.
     recent : (P,) array
         Decaying sum of scores, in prior standard deviations.
+    past : (D, 2, P) array
+        Expected and actual variance at the last D updates, oldest first.
 
     """
 
@@ -54,6 +61,7 @@ class NoiseScale(NamedTuple):
     expected: Array
     actual: Array
     recent: Array
+    past: Array
 
     @property
     def variance(self) -> Array:
@@ -65,7 +73,8 @@ class NoiseScale(NamedTuple):
         """Power in (0, 1] of the likelihood that counts each piece of evidence once."""
         if not len(self.expected):
             return 1.0
-        ratio = (self.actual + _PRIOR_INFORMATION) / (self.expected + _PRIOR_INFORMATION)
+        expected, actual = self.past[0] + _PRIOR_INFORMATION
+        ratio = actual / expected
         return float(min(1.0, 1.0 / ratio.mean()))
 
 
@@ -73,7 +82,14 @@ def start(values: int, parameters: int) -> NoiseScale:
     """Return the prior for N values and P parameters: the configured scale, and power 1."""
     zeros = np.zeros(parameters)
     prior = np.full(values, _PRIOR)
-    return NoiseScale(prior, prior, zeros, zeros, zeros)
+    return NoiseScale(prior, prior, zeros, zeros, zeros, np.zeros((_DELAY, 2, parameters)))
+
+
+def forget_recent(scale: NoiseScale) -> NoiseScale:
+    """Return the estimates without the last scores, which a change explains."""
+    expected, actual = scale.past[0]
+    past = np.broadcast_to(scale.past[0], scale.past.shape)
+    return scale._replace(expected=expected, actual=actual, recent=0.0 * scale.recent, past=past)
 
 
 def robust_weights(dof: float, squares: Array) -> Array:
@@ -122,13 +138,16 @@ def update(
     squares = errors**2
     squares = weights.mean(shares, robust_weights(dof, squares / before) * squares)
     score = (precision * weights.mean(shares, errors)) @ jacobian * spread
+    expected = kept * scale.expected + precision @ leverage
     actual = kept * scale.actual + score * (score + 2.0 * _CORRELATED * scale.recent)
+    actual = np.maximum(actual, 0.0)
     return NoiseScale(
         kept * scale.squares + weight * squares,
         kept * scale.total + weight,
-        kept * scale.expected + precision @ leverage,
-        np.maximum(actual, 0.0),
+        expected,
+        actual,
         _CORRELATED * scale.recent + score,
+        np.concatenate([scale.past[1:], [[expected, actual]]]),
     )
 
 

@@ -7,13 +7,22 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from emppi_ros.belief import blocks, information, likelihood, noise, particles, transition
+from emppi_ros.belief import (
+    blocks,
+    gauge_freedom,
+    information,
+    likelihood,
+    noise,
+    particles,
+    transition,
+)
 from emppi_ros.belief.blocks import Statistics
 from emppi_ros.belief.change_detection import ChangeDetector, DetectedChange
 from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.resampling import Indices
 from emppi_ros.core import weights
 from emppi_ros.core.errors import DegenerateWeightsError
+from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.belief_monitor import BeliefMonitor
 from emppi_ros.session.commands import Commands
@@ -77,6 +86,7 @@ class ParticleFilter:
         self._last: tuple[float, State] | None = None
         self._changing = transition.changing(task.belief.changes, task.prior)
         self._priors = [blocks.marginal(task.prior, block) for block in task.blocks]
+        self._joints = uncertain_joints.uncertain(task.model, task.parameters)
         names = [parameter.name for parameter in task.parameters]
         self.changes = ChangeDetector(names, self._config.particles)
         self.reset()
@@ -144,7 +154,8 @@ class ParticleFilter:
             return None
         if not self._task.parameters:
             return None
-        predicted = predictor.predict(last, stamp, commands)
+        typical = int(np.argmax(self.belief.log_weights))
+        predicted = predictor.predict(last, stamp, commands, typical)
         deviations = predictor.compare(predicted, observation)
         errors = np.concatenate([one.values for one in deviations], axis=1)
         dofs = likelihood.dofs_of(deviations)
@@ -163,10 +174,17 @@ class ParticleFilter:
         corrected = predictor.correct(predicted, observation, fitted, stamp - last[0])
         if parents is not None:
             corrected = _rows(corrected, parents)
+            self._redraw_joints()
         self._last = (stamp, corrected)
         # several blocks are resampled separately, so that no particle's jumps can be followed
         several = len(self._task.blocks) > 1
         changes = () if several else self.changes.update(stamp, self.belief)
+        if changes:
+            names = [parameter.name for parameter in self._task.parameters]
+            changed = [names.index(one.parameter) for one in changes]
+            self.belief, self.statistics[0] = blocks.follow_change(
+                self._priors[0], self.belief, self.statistics[0], changed, self._rng
+            )
         return FilterUpdate(ess, parents is not None, False, changes)
 
     def _propagate(self, elapsed: float, state: State) -> State:
@@ -261,6 +279,21 @@ class ParticleFilter:
         if parents is not None:
             self.changes.resample(parents)
         return ess, parents
+
+    def _redraw_joints(self) -> None:
+        """Draw those parts of joint parameters that have no effect from their prior again."""
+        if self._config.likelihood.scale == 'fixed':
+            return  # the former filter
+        task, prior, theta = self._task, self._task.prior, self.belief.theta
+        for joint in self._joints:
+            if gauge_freedom.is_free(prior, joint.axis):
+                theta = gauge_freedom.redraw_length(prior, joint.axis, theta, self._rng)
+            if joint.choice is None and gauge_freedom.is_free(prior, joint.pivot):
+                axes, _, hinge = uncertain_joints.motion(task.model, task.parameters, joint, theta)
+                theta = gauge_freedom.redraw_pivot(
+                    prior, joint.pivot, theta, axes, hinge, self._rng
+                )
+        self.belief = Belief(theta, self.belief.log_weights)
 
     def _reinject(self) -> None:
         """Draw every other particle from the prior; an outlier costs only half of the belief."""

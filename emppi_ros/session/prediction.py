@@ -28,6 +28,11 @@ class Predictor:
         self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
         self._order = np.argsort(task.map.ctrl)
         self._joints = _joints(task)
+        self._fine = (
+            None
+            if self._config.fine_substep_s is None
+            else Ensemble(task.model, task.parameters, 1, 1, threads=1)
+        )
 
     def tune(self, task: Task) -> None:
         """Use the tuned parameters of the same task."""
@@ -40,6 +45,8 @@ class Predictor:
     def activate(self, equalities: Sequence[int]) -> None:
         """Predict with these equality constraints active: a stage's grasp."""
         self._ensemble.activate(equalities)
+        if self._fine is not None:
+            self._fine.activate(equalities)
 
     def fit(self, observation: Observation) -> State:
         """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
@@ -47,12 +54,45 @@ class Predictor:
             self._task, self._ensemble, observation.estimated, observation.tracks
         )
 
-    def predict(self, last: tuple[float, State], stamp: float, commands: Commands) -> State:
-        """Return the state that each model predicts for `stamp`, (M, nq) and (M, nv)."""
+    def predict(
+        self,
+        last: tuple[float, State],
+        stamp: float,
+        commands: Commands,
+        typical: int | None = None,
+    ) -> State:
+        """
+        Return the state that each model predicts for `stamp`, (M, nq) and (M, nv).
+
+        With `fine_substep_s`, the error of long physics steps is removed from the joints: that of
+        the model with index `typical`, which hardly depends on the parameters.
+        """
+        predicted = self._predict(self._ensemble, last, stamp, commands, self._config.substep_s)
+        fine_s = self._config.fine_substep_s
+        if self._fine is None or fine_s is None or typical is None:
+            return predicted
+        self._fine.write(self._ensemble.theta[typical : typical + 1])
+        start = State(*(values if values.ndim == 1 else values[typical] for values in last[1]))
+        fine = self._predict(self._fine, (last[0], start), stamp, commands, fine_s)
+        for values, exact, joints in zip(predicted, fine, self._joints, strict=True):
+            error = values[typical, joints] - exact[0, joints]
+            if np.isfinite(error).all():
+                values[:, joints] -= error
+        return predicted
+
+    def _predict(
+        self,
+        ensemble: Ensemble,
+        last: tuple[float, State],
+        stamp: float,
+        commands: Commands,
+        substep_s: float,
+    ) -> State:
+        """Return the state of each model of an ensemble at `stamp`."""
         interval = stamp - last[0]
-        count = math.ceil(interval / self._config.substep_s - 1e-6)
-        rows = in_steps(commands, last[0], interval, count, self._ensemble.delays)
-        return self._ensemble.predict(last[1], rows[..., self._order], interval / count)
+        count = math.ceil(interval / substep_s - 1e-6)
+        rows = in_steps(commands, last[0], interval, count, ensemble.delays)
+        return ensemble.predict(last[1], rows[..., self._order], interval / count)
 
     def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
         """Return the deviations of predictions from measurements."""

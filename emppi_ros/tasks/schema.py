@@ -144,6 +144,11 @@ class BeliefConfig:
         0.002,
         doc="physics step of predictions; smaller than the planner's, for accuracy",
     )
+    fine_substep_s: float | None = positive(
+        None,
+        doc='physics step of one more prediction, whose joints correct those of all particles; '
+        'null: none',
+    )
     object_gain: float = fraction(
         0.2,
         doc='gain by which particles correct their object pose to each measured one',

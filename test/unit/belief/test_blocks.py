@@ -90,7 +90,7 @@ def test_one_block_of_all_is_an_update_of_all(rng):
 def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
     truth, sd, updates = np.array([1.0, -0.5, 0.3]), 0.5, 40
     prior = JointPrior(PARAMETERS, PRIORS)
-    scores = []
+    scores, spreads = [], []
     for _ in range(30):
         theta = rng.standard_normal((200, 3))
         statistics = [
@@ -103,10 +103,11 @@ def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
             errors = _errors(theta, truth, sd) + rng.standard_normal(3)
             theta, statistics, _ = _update(theta, errors, rng, CONFIG, BLOCKS, statistics)
         scores.append((theta.mean(axis=0) - truth) / theta.std(axis=0))
-        sd_exact = (1.0 + updates / sd**2) ** -0.5
-        # never surer than the exact posterior by more than the noise of a spread of 200 particles
-        assert np.all(theta.std(axis=0) > 0.8 * sd_exact)
-        assert np.all(theta.std(axis=0) < 2.0 * sd_exact)
+        spreads.append(theta.std(axis=0))
+    exact = (1.0 + updates / sd**2) ** -0.5
+    # each spread has an error of 20 %, as 40 errors show their scale; the median of 90 has one of
+    # 3 %. The spread may be larger: outliers count less, and jitter adds to it
+    assert 0.9 < np.median(spreads) / exact < 1.5
     # 90 standard scores: their mean square is 1 with a standard error of 0.15
     assert np.mean(np.square(scores)) < 1.0 + 5.0 * 0.15
 
@@ -125,6 +126,22 @@ def test_only_the_block_of_a_parameter_that_jumped_forgets_its_information(rng):
     np.testing.assert_allclose(one[1], np.diag([9.0 * free[0], free[2]]))
     np.testing.assert_allclose(one[3], np.diag([9.0 * free[0], 9.0 * free[2]]))
     np.testing.assert_allclose(other[:, 0, 0], free[1] * np.array([9.0, 9.0, 9.0, 1.0]))
+
+
+def test_after_a_detected_change_the_belief_is_wide_in_that_parameter_alone(rng):
+    prior = blocks.marginal(JointPrior(PARAMETERS, PRIORS), BLOCKS[0])
+    belief = particles.uniform(np.array([2.0, 0.5]) + 0.01 * rng.standard_normal((COUNT, 2)))
+    statistics = blocks.start(prior, COUNT)._replace(noise=noise.start(2, 2))
+    statistics = statistics._replace(information=1e4 * statistics.information)
+    after, known = blocks.follow_change(prior, belief, statistics, [2], rng)
+    # the parameters of the block are 0 and 2; draws after a jump resolve half a sd of the prior
+    sd = after.theta.std(axis=0)
+    # five standard errors of a standard deviation, and steps of the first order
+    assert sd[1] == pytest.approx(0.5, rel=5.0 * (0.5 / COUNT) ** 0.5 + 0.02)
+    assert sd[0] == pytest.approx(0.01, rel=0.1)
+    np.testing.assert_allclose(
+        np.einsum('mii->mi', known.information), np.tile([1e4, 4.0], (COUNT, 1)), rtol=0.05
+    )
 
 
 def test_evidence_that_leaves_nobody_is_an_error(rng):

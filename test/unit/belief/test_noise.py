@@ -71,6 +71,29 @@ def test_independent_errors_count_fully_and_correlated_ones_by_their_number(rng)
     assert 0.02 < _learn(coloured, 1e9).power < 0.2
 
 
+def test_correlated_errors_count_less_only_after_the_belief_could_follow_a_change():
+    scale = noise.start(1, 1)
+    for _ in range(noise._DELAY - 1):
+        scale = _update(scale, 1e9, 3.0)
+        assert scale.power == 1.0
+    for _ in range(noise._DELAY - 1):
+        scale = _update(scale, 1e9, 3.0)
+    assert scale.power < 0.1
+
+
+def test_a_detected_change_explains_the_errors_since_then(rng):
+    before = _learn(rng.normal(0.0, 1.0, 500), 1e9)
+    scale = before
+    for _ in range(noise._DELAY - 1):
+        scale = _update(scale, 1e9, 3.0)
+    after = noise.forget_recent(scale)
+    # the power is that from before the change, and does not fall afterwards
+    np.testing.assert_array_equal(after.expected, before.expected)
+    np.testing.assert_array_equal(after.actual, before.actual)
+    assert after.power == before.power
+    assert _update(after, 1e9, 0.0).power == before.power
+
+
 def test_diverged_particles_and_only_those_are_ignored(rng):
     before = _learn(rng.normal(0.0, 1.0, 50), 4.0)
     assert _update(before, 4.0, np.nan) is before

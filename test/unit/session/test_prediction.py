@@ -8,7 +8,9 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.particle_filter import ParticleFilter
+from emppi_ros.session.prediction import Predictor
 from emppi_ros.state.estimator import Observation
+from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.tasks.task import load_task
 
 DT = 0.02
@@ -92,3 +94,29 @@ def test_with_a_joint_gain_of_one_joints_are_as_measured_and_a_diverged_particle
     )
     assert np.all(after.qpos[:, task.map.qpos] == estimated.qpos[task.map.qpos])
     np.testing.assert_array_equal(after.qpos[1], estimated.qpos)
+
+
+def test_one_fine_prediction_corrects_the_joints_of_all_particles(rng):
+    task = load_task('fr3_follow')
+    draws = task.prior.sample(8, rng)
+    theta = draws[0] + 0.1 * (draws - draws[0])  # a belief of a tenth of the prior's width
+    commands = TimeSeries('commands')
+    for stamp in (0.0, 0.1):
+        commands.append(stamp, np.full(task.model.nu, 0.3))
+    start = task.start()
+
+    def velocities(typical, substep_s, fine_substep_s=None):
+        task.belief = dataclasses.replace(
+            task.belief, substep_s=substep_s, fine_substep_s=fine_substep_s
+        )
+        predictor = Predictor(task, len(theta), 1)
+        predictor.write(theta)
+        return predictor.predict((0.0, start), 0.02, commands, typical).qvel
+
+    coarse, exact = velocities(0, 0.0025), velocities(0, 0.0005)
+    corrected = velocities(0, 0.0025, 0.0005)
+    # the same operations for the particle that is predicted finely
+    np.testing.assert_allclose(corrected[0], exact[0], rtol=0, atol=1e-9)
+    # the error depends on the parameters, but a tenth of the prior's width changes it little
+    assert np.abs(corrected - exact).max() < 0.2 * np.abs(coarse - exact).max()
+    assert np.array_equal(velocities(None, 0.0025, 0.0005), coarse)

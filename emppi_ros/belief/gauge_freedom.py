@@ -1,0 +1,110 @@
+"""
+Parts of the parameters of a joint that no measurement contains, so that they keep their prior.
+
+These are the length of an axis, the position of a hinge's pivot along its axis, and the pivot of a
+slide. Resampling does not preserve them: it favours long axes, for example, because noise in
+their elements turns them less; directions are too certain then. Therefore they are drawn again
+after resampling, given all else. For an axis r u with direction u, and a pivot x + s u,
+
+    p(r | u) ~ r^2 p(r u),        p(s | x, u) ~ p(x + s u).
+
+This is a Gibbs step, which leaves the posterior unchanged (Geman and Geman 1984).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief.prior import JointPrior
+
+Array = npt.NDArray[np.float64]
+_VALUES = 200  # that are tried, evenly spaced
+
+
+def is_free(prior: JointPrior, columns: Sequence[int]) -> bool:
+    """Return whether the parameters at `columns` are three, uncertain, and independent."""
+    independent = not set(columns) & set(prior.columns)
+    return len(columns) == 3 and independent and bool(np.all(prior.spread[list(columns)] > 0.0))
+
+
+def redraw_length(
+    prior: JointPrior, columns: Sequence[int], theta: Array, rng: np.random.Generator
+) -> Array:
+    """
+    Return particles theta (M, P) with new lengths of the axis at `columns` (3,).
+
+    Axes outside of the prior's range keep their length.
+    """
+    axes = theta[:, list(columns)]
+    lengths = np.linalg.norm(axes, axis=1)
+    directions = axes / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+    drawn = _redraw(prior, columns, np.zeros_like(axes), directions, 2.0, rng)
+    kept = np.isnan(drawn[:, :1]) | (lengths == 0.0)[:, None]
+    return _replace(theta, columns, np.where(kept, axes, drawn))
+
+
+def redraw_pivot(
+    prior: JointPrior,
+    columns: Sequence[int],
+    theta: Array,
+    axes: Array,
+    hinge: npt.NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Array:
+    """
+    Return particles theta (M, P) with pivots at `columns` (3,) that move alike.
+
+    `axes` (M, 3) are unit vectors, and `hinge` (M,) tells hinges from slides.
+    """
+    pivots = theta[:, list(columns)]
+    along = (pivots * axes).sum(axis=1)[:, None] * axes
+    # both directions of the line: the sign of the axis has no meaning
+    drawn = _redraw(prior, columns, pivots - along, axes, 0.0, rng)
+    drawn = np.where(np.isnan(drawn), pivots, drawn)
+    free = prior.resample(len(theta), rng)[:, list(columns)]
+    return _replace(theta, columns, np.where(hinge[:, None], drawn, free))
+
+
+def _redraw(
+    prior: JointPrior,
+    columns: Sequence[int],
+    start: Array,
+    directions: Array,
+    power: float,
+    rng: np.random.Generator,
+) -> Array:
+    """
+    Return points start + s directions (M, 3), with density |s|^power times the prior.
+
+    If power is 0, s may be negative. Rows are NaN where the prior has no density.
+    """
+    low, high = prior.range[:, list(columns)]
+    with np.errstate(divide='ignore', invalid='ignore'):
+        ends = np.sort([(low - start) / directions, (high - start) / directions], axis=0)
+    ends = np.where(directions == 0.0, np.array([-np.inf, np.inf])[:, None, None], ends)
+    first, last = ends[0].max(axis=1), ends[1].min(axis=1)  # within the range of the prior
+    if power:
+        first = np.maximum(first, 0.0)
+    valid = np.isfinite(first) & np.isfinite(last) & (first < last)
+    first, last = np.where(valid, first, 0.0), np.where(valid, last, 1.0)
+    # the middle of equal intervals
+    share = (np.arange(_VALUES) + 0.5) / _VALUES
+    grid = first[:, None] + (last - first)[:, None] * share  # (M, G)
+    log_density = power * np.log(grid) if power else np.zeros_like(grid)
+    for i, column in enumerate(columns):
+        values = (start[:, i : i + 1] + grid * directions[:, i : i + 1]).ravel()
+        density = prior.priors[column].log_density(prior.parameters[column], values)
+        log_density += density.reshape(grid.shape)
+    chosen = np.argmax(log_density + rng.gumbel(size=grid.shape), axis=1)
+    rows = np.arange(len(grid))
+    valid &= np.isfinite(log_density[rows, chosen])
+    points = start + grid[rows, chosen][:, None] * directions
+    return np.where(valid[:, None], points, np.nan)
+
+
+def _replace(theta: Array, columns: Sequence[int], values: Array) -> Array:
+    """Return theta (M, P) with other values (M, 3) at `columns`."""
+    replaced = theta.copy()
+    replaced[:, list(columns)] = values
+    return replaced
