@@ -121,7 +121,7 @@ class ProbeConfig:
     A term of `cost` with a `deadzone` and a large weight bounds the region to stay in.
     """
 
-    information_weight: float = positive(0.5, doc='that of `planner`, while probing')
+    information_weight: float = positive(0.1, doc='that of `planner`, while probing')
     cost: Mapping[str, Any] = key(
         {}, doc="name -> weighted residual, while probing; default: the task's"
     )
