@@ -18,6 +18,7 @@ OF_NAMES = {  # contents of mappings whose keys are chosen by the author of a fi
     ('TaskFile', 'objects'): 'an [object](#objects-name)',
     ('TaskFile', 'cost'): 'a [weighted residual](#cost-name)',
     ('StageConfig', 'cost'): 'a [weighted residual](#cost-name)',
+    ('ProbeConfig', 'cost'): 'a [weighted residual](#cost-name)',
     ('Condition', 'residual'): 'a [residual](#residuals)',
     ('LossCondition', 'residual'): 'a [residual](#residuals)',
     ('SimulationConfig', 'truth'): 'a [distribution](#parameters-name-prior) each',

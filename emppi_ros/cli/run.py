@@ -47,6 +47,14 @@ def add_commands(commands: Any) -> None:
         help="simulated time limit in seconds (the task's own)",
     )
     parser.add_argument(
+        '--probe',
+        metavar='S',
+        type=output.duration,
+        default=0.0,
+        help='gather information for the first seconds, as `probe` of the task says, then do the '
+        'task (0)',
+    )
+    parser.add_argument(
         '--no-stop', action='store_true', help='continue after success, until the time limit'
     )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
@@ -74,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
         tables.check_writable('--record', options.record)
     task = load_task(options.task).with_prior(options.prior)
     truth = parse_truth(options.truth, '--truth')
-    loop = ClosedLoop(task, options.seed, options.controller, truth)
+    loop = ClosedLoop(task, options.seed, options.controller, truth, options.probe)
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         trace = loop.run(options.duration, not options.no_stop, advance)

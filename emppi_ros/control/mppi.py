@@ -9,7 +9,8 @@ For M models with belief p(theta_m), K rollouts each and H steps::
     u_t <- u_t + sum_mk w_t du_t                              line 17
 
 With a measure of risk over models (`risk.py`) all models share the same K rows of noise, and the
-weights are a softmax over K of the risk of each row.
+weights are a softmax over K of the risk of each row. They share it, too, if information
+(`information.py`) reduces the running cost.
 
 >>> updated, info = plan(config, nominal, applied, limits, log_belief, evaluate, rng)
 """
@@ -25,7 +26,7 @@ import scipy
 
 from emppi_ros.control import risk as risks
 from emppi_ros.core import weights
-from emppi_ros.core.config import between, fraction, key, one_of, positive
+from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.robots.control_limits import ControlLimits
 
@@ -57,7 +58,7 @@ class PlanInfo(NamedTuple):
     Attributes
     ----------
     controls : (M, K, H, nu) array
-        Candidates; with a risk measure they are the same for all models.
+        Candidates; with a risk measure or a weight of information, all models have the same.
     costs : (M, K) array
         Total cost of each rollout, +inf if it diverged.
     weights : (M, K, H) array
@@ -109,6 +110,9 @@ class PlannerConfig:
     risk_level: float | None = fraction(
         None, doc=f'probability mass of the worst models in cvar ({risks.LEVEL:g})'
     )
+    information_weight: float = non_negative(
+        0.0, doc='cost per nat that a plan is expected to tell less about the parameters; 0: off'
+    )
     interpolation: str = one_of(
         'hold', 'linear', default='linear', doc='interpolation of controls between plan steps'
     )
@@ -134,6 +138,11 @@ class PlannerConfig:
             )
         if self.risk_level is not None and self.risk != 'cvar':
             raise ConfigError(f'risk_level: requires risk: cvar, got risk: {self.risk}')
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether all models roll out the same controls, so that they can be compared."""
+        return self.risk != 'none' or self.information_weight > 0.0
 
     def variance(self, nu: int) -> Array:
         """Return the noise variance of each control (nu,)."""
@@ -189,7 +198,7 @@ def plan(
     """
     nu = nominal.shape[1]
     variance = config.variance(nu)
-    draws = config.models if config.risk == 'none' else 1  # else models share noise
+    draws = 1 if config.shares_noise else config.models
     shape = (draws, config.rollouts, config.horizon, nu)
     noise = rng.standard_normal(shape) * np.sqrt(variance)
     controls = limits.clip(nominal + noise, applied)

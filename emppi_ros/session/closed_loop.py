@@ -65,6 +65,7 @@ class ClosedLoop:
         seed: int,
         controller: str = 'emppi',
         truth: GivenTruth | None = None,
+        probe_s: float = 0.0,
     ) -> None:
         """
         Draw the true parameters with the seed, except those given by name in `truth`.
@@ -81,11 +82,14 @@ class ClosedLoop:
         truth : mapping, optional
             True values by parameter name, in the units of the task. A value that changes is a
             sequence of times [s] and values: `{'payload_mass': [(0.0, 0.3), (5.0, 1.2)]}`.
+        probe_s : float
+            Time for which plans gather information before they do the task [s].
 
         Raises
         ------
         ConfigError
-            If the controller is unknown.
+            If the controller is unknown, or with `probe_s` if it has a single model, or the task
+            no parameters.
         ParameterError
             If a name in `truth` is not a parameter of the task, or a value out of its bounds.
 
@@ -100,6 +104,8 @@ class ClosedLoop:
         self.planner.set_belief(
             self.filter.belief if theta is None else particles.uniform(theta[None])
         )
+        if probe_s > 0.0:
+            self.planner.probe(probe_s)
         self._stage = self.planner.stage
         # plans are computed in no simulated time: a late one diverged, and the next may not
         self._config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)

@@ -14,20 +14,21 @@ import numpy.typing as npt
 
 from emppi_ros.belief import particles
 from emppi_ros.belief.particles import Belief
-from emppi_ros.control import interpolation, mppi
+from emppi_ros.control import information, interpolation, mppi
 from emppi_ros.control import plan as plans
 from emppi_ros.control.mppi import Costs, PlanInfo, smoother
 from emppi_ros.control.plan import Plan
-from emppi_ros.core.errors import AllDivergedError
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.core.errors import AllDivergedError, ConfigError
+from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.session.commands import Commands, CommandsInForce, in_steps
 from emppi_ros.session.journal import journaled
 from emppi_ros.session.measurements import Measurements
 from emppi_ros.session.plan_preview import Candidates, TracePoint, trace_positions
+from emppi_ros.session.predicted_measurements import PredictedMeasurements
 from emppi_ros.session.stage_tracker import StageTracker
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.cost import Cost
+from emppi_ros.tasks.cost import Cost, at_plan_steps
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
 
@@ -44,6 +45,7 @@ class Planner(Measurements):
 
     MEMORY = Measurements.MEMORY
     MEMORY += ('_plans', '_belief', '_rng', '_controls', '_first', '_start', '_stage_tracker')
+    MEMORY += ('_probe_until',)
 
     def __init__(
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
@@ -74,6 +76,8 @@ class Planner(Measurements):
         self._plans: deque[Plan] = deque(maxlen=10)
         self._belief: Belief | None = None
         self.diverged = 0  # rollouts in all plans
+        self._measurements = PredictedMeasurements(task)
+        self._probe_until = -math.inf
         self._stage_tracker = StageTracker(task)
         self.stage: Stage = self._stage_tracker.stage
         self.trace_point: TracePoint | None = None  # to keep candidates of the next cycle
@@ -101,6 +105,19 @@ class Planner(Measurements):
         """Start the next plan from rest, as after a pause."""
         self._controls = None
 
+    @journaled('probe')
+    def probe(self, until: float) -> None:
+        """
+        Gather information in plans that start before `until` [s], as `probe` of the task says.
+
+        ConfigError if no measurement can tell anything: without parameters, or with one model.
+        """
+        if not self.task.parameters:
+            raise ConfigError(f'{self.task.where}: probe: the task has no unknown parameters')
+        if self.ensemble.models == 1:
+            raise ConfigError('probe: needs several models: a single one disagrees with none')
+        self._probe_until = until
+
     @journaled('tune')
     def tune(self, text: str) -> None:
         """Change tunable parameters; `text` is the task's YAML as JSON. Keep plan and stage."""
@@ -109,6 +126,7 @@ class Planner(Measurements):
         self.settings = dataclasses.replace(
             self.config, models=self.settings.models, rollouts=self.settings.rollouts
         )
+        self._measurements = PredictedMeasurements(self.task)
         self._stage_tracker.tune(self.task)
         self.stage = self._stage_tracker.stage
         self.ensemble.activate(self.stage.grasp)  # a restored planner did not activate it yet
@@ -196,7 +214,11 @@ class Planner(Measurements):
             If every rollout diverged.
 
         """
+        probing = start < self._probe_until
         config = self.settings
+        if probing:
+            weight = self.task.file.probe.information_weight
+            config = dataclasses.replace(config, information_weight=weight)
         substep = config.step_s / config.substeps
         delays = self.ensemble.delays
         ahead = start - stamp if delays is None else start - stamp + delays
@@ -205,12 +227,16 @@ class Planner(Measurements):
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
         cost = self._enter_stage(state, stamp)
+        if probing and self.task.probe_cost is not None:
+            cost = self.task.probe_cost
         spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
         begin = self.ensemble.predict(spread, replayed, ahead / max(count, 1))
         applied = commands(np.array([start]))[0]
         nominal = self._nominal(start, applied)
         point, traces = self.trace_point, []
         record = cost.record if point is None else sorted({*cost.record, point.field})
+        if config.information_weight > 0.0:
+            record = sorted({*record, *self._measurements.record})
 
         def evaluate(controls: Array) -> Costs:
             coarse, begins = controls[..., self._order], applied[self._order]
@@ -218,7 +244,11 @@ class Planner(Measurements):
             records = self.ensemble.rollout(begin, fine, record)
             if point is not None:
                 traces.append(trace_positions(records, point, config.substeps))
-            return cost.evaluate(records, begin, config.substeps)
+            costs = cost.evaluate(records, begin, config.substeps)
+            if config.information_weight > 0.0:
+                reward = config.information_weight * self._information(records, begin)
+                costs = Costs(costs.running - reward, costs.terminal)
+            return costs
 
         controls, info = mppi.plan(
             config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
@@ -229,6 +259,15 @@ class Planner(Measurements):
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
         )
         return plan, info
+
+    def _information(self, records: Records, begin: State) -> Array:
+        """Return the information that each step of the rollouts adds, (K, H) [nat]."""
+        measured = Records(
+            {name: records.fields[name] for name in self._measurements.record}, records.diverged
+        )
+        fields = at_plan_steps(measured, begin, self.settings.substeps)
+        predictions = self._measurements.evaluate(fields)
+        return information.per_step(predictions, self._log_weights)
 
     def _enter_stage(self, state: State, stamp: float) -> Cost:
         """Advance the stage with a measured state; return its cost and activate its grasp."""

@@ -114,6 +114,20 @@ class TargetsConfig:
 
 
 @dataclass(frozen=True)
+class ProbeConfig:
+    """
+    How `emppi run --probe` gathers information before the task.
+
+    A term of `cost` with a `deadzone` and a large weight bounds the region to stay in.
+    """
+
+    information_weight: float = positive(0.1, doc='that of `planner`, while probing')
+    cost: Mapping[str, Any] = key(
+        {}, doc="name -> weighted residual, while probing; default: the task's"
+    )
+
+
+@dataclass(frozen=True)
 class ViewConfig:
     """Camera of images and videos, in scenes without a camera `overview`."""
 
@@ -274,6 +288,7 @@ class TaskFile:
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
     description: str = key('', doc='one sentence, shown by `emppi tasks`')
+    probe: ProbeConfig = key(ProbeConfig(), doc='what `emppi run --probe` does')
     view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to remove')
     joint_position_gain: float = fraction(

@@ -39,3 +39,8 @@ def bind_stages(model: mujoco.MjModel, file: TaskFile) -> tuple[Stage, ...]:
         )
         bound.append(Stage(stage.name, cost, until, grasp, stage))
     return tuple(bound)
+
+
+def bind_probe(model: mujoco.MjModel, file: TaskFile) -> Cost | None:
+    """Return the cost of `probe`; None: that of the stage."""
+    return Cost(model, file.probe.cost, 'probe: cost') if file.probe.cost else None

@@ -24,7 +24,7 @@ from emppi_ros.tasks import model_task, objects, schema
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.model_task import States
 from emppi_ros.tasks.residuals import Residual, norm
-from emppi_ros.tasks.stages import Stage, bind_stages
+from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 
 Array = npt.NDArray[np.float64]
 _MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
@@ -51,6 +51,8 @@ class Task:
         state.
     jointed : dict
         Tracked objects with one hinge or slide, by name; likewise.
+    probe_cost : Cost or None
+        The cost while probing, if it is not the task's.
     planner : PlannerConfig
         Settings of the planner.
     belief : BeliefConfig
@@ -110,6 +112,7 @@ class Task:
             for name, item in items.items()
         }
         self.stages = bind_stages(self.model, file) if stages is None else stages
+        self.probe_cost = bind_probe(self.model, file)
         self.success: Residual = success or bind_residual(
             self.model, file.success.residual, 'success: residual'
         )
@@ -161,6 +164,7 @@ class Task:
         changed.planner, changed.belief = changed.file.planner, changed.file.belief
         changed.planner.variance(self.model.nu)
         changed.stages = bind_stages(self.model, changed.file)
+        changed.probe_cost = bind_probe(self.model, changed.file)
         return changed
 
     def with_prior_text(self, text: str, where: str) -> 'Task':

@@ -64,6 +64,11 @@ def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> No
         ('of: block', 'of: blok', ['block_mass', "'blok'", "'block'"]),
         ('temperature: ', 'temperature: -', ['temperature', 'above 0']),
         ('scene: panda_push.xml', 'scene: no.xml', ["'no.xml'", 'panda_push.xml']),
+        (
+            'cost:  ',
+            'probe: {cost: {a: {residual: distan, weight: 1.0}}}\ncost:  ',
+            ['probe: cost: a', 'distance'],
+        ),
         ('robot: panda', 'robot: pandas', ["'pandas'", 'cartpole']),
     ],
 )
@@ -103,6 +108,19 @@ def test_a_run_tells_the_last_truth_and_when_it_changed(
     beside = json.loads((tmp_path / 'run.truth.json').read_text())
     assert beside['truth'] == {'pole_mass': 0.4, 'pole_inertia': 0.02}
     assert beside['changes'] == {'pole_mass': [[0.0, 0.3], [0.1, 0.5], [0.3, 0.4]]}
+
+
+def test_a_run_probes_first_on_request_and_repeats_bit_for_bit(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    outputs = []
+    for options in (['--probe', '0.2'], ['--probe', '0.2'], []):
+        assert main([*RUN, '--seed', '3', *options]) == 0
+        found = last_json(capsys.readouterr().out)
+        outputs.append((found['final_error'], found['parameters']))
+    assert outputs[0] == outputs[1] != outputs[2]
+    assert main([*RUN, '--controller', 'mppi-true', '--probe', '0.2']) == 2
+    assert 'probe: needs several models' in capsys.readouterr().err
 
 
 def test_a_run_goes_on_after_success_on_request(

@@ -119,6 +119,27 @@ def test_a_wrong_controller_or_truth_is_an_error(make_task):
         ClosedLoop(task, 0, truth={'weight': 1.0})
 
 
+def test_a_probe_ends_before_the_task_and_repeats_bit_for_bit(make_task, task_data):
+    data = task_data('slider')
+    data['probe'] = {'information_weight': 1.0, 'cost': {
+        'rest': {'residual': 'joint_velocity', 'joints': ['x'], 'weight': 0.1},
+    }}  # fmt: skip
+    task = make_task('slider', data)
+    runs = [_run(task, 3, 1.0, probe_s=0.3) for _ in range(2)]
+    assert _bits(runs[0]) == _bits(runs[1])
+    assert _bits(runs[0]) != _bits(_run(task, 3, 1.0))
+    before, after = (
+        min(abs(frame.error) for frame in runs[0].trace.frames if (frame.time < 0.3) == early)
+        for early in (True, False)
+    )
+    assert after < before  # it approaches its target only then
+
+
+def test_a_probe_of_a_task_or_controller_without_unknowns_is_an_error(make_task):
+    with pytest.raises(ConfigError, match='probe: needs several models'):
+        ClosedLoop(make_task('slider'), 0, 'mppi-true', probe_s=1.0)
+
+
 def test_a_changing_truth_is_in_the_trace_and_the_oracle_knows_it(make_task):
     task, truth = make_task('slider'), {'mass': [(0.0, 0.8), (0.2, 2.6)]}
     loop = _run(task, 0, 0.4, controller='mppi-true', truth=truth)

@@ -7,10 +7,11 @@ import pytest
 
 from emppi_ros.belief import particles
 from emppi_ros.belief.particles import Belief
-from emppi_ros.core.errors import AllDivergedError
+from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.model.ensemble import State
 from emppi_ros.robots.robot import select_joints
 from emppi_ros.session.planner import Planner
+from emppi_ros.session.predicted_measurements import PredictedMeasurements
 from emppi_ros.state.estimator import Estimator
 
 PERIOD = 0.05
@@ -134,6 +135,79 @@ def test_with_a_risk_measure_all_models_roll_out_the_same_plans(make_task, task_
         assert not np.array_equal(info.costs[0], info.costs[1])
     # sums over three models in another order, of costs of order 1 over a temperature of 0.02
     np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
+
+
+def test_information_without_weight_changes_no_bit_and_computes_nothing(
+    make_task, task_data, monkeypatch
+):
+    monkeypatch.setattr(PredictedMeasurements, 'evaluate', None)  # calling it would raise
+    plans = []
+    for keys in ({}, {'information_weight': 0.0}):
+        data = task_data('block')
+        data['planner'].update(keys)
+        planner = _planner(make_task('block', data))
+        fields = []
+        rollout = planner.ensemble.rollout
+        monkeypatch.setattr(
+            planner.ensemble, 'rollout', lambda *a, f=fields, r=rollout: f.append(a[2]) or r(*a)
+        )
+        plan, info = planner.plan_from(planner.task.start(), 0.0, PERIOD, _still(1))
+        assert fields == [planner.stage.cost.record]
+        assert not np.array_equal(info.controls[0], info.controls[1])  # each model its own noise
+        plans.append(plan.values)
+    assert np.array_equal(*plans)
+
+
+def test_with_information_all_models_roll_out_the_same_plans(make_task, task_data):
+    data = task_data('slider')
+    data['planner']['information_weight'] = 0.1
+    task = make_task('slider', data)
+    _, info = _planner(task).plan_from(task.start(), 0.0, PERIOD, _still(1))
+    assert info.controls.shape == (3, 4, 6, 1)
+    assert np.all(info.controls == info.controls[0])
+
+
+@pytest.mark.parametrize('how', ['weight', 'probe'])
+def test_information_is_sought_only_where_models_disagree(make_task, task_data, how):
+    # a cart at its target, so that nothing but its unknown mass is a reason to push
+    data = task_data('slider')
+    data['planner'].update(rollouts=16, noise_variance=[9.0])
+    if how == 'weight':
+        data['planner']['information_weight'] = 5.0
+    else:
+        data['probe'] = {'information_weight': 5.0}
+    task = make_task('slider', data)
+    forces = []
+    for masses in (((1.0,), (1.0,), (1.0,)), ((0.5,), (1.0,), (2.0,))):
+        planner = _planner(task, theta=masses)
+        if how == 'probe':
+            planner.probe(10.0)
+        start = State(np.array([0.5]), np.zeros(1))
+        for i in range(10):
+            plan, _ = planner.plan_from(start, i * PERIOD, (i + 1) * PERIOD, _still(1))
+        forces.append(np.abs(plan.values).mean())
+    assert forces[1] > 2.0 * forces[0]
+
+
+def test_a_planner_that_has_probed_plans_like_one_that_has_not(make_task):
+    task, values = make_task('slider'), []
+    for until in (None, 0.5):
+        planner = _planner(task)
+        if until is not None:
+            planner.probe(until)
+        plan, _ = planner.plan_from(task.start(), 1.0 - PERIOD, 1.0, _still(1))
+        values.append(plan.values)
+    assert np.array_equal(*values)
+
+
+def test_probing_needs_parameters_and_several_models(make_task, task_data):
+    data = task_data('slider')
+    data['parameters'], data['simulation'] = {}, {'truth': {}}
+    with pytest.raises(ConfigError, match='probe: the task has no unknown parameters'):
+        Planner(make_task('slider', data)).probe(1.0)
+    planner = _planner(make_task('slider'), theta=[[1.0]], models=1)
+    with pytest.raises(ConfigError, match='probe: needs several models'):
+        planner.probe(1.0)
 
 
 @pytest.mark.parametrize('risk', ['none', 'mean', 'worst'])
