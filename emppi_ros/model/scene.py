@@ -42,6 +42,7 @@ def load_scene(
     root: Path | None = None,
     without: Sequence[str] = (),
     targets: Sequence[str] = (),
+    without_gravcomp: Sequence[str] = (),
 ) -> mujoco.MjModel:
     """
     Return the compiled model of an MJCF file; SceneError if it is invalid.
@@ -50,7 +51,8 @@ def load_scene(
     removed unless `visual` is set; they take a tenth of every physics step. States are the same
     with and without them. All files must lie in the scene's folder or in `root` (see
     `mjcf_security`). Bodies in `without` are removed with their subtrees. Bodies in `targets`
-    lose their joints and become mocap bodies.
+    lose their joints and become mocap bodies. The weight of bodies in `without_gravcomp` is not
+    compensated.
     """
     mjcf_security.check(path, root)
     try:
@@ -59,6 +61,8 @@ def load_scene(
             spec.delete(_body(spec, name))
         for name in targets:
             _make_mocap(spec, _body(spec, name))
+        for name in without_gravcomp:
+            _body(spec, name).gravcomp = 0.0
         spec.compiler.discardvisual = not visual
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)

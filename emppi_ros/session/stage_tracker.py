@@ -1,30 +1,12 @@
 """The current stage of a task, from measured states and the conditions of the stages."""
 
-import math
-
 import mujoco
 
 from emppi_ros.model.ensemble import State
+from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task
-
-ROUNDING_S = 1e-9  # rounding error of times that are sums of steps
-
-
-class HoldTimer:
-    """Measures for how long a condition has held without interruption."""
-
-    MEMORY = ('_since',)
-
-    def __init__(self) -> None:
-        """Start with a condition that does not hold."""
-        self._since = math.inf
-
-    def update(self, holds: bool, now: float, hold_s: float) -> bool:
-        """Return whether the condition, which `holds` now or not, has held for `hold_s`."""
-        self._since = min(self._since, now) if holds else math.inf
-        return now - self._since >= hold_s - ROUNDING_S
 
 
 class StageTracker:

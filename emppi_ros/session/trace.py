@@ -10,9 +10,9 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.belief.change_detection import DetectedChange
 from emppi_ros.belief.particles import Belief
-from emppi_ros.session.stage_tracker import ROUNDING_S, HoldTimer
 from emppi_ros.sim.simulated_robot import JointReading, PoseReading
 from emppi_ros.state import tracking
+from emppi_ros.tasks.hold_timer import ROUNDING_S, HoldTimer
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

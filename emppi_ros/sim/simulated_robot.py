@@ -16,7 +16,10 @@ from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
 from emppi_ros.state import tracking
 from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.cost import bind_residual
+from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.objects import FreeObject
+from emppi_ros.tasks.residuals import norm
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -54,19 +57,26 @@ class SimulatedRobot:
         The state.
     truth : (P,) array
         True parameters of the last physics step; a new array after each change.
+    schedule : TrueParameters
+        True parameters over time, with the conditional changes that have begun.
 
     """
 
     def __init__(self, task: Task, truth: TrueParameters | Array, seed: int) -> None:
         """Start in the task's start state at time 0; an array (P,) holds constant parameters."""
         self._task, self._settings = task, task.simulation
-        self._schedule = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
-        self.truth = self._schedule.at(0.0)
+        self._initial = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
+        self.schedule = self._initial
+        self.truth = self.schedule.at(0.0)
         self._delay = delay_column(task.parameters)
         self._nominal = true_model.nominal_model(task)
         self.model = copy.copy(self._nominal)
         true_model.set_truth(self.model, self._nominal, task, self.truth)
         self._drake = self._make_engine()
+        self._residuals = [
+            bind_residual(self.model, one.when.residual, f'simulation: changes_when[{i}]: when')
+            for i, one in enumerate(self.schedule.pending)
+        ]
         self.data = mujoco.MjData(self.model)
         self._seed = seed
         self.reset()
@@ -78,6 +88,7 @@ class SimulatedRobot:
 
     def reset(self) -> None:
         """Reset state, time, noise and true parameters to the start."""
+        self.schedule, self._held = self._initial, HoldTimer()
         self._set_truth(0.0)
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = true_model.start_state(self._task)
@@ -159,6 +170,8 @@ class SimulatedRobot:
 
     def step(self) -> None:
         """Advance by one physics step; sample the tracker at its rate."""
+        if self.schedule.pending:
+            self._check_pending()
         self._set_truth(self.time)
         if self._commands:
             self._apply_delayed()
@@ -171,11 +184,19 @@ class SimulatedRobot:
             self._drake.step(self.data)
         self._steps += 1
 
+    def _check_pending(self) -> None:
+        """Begin the next conditional change if its condition has held for long enough."""
+        when = self.schedule.pending[0].when
+        residual = self._residuals[-len(self.schedule.pending)]
+        holds = norm(residual, self.data) < when.below
+        if self._held.update(holds, self.time, when.hold_s):
+            self.schedule, self._held = self.schedule.begin(self.time), HoldTimer()
+
     def _set_truth(self, time: float) -> None:
         """Change the model's parameters to those of a simulated time [s]."""
-        if not self._schedule.changes:
+        if self._initial.constant:
             return
-        truth = self._schedule.at(time)
+        truth = self.schedule.at(time)
         if not np.array_equal(truth, self.truth):
             self.truth = truth
             true_model.set_truth(self.model, self._nominal, self._task, truth)

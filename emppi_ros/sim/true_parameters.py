@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from emppi_ros.belief import distributions
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, ParameterError, unknown
 from emppi_ros.model.parameters import check_values
-from emppi_ros.tasks.schema import ParameterChange, check_order
+from emppi_ros.tasks.schema import Condition, ParameterChange, check_order
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -21,6 +21,16 @@ Array = npt.NDArray[np.float64]
 GivenTruth = Mapping[str, float | Sequence[tuple[float, float]]]
 _RAMP_STEP_S = 0.01  # between two values of a ramp
 _ROUNDING_S = 1e-9
+
+
+class PendingChange(NamedTuple):
+    """A change that waits for a condition."""
+
+    parameter: str
+    column: int
+    when: Condition
+    to: float  # the value that was drawn
+    over_s: float  # duration of a linear ramp to it
 
 
 @dataclass(frozen=True)
@@ -34,11 +44,26 @@ class TrueParameters:
         Values at time 0.
     changes : mapping
         Changes of a parameter by its column, in order of time.
+    pending : tuple of PendingChange
+        Changes that wait for a condition; only the first can begin.
 
     """
 
     initial: Array
     changes: Mapping[int, Sequence[ParameterChange]] = dataclasses.field(default_factory=dict)
+    pending: tuple[PendingChange, ...] = ()
+
+    @property
+    def constant(self) -> bool:
+        """Whether the values never change."""
+        return not self.changes and not self.pending
+
+    def begin(self, time: float) -> 'TrueParameters':
+        """Return the truth whose first pending change begins at a simulated time [s]."""
+        first, *later = self.pending
+        change = ParameterChange(first.parameter, time, first.to, first.over_s)
+        own = (*self.changes.get(first.column, ()), change)
+        return TrueParameters(self.initial, {**self.changes, first.column: own}, tuple(later))
 
     def at(self, time: float) -> Array:
         """Return the values (P,) at a simulated time [s]; ramps advance every 10 ms."""
@@ -64,9 +89,9 @@ def draw_truth(task: Task, seed: int, given: GivenTruth | None = None) -> TruePa
     """
     Return true parameters: given by name, or drawn from the task's `simulation: truth`.
 
-    The changes of `simulation: changes` apply to parameters that are not given. The first value
-    of a given schedule that starts after time 0 follows a drawn one. ParameterError if a name is
-    unknown, a value out of bounds, or a schedule not in order of time.
+    The changes of `simulation: changes` and `changes_when` apply to parameters that are not given.
+    The first value of a given schedule that starts after time 0 follows a drawn one.
+    ParameterError if a name is unknown, a value out of bounds, or a schedule not in order of time.
     """
     given, names = given or {}, [parameter.name for parameter in task.parameters]
     for name in given:
@@ -86,7 +111,15 @@ def draw_truth(task: Task, seed: int, given: GivenTruth | None = None) -> TruePa
                 initial[column], own = own[0].to, own[1:]
         if own:
             changes[column] = own
-    return TrueParameters(initial, changes)
+    pending = []
+    for waiting in task.simulation.changes_when:  # drawn also if not used: others stay the same
+        column = names.index(waiting.parameter)
+        to = float(waiting.to.sample(task.parameters[column], 1, rng)[0])
+        if waiting.parameter not in given:
+            pending.append(
+                PendingChange(waiting.parameter, column, waiting.when, to, waiting.over_s)
+            )
+    return TrueParameters(initial, changes, tuple(pending))
 
 
 def _changes(

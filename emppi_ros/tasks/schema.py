@@ -210,6 +210,16 @@ def check_order(changes: Sequence[ParameterChange]) -> None:
 
 
 @dataclass(frozen=True)
+class ConditionalChange:
+    """A change of a hidden true value when a condition holds, such as a grasp."""
+
+    parameter: str = key(doc='name of the parameter')
+    when: Condition = key(doc='when it starts, once; the one before it in the list comes first')
+    to: Prior = key(doc='distribution of the new value')
+    over_s: float = non_negative(0.0, doc='duration of a linear ramp to it; 0: a step')
+
+
+@dataclass(frozen=True)
 class SimulationConfig:
     """
     Settings of the simulator: hidden true parameters and sensors.
@@ -222,6 +232,9 @@ class SimulationConfig:
         {}, doc="values of the wrong model; default: the prior's mean"
     )
     changes: tuple[ParameterChange, ...] = key((), doc='changes of true values')
+    changes_when: tuple[ConditionalChange, ...] = key(
+        (), doc='changes of true values that wait for a condition, one after the other'
+    )
     timestep_s: float = between(1e-5, 1.0, 0.001, doc='physics step of the simulator')
     joint_position_noise_sd: float = _noise(1e-4, 'of joint positions, rad or m')
     joint_velocity_noise_sd: float = _noise(1e-3, 'of joint velocities, rad/s or m/s')
@@ -267,6 +280,13 @@ class SimulationConfig:
     def __post_init__(self) -> None:
         """Check that changes follow one another."""
         check_order(self.changes)
+        timed = {change.parameter for change in self.changes}
+        for i, change in enumerate(self.changes_when):
+            if change.parameter in timed:
+                raise ConfigError(
+                    f'changes_when[{i}]: parameter: {change.parameter!r} is in `changes`, too; '
+                    'expected either times or conditions'
+                )
 
 
 @dataclass(frozen=True)
@@ -291,6 +311,9 @@ class TaskFile:
     probe: ProbeConfig = key(ProbeConfig(), doc='what `emppi run --probe` does')
     view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')
     scene_without: tuple[str, ...] = key((), doc='bodies of the scene to remove')
+    scene_without_gravcomp: tuple[str, ...] = key(
+        (), doc="bodies of the scene whose weight the robot's controller does not hold"
+    )
     joint_position_gain: float = fraction(
         1.0, doc='weight of measured joint positions against integrated velocities'
     )

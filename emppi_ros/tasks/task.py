@@ -295,11 +295,17 @@ class Task:
         for name in names:
             if name not in truth and name not in default:
                 raise ConfigError(f'simulation: truth: missing parameter {name!r}')
-        for i, change in enumerate(self.file.simulation.changes):
+        simulation = self.file.simulation
+        for key in ('changes', 'changes_when'):
+            for i, change in enumerate(getattr(simulation, key)):
+                if change.parameter not in names:
+                    known = unknown('parameter', change.parameter, names)
+                    raise ConfigError(f'simulation: {key}[{i}]: parameter: {known}')
+        for i, waiting in enumerate(simulation.changes_when):
+            where = f'simulation: changes_when[{i}]: when: residual'
+            bind_residual(self.model, waiting.when.residual, where)
+        for i, change in enumerate(simulation.changes):
             where = f'simulation: changes[{i}]'
-            if change.parameter not in names:
-                known = unknown('parameter', change.parameter, names)
-                raise ConfigError(f'{where}: parameter: {known}')
             parameter = self.parameters[names.index(change.parameter)]
             if not parameter.lower <= change.to <= parameter.upper:
                 bounds = f'{parameter.lower:g} to {parameter.upper:g} {parameter.unit}'.rstrip()
@@ -398,17 +404,21 @@ def _load_scene(
 ) -> mujoco.MjModel:
     path, root = scene_file
     targets = (file.targets.body,) if file.targets else ()
-    without = file.scene_without
     model: mujoco.MjModel = prefix_errors(
-        'scene', scene.load_scene, path, visual, root, without, targets
-    )
+        'scene', scene.load_scene, path, visual, root,
+        file.scene_without, targets, file.scene_without_gravcomp,
+    )  # fmt: skip
     return model
 
 
 def validate(task: Task) -> Task:
     """Return the task if its priors can be sampled and its initial cost is finite."""
+    rng = np.random.default_rng(0)
     for priors in (task.priors, task.truth):
-        distributions.sample(task.parameters, priors, 2, np.random.default_rng(0))
+        distributions.sample(task.parameters, priors, 2, rng)
+    parameters = {parameter.name: parameter for parameter in task.parameters}
+    for change in task.simulation.changes_when:
+        change.to.sample(parameters[change.parameter], 2, rng)
     initial_cost(task)
     return task
 

@@ -81,6 +81,7 @@ def test_doubts_are_warnings_and_changes_are_values(harness):
     level, message, values = harness.says('belief')
     assert level == WARN and 'no parameter explains the errors of object position' in message
     assert values['changed block_mass'] == '1700000000.125'
+    assert values['changed_from block_mass'] == '0.3'
 
 
 def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):

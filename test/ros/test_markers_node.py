@@ -6,7 +6,7 @@ import yaml
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 import layouts
 from rclpy.qos import QoSPresetProfiles
 from sensor_msgs.msg import PointCloud2
@@ -139,6 +139,29 @@ def test_objects_are_looked_at_without_the_planners_help(graph):
     np.testing.assert_allclose(middle, place, atol=0.012)
 
 
+def test_a_detected_change_is_shown_beside_the_robot_and_then_removed(graph):
+    harness, _, _ = graph
+    heard = harness.listen(MarkerArray, BELIEF_MARKERS, qos.NEWEST)
+    harness.spin_until(lambda: len(heard) > 3, 60.0)
+    assert _texts(heard[-1]) == []  # a marker that is deleted: nothing has changed
+    stamp = heard[-1].markers[0].header.stamp
+    publisher = harness.tester.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
+    harness.spin_until(lambda: publisher.get_subscription_count() > 1, 60.0)
+    values = {
+        'changed block_mass': f'{stamp.sec + 1e-9 * stamp.nanosec:.3f}',
+        'changed_from block_mass': '0.125',
+    }
+    status = DiagnosticStatus(name='emppi: belief')
+    status.values = [KeyValue(key=key, value=value) for key, value in values.items()]
+    publisher.publish(DiagnosticArray(status=[status]))
+    harness.spin_until(lambda: _texts(heard[-1]) != [], 60.0)
+    (text,) = _texts(heard[-1])
+    assert text.startswith('block_mass changed: 0.125 -> ') and text.endswith(' kg')
+    # the belief itself reports none: its next diagnostics take the text away
+    harness.spin_until(lambda: _texts(heard[-1]) == [], 60.0)
+    harness.tester.destroy_publisher(publisher)
+
+
 def test_layouts_name_what_there_is_and_what_the_plan_costs_is_told(graph):
     harness, _, planner = graph
     cost = harness.listen(DiagnosticArray, COST, qos.NEWEST)
@@ -187,6 +210,12 @@ def test_rviz_is_told_topics_that_exist():
         if 'Topic' in display:  # as it is published, or rviz hears nothing
             assert display['Topic']['Reliability Policy'] == 'Reliable'
             assert display['Topic']['Durability Policy'] == 'Volatile'
+
+
+def _texts(message):
+    """Return the texts about changes that are there."""
+    (marker,) = [m for m in message.markers if m.ns == 'changes']
+    return [marker.text] if marker.action == Marker.ADD else []
 
 
 def _shown(message, name):

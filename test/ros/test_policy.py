@@ -11,7 +11,7 @@ from emppi_ros.core import paths
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import graph
-from emppi_ros.nodes.markers.node import ROLLOUTS, MarkersNode
+from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
 
@@ -56,6 +56,7 @@ def run(harness, backend):
 
     applied = harness.listen(JointState, 'emppi/applied')
     pictures = harness.listen(MarkerArray, ROLLOUTS)  # else nobody draws
+    harness.listen(MarkerArray, BELIEF_MARKERS)
     harness.make(PlannerNode, task='panda_push')
     harness.make(SimulatorNode)
     harness.make(BeliefNode)

@@ -16,7 +16,7 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import BenchError, ConfigError, unknown
 from emppi_ros.tasks.task import parse_task, task_text
 
-TASKS = ('fr3_follow', 'cartpole_swingup')
+TASKS = ('fr3_follow', 'fr3_pickup', 'cartpole_swingup')
 SEEDS = 20
 QUICK_S, QUICK_SEEDS = 1.5, 1
 _CODE = (  # of all beliefs, in the package

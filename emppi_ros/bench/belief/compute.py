@@ -1,6 +1,6 @@
 """Compute the rows of a run, on any machine: the same cells give the same bits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import time
 
 import numpy as np
@@ -18,11 +18,13 @@ from emppi_ros.bench.paper.cells import changed
 from emppi_ros.core import weights
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.stage_tracker import HoldTimer
 from emppi_ros.session.trace import Trace
+from emppi_ros.tasks.hold_timer import HoldTimer
+from emppi_ros.tasks.schema import ParameterChange
 from emppi_ros.tasks.task import Task, parse_task
 
 Array = npt.NDArray[np.float64]
+Changes = Mapping[int, Sequence[ParameterChange]]  # by column, as in `TrueParameters`
 LEAST_S = 6.0  # duration of a run also after success
 MAX_TIMES = 60  # of a series: more are not visible in a plot
 LOW, HIGH = 0.05, 0.95  # quantiles: the ends of a 90 % interval
@@ -73,7 +75,7 @@ def make_loop(task: Task, cells: Sequence[BeliefCell]) -> tuple[ClosedLoop, Obse
 def run(loop: ClosedLoop) -> None:
     """Run until success and at least LEAST_S; to the end if true values change."""
     task = loop.task
-    least = np.inf if task.simulation.changes or task.file.targets else LEAST_S
+    least = LEAST_S if loop.robot.schedule.constant and not task.file.targets else np.inf
     for _ in range(round(task.file.duration_s / task.simulation.timestep_s)):
         if loop.step() and loop.trace.success and loop.robot.time >= least - 1e-9:
             return
@@ -81,7 +83,11 @@ def run(loop: ClosedLoop) -> None:
 
 def _row(cell: BeliefCell, loop: ClosedLoop, record: Record, compute_s: float) -> BeliefRow:
     task, trace = loop.task, loop.trace
-    success, time_s = success_after_change(task, trace) if cell.kind.in_loop else (None, None)
+    changes, pending = loop.robot.schedule.changes, loop.robot.schedule.pending
+    success, time_s = None, None
+    if cell.kind.in_loop:
+        success, time_s = success_after_change(task, trace, changes)
+        success = success and not pending  # a load that was never picked up
     beliefs = record.beliefs if cell.kind.believes else []
     chosen = _thinned(len(beliefs))
     return BeliefRow(
@@ -96,7 +102,7 @@ def _row(cell: BeliefCell, loop: ClosedLoop, record: Record, compute_s: float) -
         updates=len(beliefs),
         update_ms=1e3 * float(np.mean(record.update_s)) if beliefs else None,
         degenerate=trace.degenerate if cell.kind.in_loop else 0,
-        scores=score(task, trace.truths, beliefs) if beliefs else {},
+        scores=score(task, trace.truths, beliefs, changes) if beliefs else {},
         times=tuple(float(beliefs[i][0]) for i in chosen),
         series=series(task, trace.truths, [beliefs[i] for i in chosen]) if beliefs else {},
         compute_s=compute_s,
@@ -104,9 +110,9 @@ def _row(cell: BeliefCell, loop: ClosedLoop, record: Record, compute_s: float) -
     )
 
 
-def success_after_change(task: Task, trace: Trace) -> tuple[bool, float]:
+def success_after_change(task: Task, trace: Trace, changes: Changes) -> tuple[bool, float]:
     """Return whether the task succeeds from the last change of the truth on, and the time [s]."""
-    start = max((change.at_s for change in task.simulation.changes), default=0.0)
+    start = max(_starts(changes), default=0.0)
     limit = task.file.duration_s - start
     if not start:
         return trace.success, limit if trace.success_time is None else trace.success_time
@@ -117,6 +123,11 @@ def success_after_change(task: Task, trace: Trace) -> tuple[bool, float]:
         ):
             return True, frame.time - start
     return False, limit
+
+
+def _starts(changes: Changes) -> list[float]:
+    """Return the times [s] at which the truth begins to change, in order."""
+    return sorted({change.at_s for own in changes.values() for change in own})
 
 
 def _thinned(count: int) -> list[int]:
@@ -143,6 +154,7 @@ def score(
     task: Task,
     truths: Sequence[tuple[float, Array]],
     beliefs: Sequence[tuple[float, Belief]],
+    changes: Changes,
 ) -> dict[str, ParameterScores]:
     """
     Return the scores of beliefs over time by parameter.
@@ -155,6 +167,8 @@ def score(
         Time [s] and true values (P,), each until the next.
     beliefs : sequence
         Time [s] and belief of each update.
+    changes : mapping
+        Changes of the truth by column.
 
     """
     stamps = np.array([stamp for stamp, _ in beliefs])
@@ -162,12 +176,11 @@ def score(
     true_z = to_unbounded(task.parameters, true)
     draws = task.prior.sample(_PRIOR_DRAWS, np.random.default_rng(0))
     z = [to_unbounded(task.parameters, belief.theta) for _, belief in beliefs]
-    changes = sorted({change.at_s for change in task.simulation.changes})
-    counted = scores.settled(stamps, changes)
+    counted = scores.settled(stamps, _starts(changes))
     result = {}
     for i in scored(task):
         parameter = task.parameters[i]
-        own = [one.at_s for one in task.simulation.changes if one.parameter == parameter.name]
+        own = [change.at_s for change in changes.get(i, ())]
         columns = [
             _score_one(belief, z[k][:, i], i, true[k, i], true_z[k, i], draws[:, i].std(), task)
             for k, (_, belief) in enumerate(beliefs)

@@ -73,6 +73,11 @@ WORLDS: dict[str, dict[str, World]] = {
         MISFIT: World(simulation={'joint_friction': _FR3_FRICTION, 'gravity_tilt_rad': 0.03}),
         DRAKE: _DRAKE,
     },
+    'fr3_pickup': {  # its own load makes the jump
+        CONSTANT: World(simulation={'changes_when': []}),
+        JUMP: World(),
+        DRAKE: _DRAKE,
+    },
     'cartpole_swingup': {
         OUTSIDE: World({'pole_mass': 0.8}),
         JUMP: _changing('pole_mass', 0.1, 0.3, at_s=6.0),

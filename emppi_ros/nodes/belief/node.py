@@ -134,6 +134,7 @@ class BeliefNode(TaskFollowerNode):
         # times in full: seconds since 1970 have more digits than other values
         for change in list(session.filter.changes.events):
             values[f'changed {change.parameter}'] = f'{change.stamp:.3f}'
+            values[f'changed_from {change.parameter}'] = change.before
         distance, left = self.task.prior.distance(belief), monitor.remaining
         for i, parameter in enumerate(self.task.parameters):
             values |= {f'mean {parameter.name}': mean[i], f'sd {parameter.name}': sd[i]}
@@ -184,6 +185,7 @@ class BeliefNode(TaskFollowerNode):
         for change in self.session.filter.changes.since(self._logged_until):
             self.get_logger().info(f'{explanations.change(change)} (at {change.stamp:.2f} s)')
             self._logged_until = change.stamp
+            self.diagnostics.publish()  # at once, for displays
 
     def _publish_current(self) -> None:
         self._publish(self.session.stamped(self.now()))

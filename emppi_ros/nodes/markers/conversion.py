@@ -3,7 +3,7 @@ Conversion of shapes to a MarkerArray, which rviz and Foxglove display without a
 
 A shape is one marker: its namespace is the shape's name, its id counts shapes of the same name,
 so the same list of shapes always has the same markers. An empty shape deletes its marker: rviz
-reports markers without points as errors.
+reports markers without points or text as errors.
 """
 
 from collections import Counter
@@ -41,6 +41,7 @@ def _write(shape: Shape) -> Marker:
     marker.pose.orientation.w = 1.0
     if isinstance(shape, Label):
         marker.type, marker.text = Marker.TEXT_VIEW_FACING, shape.text
+        marker.action = Marker.ADD if shape.text else Marker.DELETE
         marker.pose.position = _point(shape.position.tolist())
         marker.scale.z = float(shape.height)
         marker.color = _color([*shape.color, 1.0])

@@ -1,9 +1,10 @@
 """The inputs of markers: subscriptions that exist only while markers have subscribers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import math
 from typing import NamedTuple
 
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
@@ -20,8 +21,11 @@ from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
 from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes.changes import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
+DIAGNOSTICS, BELIEF_STATUS = '/diagnostics', 'emppi: belief'
+_CHANGED, _FROM = 'changed ', 'changed_from '  # before the name of a parameter
 _MAX_AGE_S = 1.0  # older candidates are not shown
 
 
@@ -30,10 +34,11 @@ class InputSelection(NamedTuple):
 
     plan: bool
     candidates: bool
+    changes: bool  # that the belief detected
 
 
 class MarkerInputs:
-    """Subscriptions to belief, measurements and, if selected, plan and candidates."""
+    """Subscriptions to belief, measurements and, if selected, plan, candidates and changes."""
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class MarkerInputs:
         self._plan: Plan | None = None
         self._candidates: Candidates | None = None
         self._candidates_at = -math.inf
+        self._changes: tuple[ShownChange, ...] = ()
         topics = [
             (PointCloud2, BELIEF, self._take_belief, qos.LATCHED),
             (String, STAGE, self._take_stage, qos.LATCHED),
@@ -63,6 +69,8 @@ class MarkerInputs:
         if selection.candidates:
             sent = candidates.CANDIDATES
             topics.append((PointCloud2, sent, self._take_candidates, qos.NEWEST))
+        if selection.changes:
+            topics.append((DiagnosticArray, DIAGNOSTICS, self._take_diagnostics, qos.DEFAULT))
         self._subscriptions = [
             PolledSubscription(node, kind, name, self._guarded(name, take), profile)
             for kind, name, take, profile in topics
@@ -91,7 +99,9 @@ class MarkerInputs:
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         plan = self._plan if self._plan is not None and self._plan.end > stamp else None
         seen = self._candidates if abs(self._candidates_at - stamp) < _MAX_AGE_S else None
-        return DisplayState(stamp, state, tracks, self._belief, plan, seen, self._stage)
+        return DisplayState(
+            stamp, state, tracks, self._belief, plan, seen, self._stage, self._changes
+        )
 
     def _guarded(self, topic: str, take: Callable[..., None]) -> Callable[[object], None]:
         def call(message: object) -> None:
@@ -114,8 +124,23 @@ class MarkerInputs:
         self._candidates = candidates.read_candidates(message)
         self._candidates_at = convert.to_seconds(message.header.stamp)
 
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == BELIEF_STATUS:
+                self._changes = read_changes({item.key: item.value for item in status.values})
+
     def _take_stage(self, message: String) -> None:
         for stage in self._task.stages:
             if stage.name == message.data:
                 self._hold(stage.grasp)
                 self._stage = stage.name
+
+
+def read_changes(values: Mapping[str, str]) -> tuple[ShownChange, ...]:
+    """Return the last change of each parameter in the values of the belief's diagnostics."""
+    changes = []
+    for key, text in values.items():
+        name = key.removeprefix(_CHANGED)
+        if name != key and _FROM + name in values:
+            changes.append(ShownChange(float(text), name, float(values[_FROM + name])))
+    return tuple(changes)

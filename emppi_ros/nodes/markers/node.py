@@ -115,7 +115,8 @@ class MarkersNode(TaskFollowerNode):
     def _subscribe(self, wanted: set[str]) -> None:
         """Subscribe to the inputs that the watched topics need."""
         plan = bool({ROLLOUTS, COST} & wanted)
-        needed = InputSelection(plan, ROLLOUTS in wanted) if wanted else None
+        rolled, changes = ROLLOUTS in wanted, BELIEF_MARKERS in wanted
+        needed = InputSelection(plan, rolled, changes) if wanted else None
         current = None if self._marker_inputs is None else self._marker_inputs.selection
         if needed == current:
             return

@@ -69,7 +69,7 @@ class GraphState:
         """Return the current state; state, belief and plan only while watched."""
         task, display, problem = self.task, None, ''
         if watched and self._inputs is None:
-            everything = InputSelection(plan=True, candidates=True)
+            everything = InputSelection(plan=True, candidates=True, changes=True)
             self._inputs = MarkerInputs(self._node, task, everything, lambda _: None)
         try:
             display = None if self._inputs is None else self._inputs.read()

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
-from emppi_ros.session.stage_tracker import HoldTimer
 from emppi_ros.session.trace import Trace
 from emppi_ros.state.estimator import Estimator
+from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -75,6 +75,16 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     ]
 
 
+def top(task: Task, extent: SceneExtent, data: mujoco.MjData) -> Array:
+    """Return the point (3,) [m] above the first column of histograms."""
+    rows = max(1, -(-len(scalar_columns(task)) // _COLUMNS))
+    height = (_PITCH[1] * (rows - 1) + _HEIGHT + 2 * _MARGIN) / np.sqrt(rows)
+    aside = _ASIDE + 0.5 * _WIDTH / np.sqrt(rows)
+    return belief_anchor(task, data) + extent.size * (
+        aside * extent.right + (_ABOVE + height) * UP
+    )
+
+
 def points(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief) -> Array:
     """
     Return the position (M, 3) [m] of each particle in a box beside the object.

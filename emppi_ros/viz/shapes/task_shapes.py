@@ -12,7 +12,8 @@ from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, Pl
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts
+from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts
+from emppi_ros.viz.shapes.changes import ShownChange
 from emppi_ros.viz.shapes.scene_extent import scene_extent
 from emppi_ros.viz.shapes.shapes import Array, Shape
 
@@ -27,13 +28,20 @@ class DisplayState(NamedTuple):
     plan: Plan | None = None
     candidates: Candidates | None = None
     stage: str = ''  # of the planner, '' until it is known
+    changes: tuple[ShownChange, ...] = ()  # that were detected
 
     @classmethod
     def of_loop(cls, loop: ClosedLoop, plan: Plan | None) -> Self:
         """Return the state of a closed loop now; StaleInputError before measurements."""
         estimator, stamp = loop.estimator, loop.estimator.stamp
         state, tracks = estimator.state(stamp), estimator.tracks(stamp)
-        return cls(stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates)
+        detected = tuple(
+            ShownChange(one.stamp, one.parameter, one.before) for one in loop.filter.changes.events
+        )
+        return cls(
+            stamp, state, tracks, loop.filter.belief, plan, loop.planner.candidates,
+            changes=detected,
+        )  # fmt: skip
 
 
 class TaskShapes:
@@ -44,11 +52,14 @@ class TaskShapes:
         self.preview = PlanPreview(task)
 
     def belief(self, display: DisplayState) -> list[Shape]:
-        """Return the belief: joint axes and histograms."""
+        """Return the belief: joint axes, histograms, and changes that were just detected."""
         data = kinematics(self._task.model, display.state.qpos)
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self.extent, data, display.belief),
+            changes.label(
+                self._task, self.extent, data, display.belief, display.changes, display.stamp
+            ),
         ]
 
     def points(self, display: DisplayState) -> Array:

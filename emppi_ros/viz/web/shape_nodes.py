@@ -103,7 +103,7 @@ def properties(shape: Shape) -> tuple[dict[str, Any], dict[str, Any]]:
 def split(shape: Shape) -> list[Shape]:
     """Return the nodes of a shape: none if it is empty, one mesh a colour for triangles."""
     if isinstance(shape, Label):
-        return [shape]
+        return [shape] if shape.text else []
     if len(shape.colors) == 0:
         return []
     if not isinstance(shape, Triangles):

@@ -1,6 +1,7 @@
 """Loading scenes, and finding things in them by name."""
 
 import mujoco
+import numpy as np
 import pytest
 
 from emppi_ros.core import paths
@@ -61,8 +62,25 @@ def test_a_scene_may_be_loaded_without_some_bodies():
         scene.load_scene(path, without=['world'])
 
 
+def test_the_weight_of_some_bodies_may_stay_with_the_joints():
+    path = paths.find_scene('fr3_pickup.xml').path
+    model = scene.load_scene(path, without_gravcomp=['payload'])
+    data, jacobian = mujoco.MjData(model), np.zeros((3, model.nv))
+    data.qpos[:] = [0.3, -0.5, 0.2, -2.0, 0.4, 1.7, -0.6]
+    mujoco.mj_forward(model, data)
+    payload = model.body('payload').id
+    mujoco.mj_jacBodyCom(model, data, jacobian, None, payload)
+    weight = model.body_mass[payload] * model.opt.gravity
+    felt = data.qfrc_bias - data.qfrc_gravcomp
+    assert np.abs(felt).max() > 0.5  # N m, of 0.4 kg
+    # virtual work of this weight, and of no other; rounding of torques up to 60 N m
+    assert felt == pytest.approx(-jacobian.T @ weight, abs=1e-12)
+    with pytest.raises(SceneError, match="unknown body 'paylod'.*'payload'"):
+        scene.load_scene(path, without_gravcomp=['paylod'])
+
+
 @pytest.mark.parametrize(
-    'name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml', 'arm_lift.xml']
+    'name', ['cartpole.xml', 'panda_push.xml', 'fr3_follow.xml', 'fr3_pickup.xml', 'arm_lift.xml']
 )
 def test_our_scenes_load_in_silence_and_show_divergence(name, capfd):
     model = scene.load_scene(paths.find_scene(name).path)

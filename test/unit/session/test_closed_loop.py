@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.bridge.state_machine import Phase
+from emppi_ros.core import weights
 from emppi_ros.core.errors import ConfigError, ParameterError
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.tasks.task import load_task
@@ -25,7 +26,7 @@ def _run(task, seed, duration_s, **keys):
     return loop
 
 
-@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_follow'])
+@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_follow', 'fr3_pickup'])
 def test_one_seed_gives_the_same_bits_and_another_does_not(name):
     task = load_task(name)
     first, again, other = (_run(task, seed, 1.0) for seed in (1, 1, 2))
@@ -195,6 +196,19 @@ def test_fr3_follow_follows_a_moving_target() -> None:
     assert np.isclose(moved[task.objects['target'].qpos], 0.3, atol=0.01)
     # it lags by 0.8 s, 5 cm; an arm that stayed would be 30 cm off
     assert max(frame.error for frame in frames if frame.time > 4.0) < 0.1
+
+
+def test_fr3_pickup_learns_its_load_when_it_picks_it_up_and_brings_it_to_the_shelf() -> None:
+    loop = ClosedLoop(load_task('fr3_pickup'), seed=0)
+    trace = loop.run()
+    assert trace.success and [name for _, name in trace.stages] == ['carry']
+    ((_, tool), (picked_up, held)) = trace.truths
+    # the hand closes shortly before the arm leaves
+    assert tool[0] == 0.3 and 0.0 < trace.stages[0][0] - picked_up < 0.5
+    before = [belief for stamp, belief in trace.beliefs if stamp < picked_up][-1]
+    for belief, true in ((before, 0.3), (trace.beliefs[-1][1], held[0])):
+        # at most 0.012 kg in seeds 0 to 5, two seconds after the change
+        assert weights.mean(belief.log_weights, belief.theta)[0] == pytest.approx(true, abs=0.1)
 
 
 def test_a_reset_of_the_scene_is_no_evidence():

@@ -14,8 +14,8 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import ReplayError
 from emppi_ros.session import snapshot
 from emppi_ros.session.journal import Journal, Journaled, journaled
-from emppi_ros.session.stage_tracker import HoldTimer
 from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.hold_timer import HoldTimer
 
 
 def travelled(value):

@@ -6,7 +6,8 @@ import pytest
 from emppi_ros.core.errors import ConfigError, SceneError
 from emppi_ros.model.ensemble import State
 from emppi_ros.session.planner import Planner
-from emppi_ros.session.stage_tracker import HoldTimer, StageTracker
+from emppi_ros.session.stage_tracker import StageTracker
+from emppi_ros.tasks.hold_timer import HoldTimer
 
 REACH = {'residual': 'distance', 'of': 'body:cart', 'to': 'goal'}
 

@@ -221,6 +221,36 @@ def test_a_changed_mass_moves_as_a_model_compiled_with_it(make_task):
     assert changing.model.body('block').mass[0] == 2.6
 
 
+def test_a_change_begins_once_its_condition_has_held(task_data, make_task):
+    """The second waits for the first, though it would hold before; a reset starts again."""
+    data = task_data('slider')
+    near = {'residual': {'residual': 'joint_position', 'joints': ['x'], 'targets': [0.1]}}
+    mass = {'parameter': 'mass', 'when': {**near, 'below': 0.05, 'hold_s': 0.02}}
+    data['simulation']['changes_when'] = [
+        {**mass, 'to': {'distribution': 'fixed', 'value': value}} for value in (3.0, 0.7)
+    ]
+    task = make_task('slider', data)
+    robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+    start = robot.truth.tolist()
+    for _ in range(2):
+        assert robot.truth.tolist() == start
+        values, entered = [], None
+        while robot.data.qpos[0] < 0.1:
+            robot.command(np.array([2.0]))
+            if entered is None and robot.data.qpos[0] > 0.05:
+                entered = robot.time
+            robot.step()
+            values.append((robot.time, robot.truth[0]))
+        changed = [time for time, value in values if value != start[0]]
+        # the residual is that of the step before: one step of 1 ms late, and one to the end of it
+        assert changed[0] == pytest.approx(entered + 0.02 + 0.002, abs=0.001 + 1e-9)
+        assert {value for time, value in values if time < changed[0]} == {start[0]}
+        seen = [value for _, value in values]
+        assert seen == sorted(seen, key=[start[0], 3.0, 0.7].index)
+        assert robot.truth.tolist() == [0.7] and robot.schedule.pending == ()
+        robot.reset()
+
+
 def test_a_cart_whose_mass_grows_accelerates_less(make_task):
     """A ramp from 1 to 3 kg, for 10 N: its rate of change is constant."""
     task = make_task('slider')

@@ -6,6 +6,17 @@ import pytest
 from emppi_ros.core.errors import ConfigError, ParameterError
 from emppi_ros.sim.true_parameters import TrueParameters, draw_truth, parse_truth
 from emppi_ros.tasks.schema import ParameterChange
+from emppi_ros.tasks.task import validate
+
+WAITING = {
+    'parameter': 'mass',
+    'when': {'residual': {'residual': 'distance', 'of': 'block', 'to': 'goal'}, 'below': 0.1},
+    'to': {'distribution': 'uniform', 'lower': 2.0, 'upper': 3.0},
+}
+
+
+def fixed(value):
+    return {'distribution': 'fixed', 'value': value}
 
 
 def _changing(task_data, make_task, *changes):
@@ -61,6 +72,57 @@ def test_a_wrong_change_is_an_error(task_data, make_task, change, message):
     second = {'parameter': 'mass', 'at_s': 3.0, 'to': 1.0}
     with pytest.raises(ConfigError, match=f'simulation: {message}'):
         _changing(task_data, make_task, first, {**second, **change})
+
+
+def test_a_change_that_waits_for_a_condition_begins_when_it_is_told(task_data, make_task):
+    first = {**WAITING, 'over_s': 0.4}
+    data = task_data('block')
+    data['simulation']['changes_when'] = [first, {**WAITING, 'to': fixed(0.5)}]
+    task = make_task('block', data)
+    truth, plain = draw_truth(task, 4), draw_truth(make_task('block'), 4)
+    start = plain.initial[0]
+    assert truth.at(99.0).tolist() == [start] and not truth.constant and plain.constant
+    drawn = truth.pending[0].to
+    assert 2.0 < drawn < 3.0 and drawn != draw_truth(task, 5).pending[0].to
+    begun = truth.begin(3.0)
+    assert begun.at(2.99).tolist() == [start] and begun.at(3.4).tolist() == [drawn]
+    assert begun.at(3.2)[0] == pytest.approx(0.5 * (start + drawn))
+    last = begun.begin(7.0)
+    assert last.at(6.9).tolist() == [drawn] and last.at(7.0).tolist() == [0.5]
+    assert last.pending == () and truth.at(99.0).tolist() == [start]
+    assert draw_truth(task, 4, {'mass': 0.7}).constant  # a given value replaces it
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'parameter': 'mas'}, r"changes_when\[0\]: parameter: unknown .*did you mean 'mass'"),
+        ({'when': {'residual': {}, 'below': 1.0}}, r'changes_when\[0\]: when: residual: missing'),
+        ({'when': {'below': 1.0}}, r"changes_when\[0\]: when: missing key 'residual'"),
+        ({'to': 2.0}, r'changes_when\[0\]: to: expected a mapping of keys, found 2.0'),
+        ({'at_s': 2.0}, r"changes_when\[0\]: unknown key 'at_s'"),
+    ],
+)
+def test_a_wrong_conditional_change_is_an_error(task_data, make_task, change, message):
+    data = task_data('block')
+    data['simulation']['changes_when'] = [{**WAITING, **change}]
+    with pytest.raises(ConfigError, match=f'simulation: {message}'):
+        make_task('block', data)
+
+
+def test_a_parameter_changes_by_time_or_by_condition(task_data, make_task):
+    data = task_data('block')
+    data['simulation']['changes'] = [{'parameter': 'mass', 'at_s': 1.0, 'to': 2.5}]
+    data['simulation']['changes_when'] = [WAITING]
+    with pytest.raises(ConfigError, match=r"changes_when\[0\]: parameter: 'mass' is in `changes`"):
+        make_task('block', data)
+
+
+def test_a_value_out_of_bounds_is_an_error_before_a_run(task_data, make_task):
+    data = task_data('block')
+    data['simulation']['changes_when'] = [{**WAITING, 'to': fixed(21.0)}]
+    with pytest.raises(ConfigError, match='mass'):
+        validate(make_task('block', data))
 
 
 @pytest.mark.parametrize(

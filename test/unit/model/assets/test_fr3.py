@@ -76,3 +76,22 @@ def test_links_weigh_what_franka_publishes() -> None:
     masses = [float(model.body(f'fr3_link{i}').mass[0]) for i in range(1, 8)]
     # entries are written with six digits: seven times half of the last one of 2.93547
     assert sum(masses) == pytest.approx(15.494801, abs=7 * 5e-6)
+
+
+def test_an_arm_that_is_driven_by_torques_differs_in_its_actuators_and_damping_only() -> None:
+    servos, torques = arm('fr3_follow.xml'), arm('fr3_pickup.xml')
+    for i in range(1, servos.nbody):
+        name = servos.body(i).name
+        if name == 'target':
+            continue
+        for field in ('pos', 'quat', 'ipos', 'iquat', 'mass', 'inertia'):
+            ours, others = getattr(torques.body(name), field), getattr(servos.body(name), field)
+            assert np.array_equal(ours, others), (name, field)
+        assert torques.body_gravcomp[torques.body(name).id] == servos.body_gravcomp[i] == 1.0
+    velocity, effort = load_robot('fr3'), load_robot('fr3_torque')
+    assert effort.limits == velocity.limits and effort.home == velocity.home
+    for i, name in enumerate(effort.commanded):
+        assert np.array_equal(torques.joint(name).range, servos.joint(name).range)
+        assert torques.joint(name).armature == servos.joint(name).armature
+        limit = effort.limits.effort[i]
+        assert tuple(torques.actuator(name).ctrlrange) == (-limit, limit)

@@ -12,7 +12,7 @@ from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
-from emppi_ros.viz.shapes import histograms, joint_axes, objects, rollouts, scene_extent
+from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts, scene_extent
 from emppi_ros.viz.shapes.joint_axes import MIN_SHARE, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
@@ -149,6 +149,27 @@ def test_rollouts_have_the_same_layers_with_and_without_a_plan(push, rng):
     assert counts == [
         [one, False, plan, plan, plan] for plan in (False, True) for one in (False, True)
     ]
+
+
+def test_a_change_is_shown_in_words_for_some_seconds(push, rng):
+    belief, start, drawing = believed(push, rng), push.start(), TaskShapes(push)
+    mass = float(np.exp(belief.log_weights) @ belief.theta[:, 0])
+    detected = (
+        changes.ShownChange(3.0, 'block_mass', 0.125),
+        changes.ShownChange(4.0, 'of another task', 1.0),
+    )
+
+    def text(stamp, seen):
+        found = drawing.belief(DisplayState(stamp, start, {}, belief, changes=seen))
+        (one,) = [shape for shape in found if shape.name == 'changes']
+        return one.text
+
+    expected = f'block_mass changed: 0.125 -> {mass:.3g} kg'
+    last = 3.0 + changes.SHOWN_S
+    assert [text(at, detected) for at in (2.9, 3.0, last - 0.1, last)] == [
+        '', expected, expected, '',
+    ]  # fmt: skip
+    assert text(3.0, ()) == ''
 
 
 def test_the_box_around_an_object_is_its_geom(push):
