@@ -44,12 +44,12 @@ def compute(cells: Sequence[BeliefCell], threads: int | None = None) -> list[Bel
     try:
         task = parse_task(text, first.task)
         loop, observers = make_loop(task, cells)
-        run(loop)
+        misfit_s = run(loop)
         elapsed = (time.perf_counter() - start) / len(cells)
         names = ('' if cell.kind.in_loop else cell.estimator for cell in cells)
         records = (observers.records[name] for name in names)
         pairs = zip(cells, records, strict=True)
-        return [_row(cell, loop, record, elapsed) for cell, record in pairs]
+        return [_row(cell, loop, record, misfit_s, elapsed) for cell, record in pairs]
     except EmppiError as error:
         raise type(error)(f'{first}: {error}') from None
 
@@ -72,16 +72,27 @@ def make_loop(task: Task, cells: Sequence[BeliefCell]) -> tuple[ClosedLoop, Obse
     return loop, observers
 
 
-def run(loop: ClosedLoop) -> None:
-    """Run until success and at least LEAST_S; to the end if true values change."""
+def run(loop: ClosedLoop) -> float | None:
+    """
+    Run until success and at least LEAST_S; to the end if true values change.
+
+    Return the time [s] at which the belief's monitor first shows a misfit; None if it never does.
+    """
+    misfit_s = None
     task = loop.task
     least = LEAST_S if loop.robot.schedule.constant and not task.file.targets else np.inf
     for _ in range(round(task.file.duration_s / task.simulation.timestep_s)):
-        if loop.step() and loop.trace.success and loop.robot.time >= least - 1e-9:
-            return
+        stepped = loop.step()
+        if misfit_s is None and loop.filter.monitor.misfit:
+            misfit_s = loop.robot.time
+        if stepped and loop.trace.success and loop.robot.time >= least - 1e-9:
+            break
+    return misfit_s
 
 
-def _row(cell: BeliefCell, loop: ClosedLoop, record: Record, compute_s: float) -> BeliefRow:
+def _row(
+    cell: BeliefCell, loop: ClosedLoop, record: Record, misfit_s: float | None, compute_s: float
+) -> BeliefRow:
     task, trace = loop.task, loop.trace
     changes, pending = loop.robot.schedule.changes, loop.robot.schedule.pending
     success, time_s = None, None
@@ -102,6 +113,7 @@ def _row(cell: BeliefCell, loop: ClosedLoop, record: Record, compute_s: float) -
         updates=len(beliefs),
         update_ms=1e3 * float(np.mean(record.update_s)) if beliefs else None,
         degenerate=trace.degenerate if cell.kind.in_loop else 0,
+        misfit_s=misfit_s if cell.kind.in_loop else None,
         scores=score(task, trace.truths, beliefs, changes) if beliefs else {},
         times=tuple(float(beliefs[i][0]) for i in chosen),
         series=series(task, trace.truths, [beliefs[i] for i in chosen]) if beliefs else {},

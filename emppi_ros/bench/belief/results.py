@@ -30,13 +30,15 @@ COLUMNS = (
     f'{scores.NARROWEST:g} sd of the prior counts as this wide.\n'
     '- at the end: last 90 % intervals that hold the truth, of all parameters; 95 % Wilson '
     'interval.\n'
+    '- misfit: runs in which the monitor of the particle filter shows that no parameter explains '
+    'the measurements.\n'
     '- success: runs that succeed, from the change on if there is one; median time to it [s]; '
     'inf: less than half of them do.\n'
     '- ms: processor time of an update, median over runs.'
 )
 HEADER = (
     'world', 'estimator', 'runs', 'inside 50 %', 'inside 90 %', 'rms z', 'CRPS', 'log score',
-    'at the end', 'success', 'time to success', 'ms',
+    'at the end', 'misfit', 'success', 'time to success', 'ms',
 )  # fmt: skip
 RECOVERY = (
     f'Time [s] from which the 90 % interval holds the truth for {scores.HELD_S:g} s: median over '
@@ -94,7 +96,10 @@ def _line(group: Group) -> list[object]:
         group.estimator,
         group.runs,
         *_score_cells(group.scores),
-        *('-' if value is None else value for value in (group.success, group.time_s)),
+        *(
+            '-' if value is None else value
+            for value in (group.misfit, group.success, group.time_s)
+        ),
         '-' if group.update_ms is None else f'{group.update_ms.median:.1f}',
     ]
 

@@ -9,8 +9,8 @@ from emppi_ros.bench import row_store
 TABLE, SCORES = 'table.csv', 'scores.csv'
 _CELL = ('task', 'world', 'estimator', 'seed')
 _RESULT = (
-    'success', 'time_s', 'limit_s', 'updates', 'update_ms', 'degenerate', 'compute_s', 'made_by',
-    'digest',
+    'success', 'time_s', 'limit_s', 'updates', 'update_ms', 'degenerate', 'misfit_s',
+    'compute_s', 'made_by', 'digest',
 )  # fmt: skip
 _SCORE = (
     'inside_50', 'inside_90', 'mean_square_z', 'crps', 'log_score', 'found_s', 'recovered_s',
@@ -73,6 +73,7 @@ class BeliefRow:
     updates: int
     update_ms: float | None  # processor time of an update, mean
     degenerate: int  # updates that no particle explained
+    misfit_s: float | None  # time at which a misfit is first shown; None: never
     scores: Mapping[str, ParameterScores]
     times: tuple[float, ...]  # of the series [s]
     series: Mapping[str, ParameterSeries]

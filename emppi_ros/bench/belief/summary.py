@@ -57,6 +57,7 @@ class Group(NamedTuple):
     success: Share | None  # None: it does not control
     time_s: Median | None  # to success; infinite without success
     update_ms: Median | None  # processor time
+    misfit: Share | None  # runs that show one; None without a particle filter
     scores: ScoreSummary | None  # None without beliefs
     parameters: Mapping[str, ScoreSummary]
     found: Mapping[str, Recovery]  # from the start, by parameter
@@ -84,6 +85,9 @@ def _group(task: str, world: str, estimator: str, rows: Sequence[BeliefRow]) -> 
     tried = [row for row in rows if row.success is not None]
     times = [row.time_s if row.success and row.time_s is not None else math.inf for row in tried]
     spent = [row.update_ms for row in rows if row.update_ms is not None]
+    filtered = (
+        tried if ESTIMATORS[estimator].believes and not ESTIMATORS[estimator].made_by else []
+    )
     names = list(dict.fromkeys(name for row in rows for name in row.scores))
     by_name = {name: [row.scores[name] for row in rows if name in row.scores] for name in names}
     changing = [name for name in names if by_name[name][0].changes]
@@ -95,6 +99,9 @@ def _group(task: str, world: str, estimator: str, rows: Sequence[BeliefRow]) -> 
         success=statistics.share([bool(row.success) for row in tried]) if tried else None,
         time_s=statistics.median(times) if tried else None,
         update_ms=statistics.median(spent) if spent else None,
+        misfit=statistics.share([row.misfit_s is not None for row in filtered])
+        if filtered
+        else None,
         scores=_scores([list(row.scores.values()) for row in rows]),
         parameters={
             name: scores
