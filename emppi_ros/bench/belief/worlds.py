@@ -76,7 +76,6 @@ WORLDS: dict[str, dict[str, World]] = {
     'fr3_pickup': {  # its own load makes the jump
         CONSTANT: World(simulation={'changes_when': []}),
         JUMP: World(),
-        DRAKE: _DRAKE,
     },
     'cartpole_swingup': {
         OUTSIDE: World({'pole_mass': 0.8}),
