@@ -75,12 +75,12 @@ def _nested(path: tuple[str, ...], value: Any) -> Any:
 def _replace(text: str, node: yaml.Node, value: Any) -> str:
     start, end = node.start_mark.index, node.end_mark.index
     space = ' ' if start == end else ''  # a key without a value
-    return f'{text[:start]}{space}{_flow(value)}{text[end:]}'
+    return f'{text[:start]}{space}{flow(value)}{text[end:]}'
 
 
 def _add(text: str, node: yaml.MappingNode, name: str, value: Any) -> str:
     """Return the text with another key at the end of a mapping."""
-    entry = f'{name}: {_flow(value)}'
+    entry = f'{name}: {flow(value)}'
     if node.flow_style:
         end = node.end_mark.index - 1  # before the brace
         kept = text[:end].rstrip()
@@ -95,7 +95,7 @@ def _add(text: str, node: yaml.MappingNode, name: str, value: Any) -> str:
     return f'{text[:end]}\n{indent}{entry}{text[end:]}'
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
     """Return a value as YAML in one line."""
     line = yaml.safe_dump({'x': value}, default_flow_style=True, width=math.inf)
     return line.strip().removeprefix('{x: ').removesuffix('}')
