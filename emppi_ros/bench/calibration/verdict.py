@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from emppi_ros.bench.calibration import recommendation, settings, summary
 from emppi_ros.bench.calibration.recommendation import HIGH, LARGEST_RMS_Z, LOW, Recommendation
 from emppi_ros.bench.calibration.runs import RunResult, own
@@ -111,17 +113,23 @@ def _of_parameters(parameters: Mapping[str, ParameterSummary]) -> Iterator[str]:
 
 
 def shape(counts: Sequence[int]) -> str:
-    """Return what the shape of a rank histogram means."""
-    quarter = max(1, len(counts) // 4)
-    low, high = sum(counts[:quarter]), sum(counts[-quarter:])
-    share = (low + high) / sum(counts)
-    expected = 2.0 * quarter / len(counts)
-    if 2 * quarter < len(counts) and share > expected and min(low, high) > 0.25 * max(low, high):
-        return 'too many at both ends, as of a belief that is too narrow'
-    if low > high:
-        return 'too many at the lower end: the belief overestimates it'
-    if high > low:
+    """
+    Return what the shape of a rank histogram means.
+
+    Of location and spread, the one that is further from that of uniform ranks counts, in standard
+    deviations.
+    """
+    places = np.arange(len(counts)) - 0.5 * (len(counts) - 1)
+    shares = np.array(counts) / sum(counts)
+    shift = float(shares @ places) / places.std()
+    squares = places**2
+    spread = float(shares @ squares - squares.mean()) / max(float(squares.std()), 1e-9)
+    if abs(shift) > abs(spread):
+        if shift < 0.0:
+            return 'too many at the lower end: the belief overestimates it'
         return 'too many at the upper end: the belief underestimates it'
+    if spread > 0.0:
+        return 'too many at both ends, as of a belief that is too narrow'
     return 'too many in the middle, as of a belief that is too wide'
 
 
