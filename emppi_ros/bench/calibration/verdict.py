@@ -22,7 +22,7 @@ def sentences(results: Sequence[RunResult], chosen: Recommendation) -> list[str]
     return [
         f'As it is, in {_runs(as_it_is)}: {coverage(as_it_is)}: {judgement(as_it_is)}.',
         *_recommended(chosen),
-        *_of_parameters(summary.parameters(results, OWN)),
+        *_of_parameters(summary.parameters(results, OWN), recommendation.is_calibrated(as_it_is)),
         *_of_errors(of_prior),
         *_of_uncertainty(as_it_is),
     ]
@@ -82,6 +82,8 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
         f'Checked on {checked.runs} other runs: {coverage(checked)}: {judgement(checked)}.'
         + ('' if holds or not chosen.calibrated else ' The recommendation fails this check.')
     )
+    if chosen.changes and not (holds and chosen.calibrated):
+        yield 'From the recommended setting, `emppi calibrate` may get further.'
     if chosen.changes:
         yield f'Gain in log score over the settings as they are: {_gain(chosen.gain)}.'
 
@@ -93,7 +95,7 @@ def _gain(gain: Median) -> str:
     return text if gain.low > 0.0 or gain.high < 0.0 else f'{text}, which may be chance'
 
 
-def _of_parameters(parameters: Mapping[str, ParameterSummary]) -> Iterator[str]:
+def _of_parameters(parameters: Mapping[str, ParameterSummary], calibrated: bool) -> Iterator[str]:
     for name, one in parameters.items():
         if one.shows == 'hardly shows':
             yield (
@@ -105,7 +107,8 @@ def _of_parameters(parameters: Mapping[str, ParameterSummary]) -> Iterator[str]:
                 f'{name}: the ranks of the truth are not uniform '
                 f'(p = {one.ranks.probability:.1g}): {shape(one.ranks.counts)}.'
             )
-        if one.beyond is not None and one.beyond.total > 1 and one.beyond.high < LOW:
+        few = one.beyond is not None and one.beyond.total > 1 and one.beyond.high < LOW
+        if few and calibrated:  # else the prior is not to blame
             yield (
                 f'{name}: where the truth lies beyond the prior, intervals hold it in '
                 f'{one.beyond}: widen the prior if such values occur.'
