@@ -359,13 +359,13 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
         },
         'misfit': list(monitor.misfit),
         'collapsed': monitor.collapsed(belief),
-        'unresolved': resolution.unresolved(task.prior, belief) if trace.beliefs else [],
-        **({'ess_min': min(trace.ess)} if trace.ess else {}),
         'reinjected': trace.degenerate,
         'changes': [
             {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}
             for change in trace.changes
         ],
+        'unresolved': resolution.unresolved(task.prior, belief) if trace.beliefs else [],
+        **({'ess_min': min(trace.ess)} if trace.ess else {}),
         'plan_ms': {
             'p50': float(np.percentile(plan_ms, 50)),
             'p99': float(np.percentile(plan_ms, 99)),

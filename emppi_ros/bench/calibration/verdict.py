@@ -78,8 +78,9 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
         why = 'the cheapest calibrated setting' if chosen.calibrated else 'the best log score'
         yield f'Recommended: {name} (belief: {keys}), {why}.'
     holds = recommendation.is_calibrated(checked)
+    others = f'{checked.runs} other run{"s" * (checked.runs > 1)}'
     yield (
-        f'Checked on {checked.runs} other runs: {coverage(checked)}: {judgement(checked)}.'
+        f'Checked on {others}: {coverage(checked)}: {judgement(checked)}.'
         + ('' if holds or not chosen.calibrated else ' The recommendation fails this check.')
     )
     if chosen.changes and not (holds and chosen.calibrated):

@@ -180,11 +180,11 @@ class RunObserver:
             'ess_min': float(doubts.get('ess_min', 'nan')),
             'misfit': _names(doubts, 'misfit'),
             'collapsed': _names(doubts, 'collapsed'),
-            'unresolved': [],
             'reinjected': int(doubts.get('reinjected', 0)),
             'changes': [
                 {'parameter': name, 'time_s': round(time, 3)} for time, name in record.changes
             ],
+            'unresolved': [],
             'parameters': {},
         }
         if self.belief is not None:
