@@ -30,21 +30,21 @@ def alternatives(config: BeliefConfig) -> list[BeliefSetting]:
     quickly it may change in others.
     """
     likelihood, tempering = config.likelihood, config.resampling.tempering
-    found = [BeliefSetting(OWN)]
+    compared = [BeliefSetting(OWN)]
     for factor in _NOISE:
         sds = _scaled(config, factor)
-        found.append(BeliefSetting(f'noise x{factor:g}', {'likelihood': sds}))
+        compared.append(BeliefSetting(f'noise x{factor:g}', {'likelihood': sds}))
     other = 'fixed' if likelihood.scale == 'learned' else 'learned'
-    found.append(BeliefSetting(f'scale: {other}', {'likelihood': {'scale': other}}))
+    compared.append(BeliefSetting(f'scale: {other}', {'likelihood': {'scale': other}}))
     changed = _TEMPERING if tempering is None else None
     text = 'null' if changed is None else f'{changed:g}'
-    found.append(BeliefSetting(f'tempering: {text}', {'resampling': {'tempering': changed}}))
+    compared.append(BeliefSetting(f'tempering: {text}', {'resampling': {'tempering': changed}}))
     for factor in _MORE:
         count = min(factor * config.particles, _MOST)
-        found.append(BeliefSetting(f'particles x{factor}', {'particles': count}))
+        compared.append(BeliefSetting(f'particles x{factor}', {'particles': count}))
     both = {'particles': min(2 * config.particles, _MOST), 'likelihood': _scaled(config, 2.0)}
-    found.append(BeliefSetting('particles x2, noise x2', both))
-    return found
+    compared.append(BeliefSetting('particles x2, noise x2', both))
+    return compared
 
 
 def as_keys(setting: BeliefSetting) -> str:

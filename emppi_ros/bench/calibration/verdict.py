@@ -68,8 +68,8 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
     checked = chosen.checked
     if not chosen.calibrated:
         yield (
-            'No setting is calibrated in the runs on which it is chosen: more particles or other '
-            'noise do not suffice. Check the scene, the prior and the delay of commands.'
+            'No setting of those compared is calibrated in the runs on which it is chosen: do '
+            'not rely on the intervals of this belief.'
         )
     if not chosen.changes:
         why = 'calibrated, and none that is as cheap has a better log score beyond chance'

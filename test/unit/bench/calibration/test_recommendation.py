@@ -35,7 +35,7 @@ def test_an_overconfident_belief_is_detected(
     found = recommend(results)
     assert not found.calibrated
     text = ' '.join(verdict.sentences(results, found))
-    assert 'No setting is calibrated' in text and 'best log score' in text
+    assert 'No setting of those compared is calibrated' in text and 'best log score' in text
 
 
 def test_the_cheapest_calibrated_setting_is_chosen(conjugate: Callable[..., Any]) -> None:
