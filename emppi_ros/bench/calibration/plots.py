@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 import numpy as np
 
 from emppi_ros.bench.calibration import ranks, summary
@@ -117,6 +118,7 @@ def rank_histograms(parameters: dict[str, ParameterSummary]) -> Figure:
         axis.set_title(f'{name.replace("_", " ")} (p = {probability:.2g})')
         axis.set(xlabel='rank of the truth', xlim=(0, ranks.DRAWS + 1))
         axis.set_ylim(0, 1.15 * max(high, *counts))
+        axis.yaxis.set_major_locator(MaxNLocator(integer=True))
         axis.grid(axis='x', visible=False)
     axes[0].set_ylabel('runs')
     return figure

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from scipy import stats
+
+from emppi_ros.bench import statistics
 from emppi_ros.bench.calibration import summary
 from emppi_ros.bench.calibration.runs import RunResult
 from emppi_ros.bench.calibration.settings import OWN, BeliefSetting
@@ -12,6 +15,7 @@ from emppi_ros.bench.statistics import Median
 LOW, HIGH = 0.80, 0.97  # required share of 90 % intervals that hold the truth
 LARGEST_RMS_Z = 1.5
 _AS_CHEAP = 1.2  # times the processor time of the cheapest: timings vary that much
+_LEVEL = 0.05  # probability of leaving calibrated settings by chance, for any other
 LEAST_RUNS = 4  # each half then has a truth from the prior
 
 
@@ -61,8 +65,18 @@ def is_calibrated(one: SettingSummary) -> bool:
     return low <= HIGH and high >= LOW and one.rms_z <= LARGEST_RMS_Z
 
 
+def is_better(gains: Sequence[float], comparisons: int) -> bool:
+    """
+    Return whether gains of runs are above 0 beyond chance, by a sign test.
+
+    Several comparisons share the probability of an error (Bonferroni).
+    """
+    test = stats.binomtest(sum(one > 0.0 for one in gains), len(gains), alternative='greater')
+    return bool(test.pvalue <= _LEVEL / comparisons)
+
+
 def choose(
-    summaries: Mapping[str, SettingSummary], gain: Callable[[str], Median]
+    summaries: Mapping[str, SettingSummary], gains: Callable[[str], Sequence[float]]
 ) -> tuple[str, bool]:
     """
     Return the name of the setting to use, and whether it is calibrated.
@@ -75,8 +89,8 @@ def choose(
     ----------
     summaries : mapping
         Summary of each setting.
-    gain : callable
-        Returns the median gain in log score over the task's own, given a name.
+    gains : callable
+        Returns the gain in log score over the task's own in each run, given a name.
 
     """
     names = [name for name, one in summaries.items() if is_calibrated(one)]
@@ -85,8 +99,8 @@ def choose(
     cheapest = min(summaries[name].update_ms for name in names)
     names = [name for name in names if summaries[name].update_ms <= _AS_CHEAP * cheapest]
     if OWN in names:
-        others = [name for name in names if name != OWN and (gain(name).low or 0.0) > 0.0]
-        names = others or [OWN]
+        others = [name for name in names if name != OWN]
+        names = [name for name in others if is_better(gains(name), len(others))] or [OWN]
     return max(names, key=lambda name: summaries[name].log_score.median), True
 
 
@@ -95,7 +109,7 @@ def recommend(results: Sequence[RunResult], settings: Sequence[BeliefSetting]) -
     of_prior = summary.from_prior(results)
     chosen_on, checked_on = of_prior[::2], of_prior[1::2]
     summaries = {one.name: summary.summarize(chosen_on, one.name) for one in settings}
-    name, calibrated = choose(summaries, lambda other: summary.gain(chosen_on, other, OWN))
+    name, calibrated = choose(summaries, lambda other: summary.gains(chosen_on, other, OWN))
     (setting,) = (one for one in settings if one.name == name)
     return Recommendation(
         setting,
@@ -103,5 +117,5 @@ def recommend(results: Sequence[RunResult], settings: Sequence[BeliefSetting]) -
         tuple(other for other, one in summaries.items() if is_calibrated(one)),
         summary.summarize(checked_on, name),
         summary.summarize(checked_on, OWN),
-        summary.gain(checked_on, name, OWN),
+        statistics.median(summary.gains(checked_on, name, OWN)),
     )

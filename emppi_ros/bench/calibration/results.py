@@ -33,9 +33,11 @@ METHOD = (
     f'The setting is chosen on every other run with truths from the prior, and checked on the '
     'rest. It is the cheapest (processor time) whose 90 % intervals hold the truth '
     f'{100 * recommendation.LOW:.0f} to {100 * recommendation.HIGH:.0f} % of the time, as far as '
-    f'the 95 % interval says, with an rms z of at most {recommendation.LARGEST_RMS_Z:g}. The '
-    "simulation has the task's sensors and none of the effects that your robot may have: a belief "
-    'that is calibrated here may be too certain there.'
+    f'the 95 % interval says, with an rms z of at most {recommendation.LARGEST_RMS_Z:g}. '
+    'Calibrated settings are left for others as cheap only if these have a better log score '
+    'beyond chance (sign test, corrected for the number of settings).\n\n'
+    "The simulation has the task's sensors and none of the effects that your robot may have: a "
+    'belief that is calibrated here may be too certain there.'
 )
 COLUMNS = (
     '- inside 50 %, inside 90 %: share of central intervals that hold the truth, over time from '

@@ -91,12 +91,12 @@ def log_scores(results: Sequence[SettingResult]) -> list[float]:
     return [float(np.mean([p.log_score for p in one.parameters.values()])) for one in results]
 
 
-def gain(results: Sequence[RunResult], setting: str, reference: str) -> Median:
-    """Return the median gain in log score of a setting over another in the same runs [nats]."""
+def gains(results: Sequence[RunResult], setting: str, reference: str) -> list[float]:
+    """Return the gain in log score of a setting over another in each run [nats]."""
     one, other = (
         log_scores([result.settings[name] for result in results]) for name in (setting, reference)
     )
-    return statistics.median((np.array(one) - np.array(other)).tolist())
+    return [a - b for a, b in zip(one, other, strict=True)]
 
 
 def parameters(results: Sequence[RunResult], setting: str) -> Mapping[str, ParameterSummary]:

@@ -75,7 +75,8 @@ def _recommended(chosen: Recommendation) -> Iterator[str]:
         why = 'calibrated, and none that is as cheap has a better log score beyond chance'
         yield f'Recommended: keep the settings ({why if chosen.calibrated else "best log score"}).'
     else:
-        why = 'the cheapest calibrated setting' if chosen.calibrated else 'the best log score'
+        why = 'calibrated, and the best log score of those as cheap'
+        why = why if chosen.calibrated else 'the best log score'
         yield f'Recommended: {name} (belief: {keys}), {why}.'
     holds = recommendation.is_calibrated(checked)
     others = f'{checked.runs} other run{"s" * (checked.runs > 1)}'

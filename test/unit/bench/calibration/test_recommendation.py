@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emppi_ros.bench.calibration import recommendation, summary, verdict
@@ -94,3 +95,14 @@ def test_a_parameter_without_information_hardly_shows(conjugate: Callable[..., A
     assert summary.parameters(results, OWN)['mean'].shows == 'hardly shows'
     clear = summary.parameters(conjugate(RUNS, own=(*EXACT, 1.0)), OWN)['mean']
     assert clear.shows == 'shows'
+
+
+@pytest.mark.parametrize('runs', [9, 15, 40])
+def test_settings_as_good_as_the_own_seldom_replace_them(
+    runs: int, rng: np.random.Generator
+) -> None:
+    trials, others = 400, 8
+    gains = rng.standard_normal((trials, others, runs))
+    left = [any(recommendation.is_better(one.tolist(), others) for one in row) for row in gains]
+    # at most 5 %; four standard deviations of the share of 400 trials
+    assert np.mean(left) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / trials)
