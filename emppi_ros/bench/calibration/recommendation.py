@@ -14,7 +14,6 @@ from emppi_ros.bench.statistics import Median
 
 LOW, HIGH = 0.80, 0.97  # required share of 90 % intervals that hold the truth
 LARGEST_RMS_Z = 1.5
-_AS_CHEAP = 1.2  # times the processor time of the cheapest: timings vary that much
 _LEVEL = 0.05  # probability of leaving calibrated settings by chance, for any other
 LEAST_RUNS = 4  # each half then has a truth from the prior
 
@@ -81,7 +80,8 @@ def choose(
     """
     Return the name of the setting to use, and whether it is calibrated.
 
-    It is the cheapest calibrated one. Of those that are about as cheap it is the task's own,
+    It is the cheapest calibrated one: that with the fewest particles, which determine the
+    processor time but for the noise of timings. Of those that are as cheap it is the task's own,
     unless another has a better log score beyond chance; without the task's own, the one with the
     best log score. If none is calibrated it is the one with the best log score of all.
 
@@ -96,11 +96,12 @@ def choose(
     names = [name for name, one in summaries.items() if is_calibrated(one)]
     if not names:
         return max(summaries, key=lambda name: summaries[name].log_score.median), False
-    cheapest = min(summaries[name].update_ms for name in names)
-    names = [name for name in names if summaries[name].update_ms <= _AS_CHEAP * cheapest]
+    fewest = min(summaries[name].particles for name in names)
+    names = [name for name in names if summaries[name].particles == fewest]
     if OWN in names:
-        others = [name for name in names if name != OWN]
-        names = [name for name in others if is_better(gains(name), len(others))] or [OWN]
+        compared = len(summaries) - 1
+        others = [n for n in names if n != OWN and is_better(gains(n), compared)]
+        names = others or [OWN]
     return max(names, key=lambda name: summaries[name].log_score.median), True
 
 

@@ -31,7 +31,7 @@ METHOD = (
     'compared on the same measurements and commands, which were recorded with the settings as '
     'they are. True values stay constant, so the runs say nothing about `changes`.\n\n'
     f'The setting is chosen on every other run with truths from the prior, and checked on the '
-    'rest. It is the cheapest (processor time) whose 90 % intervals hold the truth '
+    'rest. It is the cheapest (fewest particles) whose 90 % intervals hold the truth '
     f'{100 * recommendation.LOW:.0f} to {100 * recommendation.HIGH:.0f} % of the time, as far as '
     f'the 95 % interval says, with an rms z of at most {recommendation.LARGEST_RMS_Z:g}. '
     'Calibrated settings are left for others as cheap only if these have a better log score '

@@ -65,6 +65,7 @@ class SettingResult:
     misfit: tuple[str, ...]  # quantities that no parameter explains, at the end
     collapsed: tuple[str, ...]  # parameters
     unidentifiable: tuple[str, ...]  # parameters
+    particles: int
     update_ms: float  # processor time of an update
 
 
@@ -145,6 +146,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
         misfit=tuple(monitor.misfit),
         collapsed=tuple(monitor.collapsed(result.session.filter.belief)),
         unidentifiable=tuple(monitor.unidentifiable),
+        particles=count,
         update_ms=1e3 * result.update_s,
     )
 

@@ -31,6 +31,7 @@ class SettingSummary(NamedTuple):
     ess: float  # mean, as a fraction of the particles
     reinjected: Share  # runs in which no particle explained some measurement
     misfit: Share  # runs with errors that no parameter explains
+    particles: int
     update_ms: float  # median
 
 
@@ -82,6 +83,7 @@ def summarize(results: Sequence[RunResult], setting: str) -> SettingSummary:
         ess=float(np.mean([one.ess for one in of])),
         reinjected=statistics.share([one.reinjected > 0 for one in of]),
         misfit=statistics.share([bool(one.misfit) for one in of]),
+        particles=of[0].particles,
         update_ms=float(np.median([one.update_ms for one in of])),
     )
 

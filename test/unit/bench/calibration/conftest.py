@@ -21,10 +21,10 @@ PARTICLES = 200
 
 @pytest.fixture
 def conjugate() -> Callable[..., list[RunResult]]:
-    """Return a function that makes runs; each setting has factor, shift and milliseconds."""
+    """Return a function that makes runs; each setting has factor, shift and cost."""
 
     def make(
-        runs: int, beyond: Sequence[int] = (), **settings: tuple[float, float, float]
+        runs: int, beyond: Sequence[int] = (), **settings: tuple[float, float, int]
     ) -> list[RunResult]:
         rng = np.random.default_rng(1)
         results = []
@@ -40,9 +40,10 @@ def conjugate() -> Callable[..., list[RunResult]]:
                     misfit=(),
                     collapsed=(),
                     unidentifiable=(),
-                    update_ms=ms,
+                    particles=cost,
+                    update_ms=float(cost),
                 )
-                for name, (factor, shift, ms) in settings.items()
+                for name, (factor, shift, cost) in settings.items()
             }
             results.append(RunResult(seed, 'mean' if seed in beyond else '', True, of, 0.0))
         return results

@@ -15,7 +15,7 @@ LEVEL = 1e-3
 
 
 def test_ranks_of_an_exact_posterior_are_uniform(conjugate: Callable[..., Any]) -> None:
-    found = summary.parameters(conjugate(RUNS, own=(1.0, 0.0, 1.0)), OWN)['mean'].ranks
+    found = summary.parameters(conjugate(RUNS, own=(1.0, 0.0, 1)), OWN)['mean'].ranks
     assert sum(found.counts) == RUNS and len(found.counts) == 20
     assert found.probability > LEVEL
 
@@ -45,7 +45,7 @@ def test_ranks_of_weighted_particles_are_uniform() -> None:
 def test_other_posteriors_are_detected_and_named(
     conjugate: Callable[..., Any], factor: float, shift: float, words: str
 ) -> None:
-    found = summary.parameters(conjugate(RUNS, own=(factor, shift, 1.0)), OWN)['mean'].ranks
+    found = summary.parameters(conjugate(RUNS, own=(factor, shift, 1)), OWN)['mean'].ranks
     assert found.probability < 1e-9
     assert words in verdict.shape(found.counts)
 

@@ -20,7 +20,7 @@ def recommend(results: Any) -> recommendation.Recommendation:
 
 
 def test_an_exact_posterior_is_calibrated_and_kept(conjugate: Callable[..., Any]) -> None:
-    found = recommend(conjugate(RUNS, own=(*EXACT, 1.0), dear=(*EXACT, 4.0)))
+    found = recommend(conjugate(RUNS, own=(*EXACT, 1), dear=(*EXACT, 4)))
     assert found.calibrated and not found.changes and recommendation.is_calibrated(found.checked)
     assert set(found.compatible) == {OWN, 'dear'}
 
@@ -29,7 +29,7 @@ def test_an_exact_posterior_is_calibrated_and_kept(conjugate: Callable[..., Any]
 def test_an_overconfident_belief_is_detected(
     conjugate: Callable[..., Any], wrong: tuple[float, float]
 ) -> None:
-    results = conjugate(RUNS, own=(*wrong, 1.0))
+    results = conjugate(RUNS, own=(*wrong, 1))
     one = summary.summarize(results, OWN)
     assert not recommendation.is_calibrated(one)
     assert 'too certain, or biased' in verdict.judgement(one)
@@ -43,10 +43,10 @@ def test_the_cheapest_calibrated_setting_is_chosen(conjugate: Callable[..., Any]
     found = recommend(
         conjugate(
             RUNS,
-            own=(*NARROW, 1.0),
-            cheap=(*BIASED, 1.0),
-            middle=(*VAGUE, 2.0),
-            dear=(*EXACT, 4.0),
+            own=(*NARROW, 1),
+            cheap=(*BIASED, 1),
+            middle=(*VAGUE, 2),
+            dear=(*EXACT, 4),
         )
     )
     # `dear` has the better log score, but `middle` is calibrated as far as 40 runs can tell
@@ -57,17 +57,17 @@ def test_the_cheapest_calibrated_setting_is_chosen(conjugate: Callable[..., Any]
 def test_own_settings_yield_only_to_a_log_score_better_beyond_chance(
     conjugate: Callable[..., Any],
 ) -> None:
-    results = conjugate(RUNS, own=(*VAGUE, 1.0), sharp=(*EXACT, 1.1), alike=(3.0, 0.01, 1.0))
+    results = conjugate(RUNS, own=(*VAGUE, 1), sharp=(*EXACT, 1), alike=(3.0, 0.01, 1))
     found = recommend(results)
     assert found.setting.name == 'sharp' and found.gain.low > 0.0
-    alike = recommend(conjugate(RUNS, own=(*EXACT, 1.0), alike=(1.0, 0.01, 0.9)))
+    alike = recommend(conjugate(RUNS, own=(*EXACT, 1), alike=(1.0, 0.01, 1)))
     assert alike.setting.name == OWN
 
 
 def test_runs_on_which_a_setting_is_chosen_do_not_check_it(
     conjugate: Callable[..., Any],
 ) -> None:
-    good, bad = (conjugate(RUNS, own=(*one, 1.0)) for one in (EXACT, NARROW))  # the same truths
+    good, bad = (conjugate(RUNS, own=(*one, 1)) for one in (EXACT, NARROW))  # the same truths
     mixed = [pair[i % 2] for i, pair in enumerate(zip(good, bad, strict=True))]
     found = recommend(mixed)
     assert found.calibrated and not recommendation.is_calibrated(found.checked)
@@ -76,7 +76,7 @@ def test_runs_on_which_a_setting_is_chosen_do_not_check_it(
 
 def test_truths_beyond_the_prior_count_only_as_such(conjugate: Callable[..., Any]) -> None:
     beyond = range(3, RUNS, 4)
-    results = conjugate(RUNS, beyond, own=(*EXACT, 1.0))
+    results = conjugate(RUNS, beyond, own=(*EXACT, 1))
     one = summary.parameters(results, OWN)['mean']
     assert one.inside_end.total == sum(one.ranks.counts) == RUNS - len(beyond)
     assert one.beyond is not None and one.beyond.total == len(beyond)
@@ -85,15 +85,15 @@ def test_truths_beyond_the_prior_count_only_as_such(conjugate: Callable[..., Any
 
 
 def test_few_runs_claim_little(conjugate: Callable[..., Any]) -> None:
-    results = conjugate(8, own=(*EXACT, 1.0))
+    results = conjugate(8, own=(*EXACT, 1))
     text = verdict.sentences(results, recommend(results))
     assert any('more --runs tell more' in line for line in text)
 
 
 def test_a_parameter_without_information_hardly_shows(conjugate: Callable[..., Any]) -> None:
-    results = conjugate(RUNS, own=(2.2, 0.0, 1.0))  # as wide as the prior
+    results = conjugate(RUNS, own=(2.2, 0.0, 1))  # as wide as the prior
     assert summary.parameters(results, OWN)['mean'].shows == 'hardly shows'
-    clear = summary.parameters(conjugate(RUNS, own=(*EXACT, 1.0)), OWN)['mean']
+    clear = summary.parameters(conjugate(RUNS, own=(*EXACT, 1)), OWN)['mean']
     assert clear.shows == 'shows'
 
 
