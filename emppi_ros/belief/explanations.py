@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.belief.resolution import SMALLEST
+
+_FEW = 2.0  # effective particles, below which a single one decides
 
 
 def misfit(quantities: Sequence[str]) -> str:
@@ -51,8 +54,19 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
         [name for name, values in parameters.items() if values.get(flag)]
         for flag in ('unidentifiable', 'out_of_prior')
     )
-    if summary.get('collapsed'):
-        found.append(collapsed(summary['collapsed']))
+    collapse = summary.get('collapsed') or []
+    if collapse:
+        found.append(collapsed(collapse))
+    if narrow := [name for name in summary.get('unresolved', []) if name not in collapse]:
+        found.append(
+            f'the belief about {_listed(narrow)} is narrower than {SMALLEST:g} of its prior: no '
+            'model is as precise as that'
+        )
+    if 0.0 < summary.get('ess_min', _FEW) < _FEW:  # 0: no particle explained a measurement
+        found.append(
+            'in some update a single particle had nearly all the weight: more particles or a '
+            'larger `likelihood` noise are needed; `emppi calibrate` compares them'
+        )
     if unknown:
         found.append(f'the measurements say almost nothing about {_listed(unknown)}')
     if outside:
@@ -63,10 +77,12 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
 def readable(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return a summary to be read by people, with changes in words and without warnings."""
     changes = [f'{one["parameter"]} at {one["time_s"]:g} s' for one in summary['changes']]
-    narrow = summary['collapsed']
-    text = {k: v for k, v in summary.items() if k not in ('misfit', 'collapsed', 'reinjected')}
+    doubts = 'misfit', 'collapsed', 'unresolved', 'reinjected'
+    text = {key: value for key, value in summary.items() if key not in doubts}
+    notes = dict.fromkeys(summary.get('unresolved', []), 'too narrow to be true')
+    notes |= dict.fromkeys(summary['collapsed'], 'collapsed')
     text['parameters'] = {
-        name: values | ({'sd': f'{values["sd"]:.4g} (collapsed)'} if name in narrow else {})
+        name: values | ({'sd': f'{values["sd"]:.4g} ({notes[name]})'} if name in notes else {})
         for name, values in summary['parameters'].items()
     }
     text.pop('changes')

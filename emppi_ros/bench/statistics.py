@@ -65,6 +65,21 @@ def share(hits: Sequence[bool]) -> Share:
     return Share(count, total, float(interval.low), float(interval.high))
 
 
+def mean_share(shares: Sequence[float]) -> Mean:
+    """
+    Return the mean of shares from 0 to 1 with its Wilson interval; needs at least one share.
+
+    Shares vary at most as much as single true or false values with the same mean, for which
+    the interval is made. With equal shares it is not empty, unlike that of a bootstrap.
+    """
+    total, centre = len(shares), float(np.mean(shares))
+    z = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
+    scale = 1.0 / (1.0 + z**2 / total)
+    middle = scale * (centre + 0.5 * z**2 / total)
+    half = scale * z * np.sqrt(centre * (1.0 - centre) / total + 0.25 * z**2 / total**2)
+    return Mean(centre, float(max(middle - half, 0.0)), float(min(middle + half, 1.0)), total)
+
+
 def mean(values: Sequence[float]) -> Mean:
     """
     Return the mean with a bias-corrected and accelerated (BCa) bootstrap interval.

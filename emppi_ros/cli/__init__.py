@@ -21,6 +21,7 @@ INVALID, INTERRUPTED = 2, 130
 MODULES = {
     'tasks': ('tasks', 'check'),
     'run': ('run',),
+    'calibrate': ('calibrate',),
     'view': ('view',),
     'demo': ('demo',),
     'task': ('task',),

@@ -1,7 +1,10 @@
 """Paths of configuration, launch files and models, in a checkout and when installed."""
 
+import contextlib
 import importlib.util
+import os
 from pathlib import Path
+import shutil
 from typing import NamedTuple
 
 from emppi_ros.core.errors import ConfigError, unknown
@@ -113,3 +116,27 @@ def write_text(path: Path, text: str, overwrite: bool = False) -> None:
         raise ConfigError(f'{path}: exists; give another name, or --overwrite') from None
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """
+    Write a text to a file atomically; ConfigError if that fails.
+
+    Readers see either the old or the new text, even after a power failure. Permissions and a
+    symbolic link stay.
+    """
+    path = path.resolve()
+    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    try:
+        with temporary.open('w', encoding='utf-8') as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise ConfigError(f'{path}: cannot be written: {error}') from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

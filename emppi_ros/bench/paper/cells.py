@@ -13,7 +13,7 @@ import yaml
 
 from emppi_ros.bench.paper import published
 from emppi_ros.control.risk import MEASURES
-from emppi_ros.core import config
+from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
@@ -224,14 +224,5 @@ def _bounds(request: Request, task: Task, text: str) -> list[Cell]:
 
 def changed(text: str, changes: Mapping[str, Any]) -> str:
     """Return a task's YAML with some keys changed; mappings in it are merged."""
-    data = _merged(config.parse(text, 'task'), changes)
+    data = yaml_edit.merged(config.parse(text, 'task'), changes)
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-
-
-def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with changes merged in, at every depth."""
-    merged = dict(data)
-    for name, value in changes.items():
-        nested = isinstance(value, Mapping) and isinstance(data.get(name), Mapping)
-        merged[name] = _merged(data[name], value) if nested else value
-    return merged

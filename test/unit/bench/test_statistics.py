@@ -104,3 +104,21 @@ def test_a_median_bears_what_never_happens():
 
 def test_the_confidence_is_what_the_texts_say():
     assert statistics.CONFIDENCE == 0.95
+
+
+@pytest.mark.parametrize(('count', 'total'), SIZES)
+def test_the_mean_of_true_and_false_shares_has_wilsons_interval(count, total):
+    hits = [True] * count + [False] * (total - count)
+    one, other = statistics.mean_share([float(hit) for hit in hits]), share(hits)
+    # rounding of numbers up to 1
+    assert (one.mean, one.low, one.high) == pytest.approx(
+        (other.rate, other.low, other.high), abs=1e-12
+    )
+
+
+def test_the_interval_of_a_mean_share_covers_more_than_required_if_shares_vary_less():
+    rng, runs = np.random.default_rng(0), 4000
+    found = [statistics.mean_share(rng.beta(4.0, 1.0, 12)) for _ in range(runs)]
+    covered = np.mean([one.low <= 0.8 <= one.high for one in found])
+    # four standard deviations of the share of 4000 draws
+    assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)

@@ -91,8 +91,9 @@ def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
     found = last_json(capsys.readouterr().out)
     assert list(found) == [
         'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'real_time',
-        'final_error', 'parameters', 'misfit', 'collapsed', 'reinjected', 'changes',
-            'plan_ms', 'diverged',
+        'final_error', 'parameters', 'misfit', 'collapsed', 'reinjected', 'changes', 'unresolved',
+        'ess_min',
+        'plan_ms', 'diverged',
     ]  # fmt: skip
     assert found['seed'] == 3
     assert found['parameters']['pole_mass']['true'] == 0.3
