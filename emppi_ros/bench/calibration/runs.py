@@ -122,7 +122,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     z, rng = to_unbounded(task.parameters, last.theta), np.random.default_rng([run.seed, _STREAM])
     variance = np.diag(weights.covariance(last.log_weights, z))
     judged = {}
-    for name, over_time in score(task, [(0.0, truth)], beliefs).items():
+    for name, over_time in score(task, [(0.0, truth)], beliefs, {}).items():
         i = names.index(name)
         at_end = last.theta[:, i]
         judged[name] = JudgedParameter(

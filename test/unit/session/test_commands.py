@@ -222,4 +222,4 @@ def test_a_delay_of_20_ms_is_found_within_3_s_and_the_task_succeeds():
     assert truth[2] == 0.02
     assert abs(mean[2] - 0.02) < 0.002
     assert abs(mean[0] / truth[0] - 1.0) < 0.15
-    assert loop.run(loop.task.duration_s - 3.0).success
+    assert loop.run(loop.task.file.duration_s - 3.0).success

@@ -23,7 +23,8 @@ def make_row(seed: int, recovered_s: float | None, **fields: object) -> BeliefRo
     values = {
         'task': 'slider', 'world': worlds.JUMP, 'estimator': 'emppi', 'seed': seed, 'digest': '',
         'success': seed % 2 == 0, 'time_s': 1.0 + seed, 'limit_s': 9.0, 'updates': 2,
-        'update_ms': 3.0, 'degenerate': 0, 'misfit_s': None, 'scores': {'mass': scores}, 'times': (0.0, 2.0),
+        'update_ms': 3.0, 'degenerate': 0, 'misfit_s': None, 'scores': {'mass': scores},
+        'times': (0.0, 2.0),
         'series': {'mass': series}, 'compute_s': 60.0, 'made_by': 'a test',
     }  # fmt: skip
     return BeliefRow(**{**values, **fields})
