@@ -59,23 +59,24 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/emppi bench planner --task panda_push
 
-# Resumes from out/paper, at first from the rows in docs/results; PAPER='--tasks ...' selects runs
-paper: $(STAMP)
-	mkdir -p out/paper docs/results
-	[ -e out/paper/rows.jsonl ] || xz -dc docs/results/rows.jsonl.xz > out/paper/rows.jsonl
-	$(BIN)/emppi bench paper --out out/paper $(PAPER)
-	cp out/paper/*.png out/paper/*.csv docs/results
-	xz -9 -c out/paper/rows.jsonl > docs/results/rows.jsonl.xz
-	sed 's#](\([a-z_]*[.]png\))#](results/\1)#' out/paper/results.md > docs/results.md
+# $(call publish,BENCH,FOLDER,OPTIONS): runs a benchmark, resuming from its rows in out or docs, and
+# writes docs/FOLDER.md
+define publish
+	mkdir -p out/$(1) docs/$(2)
+	[ -e out/$(1)/rows.jsonl ] || xz -dc docs/$(2)/rows.jsonl.xz > out/$(1)/rows.jsonl
+	$(BIN)/emppi bench $(1) --out out/$(1) $(3)
+	cp out/$(1)/*.png out/$(1)/*.csv docs/$(2)
+	xz -9 -c out/$(1)/rows.jsonl > docs/$(2)/rows.jsonl.xz
+	sed 's#](\([a-z0-9_]*[.]png\))#]($(2)/\1)#' out/$(1)/results.md > docs/$(2).md
+endef
 
-# Likewise; BELIEF='--tasks ... --estimators ...': a part
+# PAPER='--tasks ...' selects runs
+paper: $(STAMP)
+	$(call publish,paper,results,$(PAPER))
+
+# BELIEF='--tasks ... --estimators ...' selects runs
 belief: $(STAMP)
-	mkdir -p out/belief docs/results_belief
-	[ -e out/belief/rows.jsonl ] || xz -dc docs/results_belief/rows.jsonl.xz > out/belief/rows.jsonl
-	$(BIN)/emppi bench belief --out out/belief $(BELIEF)
-	cp out/belief/*.png out/belief/*.csv docs/results_belief
-	xz -9 -c out/belief/rows.jsonl > docs/results_belief/rows.jsonl.xz
-	sed 's#](\([a-z0-9_]*[.]png\))#](results_belief/\1)#' out/belief/results.md > docs/results_belief.md
+	$(call publish,belief,results_belief,$(BELIEF))
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
