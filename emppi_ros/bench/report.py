@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+import datetime
+import shlex
 from typing import NamedTuple, Protocol
 
 
@@ -12,6 +14,14 @@ class Provenance(NamedTuple):
     date: str
     machine: Mapping[str, str]
     quick: bool = False
+
+
+def provenance(
+    words: Sequence[str], machine: Mapping[str, str], quick: bool = False
+) -> Provenance:
+    """Return the origin of numbers that are computed now by the command `emppi` with `words`."""
+    date = datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z')
+    return Provenance(shlex.join(['emppi', *words]), date, machine, quick)
 
 
 class Computed(Protocol):

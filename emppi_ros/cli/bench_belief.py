@@ -31,15 +31,14 @@ def add_command(studies: Any) -> None:
         description=DESCRIPTION.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = {'nargs': '+', 'action': 'extend', 'metavar': 'NAME'}
-    parser.add_argument(
-        '--tasks', **names, help=f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'
+    resumable.add_names(
+        parser, '--tasks', f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'
     )
     described = '; '.join(f'{name}: {text}' for name, text in worlds.DESCRIPTIONS.items())
-    parser.add_argument('--worlds', **names, help=f'worlds (all): {described}')
+    resumable.add_names(parser, '--worlds', f'worlds (all): {described}')
     offered = '; '.join(f'{name}: {kind.description}' for name, kind in ESTIMATORS.items())
     default = ', '.join(BeliefRequest().estimators)
-    parser.add_argument('--estimators', **names, help=f'estimators ({default}): {offered}')
+    resumable.add_names(parser, '--estimators', f'estimators ({default}): {offered}')
     parser.add_argument(
         '--seeds',
         metavar='N',
@@ -55,12 +54,9 @@ def add_command(studies: Any) -> None:
 
 def belief(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
-    given = {
-        name: resumable.split(getattr(options, name)) for name in ('tasks', 'worlds', 'estimators')
-    }
     seeds = options.seeds or range(cells.QUICK_SEEDS if options.quick else cells.SEEDS)
     request = BeliefRequest(
-        **{name: names for name, names in given.items() if names},
+        **resumable.selected(options, 'tasks', 'worlds', 'estimators'),
         seeds=seeds,
         quick=options.quick,
     )

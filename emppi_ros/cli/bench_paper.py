@@ -36,14 +36,12 @@ def add_command(studies: Any) -> None:
         description=DESCRIPTION.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = {'nargs': '+', 'action': 'extend', 'metavar': 'NAME'}
-    parser.add_argument(
-        '--tasks', **names, help=f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'
-    )
-    parser.add_argument(
-        '--controllers', **names, help=f'controllers ({", ".join(Request().controllers)})'
-    )
-    parser.add_argument('--studies', **names, help=f'studies ({", ".join(cells.STUDIES)})')
+    for option, description in (
+        ('--tasks', f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'),
+        ('--controllers', f'controllers ({", ".join(Request().controllers)})'),
+        ('--studies', f'studies ({", ".join(cells.STUDIES)})'),
+    ):
+        resumable.add_names(parser, option, description)
     parser.add_argument(
         '--seeds',
         metavar='N',
@@ -56,12 +54,8 @@ def add_command(studies: Any) -> None:
 
 def paper(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
-    given = {
-        name: resumable.split(getattr(options, name))
-        for name in ('tasks', 'controllers', 'studies')
-    }
     request = Request(
-        **{name: names for name, names in given.items() if names},
+        **resumable.selected(options, 'tasks', 'controllers', 'studies'),
         seeds=options.seeds,
         quick=options.quick,
     )

@@ -1,18 +1,15 @@
 """`emppi calibrate`: whether the belief of a task is calibrated, and settings that make it so."""
 
 import argparse
-import datetime
 from pathlib import Path
-import shlex
 from typing import Any
 
-from emppi_ros.bench import hardware
+from emppi_ros.bench import hardware, report
 from emppi_ros.bench.belief import scores
 from emppi_ros.bench.calibration import recommendation, results, settings, truths, verdict
 from emppi_ros.bench.calibration.recommendation import Recommendation
 from emppi_ros.bench.calibration.runs import CalibrationRun, RunResult, compute
 from emppi_ros.bench.calibration.settings import BeliefSetting
-from emppi_ros.bench.report import Provenance
 from emppi_ros.cli import output, resumable
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError
@@ -99,7 +96,14 @@ def calibrate(options: argparse.Namespace) -> None:
     chosen = recommendation.recommend(finished, compared)
     folder = options.out or Path('out/calibrate') / task.name
     folder.mkdir(parents=True, exist_ok=True)
-    for path in results.write(folder, task, finished, compared, chosen, _provenance(options)):
+    for path in results.write(
+        folder,
+        task,
+        finished,
+        compared,
+        chosen,
+        report.provenance(options.words, hardware.describe()),
+    ):
         resumable.report(f'wrote {path}')
     written = write_settings(options.task, chosen.setting, folder) if options.write else None
     _show(task, finished, compared, chosen, written, options)
@@ -160,11 +164,3 @@ def _show(
         print(f'{options.task}: nothing to write')
     elif keys:
         print('--write sets these keys in the task file')
-
-
-def _provenance(options: argparse.Namespace) -> Provenance:
-    return Provenance(
-        command=shlex.join(['emppi', *options.words]),
-        date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
-        machine=hardware.describe(),
-    )

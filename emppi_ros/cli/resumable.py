@@ -2,13 +2,12 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-import datetime
 from pathlib import Path
-import shlex
 import sys
 from typing import Any
 
 from emppi_ros.bench import hardware, row_store
+from emppi_ros.bench import report as bench_report
 from emppi_ros.bench.report import Provenance
 from emppi_ros.bench.row_store import C, R, RowStore
 from emppi_ros.cli import output
@@ -32,6 +31,17 @@ def add_options(parser: Any, folder: str, quick: str) -> None:
         '--so-far', action='store_true', help='report the finished runs, compute nothing'
     )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
+
+
+def add_names(parser: Any, option: str, description: str) -> None:
+    """Add an option for several names, which `selected` returns."""
+    parser.add_argument(option, nargs='+', action='extend', metavar='NAME', help=description)
+
+
+def selected(options: argparse.Namespace, *names: str) -> dict[str, list[str]]:
+    """Return the unique names that were given, by option; without options that were not."""
+    given = {name: split(getattr(options, name)) for name in names}
+    return {name: words for name, words in given.items() if words}
 
 
 def split(words: Sequence[str] | None) -> list[str]:
@@ -90,12 +100,7 @@ def provenance(options: argparse.Namespace) -> Provenance:
     if options.scheduler is not None:
         at = options.scheduler
         machine['cluster'] = f'runs were computed on {at}; the machine is its client'
-    return Provenance(
-        command=shlex.join(['emppi', *options.words]),
-        date=datetime.datetime.now().astimezone().strftime('%Y-%m-%d %H:%M %Z'),
-        machine=machine,
-        quick=options.quick,
-    )
+    return bench_report.provenance(options.words, machine, options.quick)
 
 
 def report(text: str) -> None:
