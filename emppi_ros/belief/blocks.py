@@ -176,6 +176,9 @@ def update(
         scale = noise.update(
             scale, dof, belief.log_weights, errors, precision, jacobian, prior.spread
         )
+        lag = np.minimum(noise.lag(scale), 1.0) * prior.spread**2
+        if lag.any():
+            fisher = information.raise_variance(fisher, belief.log_weights, lag)
     resample = particles.draw if always else particles.resample
     belief, parents = resample(config, prior.parameters, belief, rng)
     if parents is not None:

@@ -14,9 +14,10 @@ the posterior standard deviation from below (Van Trees inequality; in practice t
 identifiability of Rothenberg, Econometrica 1971). If only the ratio of two parameters is
 observable, both stay uncertain.
 
-Where no parameter explains the data, errors stay large. A quantity is a misfit if the root of the
-mean variance of its errors exceeds a limit, in units of the configured standard deviations; it
-stays one until that is well below the limit.
+Where the model does not explain the data, errors stay large, or persist. A quantity is a misfit if
+the root of the mean variance of its errors exceeds a limit, in units of the configured standard
+deviations. A parameter is a misfit if the errors that it could reduce persist: the variance of its
+scores exceeds what the likelihood implies. Each stays one until it is well below its limit.
 """
 
 from collections import deque
@@ -26,14 +27,18 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.likelihood import Deviation
+from emppi_ros.belief.particles import Belief
+from emppi_ros.belief.prior import JointPrior
 from emppi_ros.core import weights
 
 Array = npt.NDArray[np.float64]
 _WINDOW = 200  # updates: a few seconds
 _MAX_MEAN_SQUARE = 2.0  # of normalized innovations; that of a consistent belief is 1
 _UNIDENTIFIABLE = 0.9  # of the prior's standard deviation remaining
+SMALLEST = 1e-3  # sd, as a fraction of the prior's: no model of a robot is right to so many digits
 _COLLAPSED = 0.1  # of the sd that measurements leave; learned errors may justify a third of it
 _MAX_LEARNED = 4.0  # learned variance of errors: twice the configured standard deviation
+_MAX_INFLATION = 2.5  # of the variance of scores, which right models hardly reach
 _CLEARED = 0.75  # of its limit, below which a mean square is no longer a misfit
 
 
@@ -110,11 +115,16 @@ def learned_excess(deviations: Sequence[Deviation], variance: Array) -> dict[str
     }
 
 
+def persistence(names: Sequence[str], inflation: Array) -> dict[str, float]:
+    """Return the inflation (P,) of the variance of each parameter's scores, over its limit."""
+    return dict(zip(names, (inflation / _MAX_INFLATION).tolist(), strict=True))
+
+
 def misfit(excess: Mapping[str, float], before: Sequence[str]) -> list[str]:
     """
-    Return the quantities that no parameter explains, given those `before`.
+    Return the quantities and parameters that are a misfit, given those `before`.
 
-    A quantity is a misfit once its `excess` is above 1, until it is well below 1.
+    Each is one once its `excess` is above 1, until it is well below 1.
     """
     return [name for name, one in excess.items() if one > (_CLEARED if name in before else 1.0)]
 
@@ -146,6 +156,12 @@ def collapsed(spread: Array, remaining: Array) -> npt.NDArray[np.bool_]:
     `remaining` (P,), which the measurements leave.
     """
     return spread < _COLLAPSED * remaining
+
+
+def unresolved(prior: JointPrior, belief: Belief) -> list[str]:
+    """Return the parameters with a belief that is too narrow for any model of a robot."""
+    narrow = prior.relative_sd(belief) < SMALLEST
+    return [one.name for one, flag in zip(prior.parameters, narrow, strict=True) if flag]
 
 
 def unidentifiable(remaining: Array) -> npt.NDArray[np.bool_]:

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emppi_ros.belief.change_detection import DetectedChange
-from emppi_ros.belief.resolution import SMALLEST
+from emppi_ros.belief.diagnostics import SMALLEST
 
 _FEW = 2.0  # effective particles, below which a single one decides
 
 
-def misfit(quantities: Sequence[str]) -> str:
-    """Return a sentence about quantities that no parameter explains; '' without any."""
-    if not quantities:
-        return ''
-    return f'misfit: no parameter explains the errors of {_listed(quantities)}'
+def misfit(names: Sequence[str]) -> str:
+    """Return a sentence about quantities and parameters that are a misfit; '' without any."""
+    return f'misfit: the model does not explain the errors in {_listed(names)}' if names else ''
 
 
 def out_of_prior(parameters: Sequence[str]) -> str:
@@ -41,8 +39,8 @@ def warnings(summary: Mapping[str, Any]) -> list[str]:
     found = []
     if summary.get('misfit'):
         found.append(
-            f'{misfit(summary["misfit"])}: the model lacks an effect, or `likelihood` '
-            'understates the noise; the estimates may be wrong'
+            f'{misfit(summary["misfit"])}: it lacks an effect, or `likelihood` understates the '
+            'noise; the estimates may be wrong'
         )
     if summary.get('reinjected'):
         found.append(

@@ -71,6 +71,16 @@ def drift(information: Array, variance: Array) -> Array:
     return information * scale[:, :, None] * scale[:, None, :]
 
 
+def raise_variance(information: Array, log_weights: Array, variance: Array) -> Array:
+    """
+    Return the information (M, P, P) after a random walk, if the posterior is too narrow.
+
+    The random walk raises the posterior's variances to `variance` (P,).
+    """
+    present = np.diag(covariance(log_weights, information))
+    return drift(information, np.maximum(variance - present, 0.0))
+
+
 def jump(information: Array, columns: Indices, spread: Array) -> Array:
     """Return the information (M, P, P) after one parameter of each particle jumped."""
     rows, jumped = np.arange(len(information)), information.copy()

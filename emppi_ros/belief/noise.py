@@ -30,7 +30,8 @@ _MEMORY = 250  # updates after which an error is forgotten: five seconds
 _BASE = 0.01  # leverage of an error that says nothing about the parameters
 _PRIOR = 10 * _BASE  # leverage of the prior of the scale
 _SMALLEST = 0.1  # variance, in units of the configured one: model errors do not average out
-_CORRELATED = 0.95  # weight of the covariance of successive scores, per update
+_WINDOWS = np.array([20.0, 60.0, 180.0])  # updates, after which a score no longer counts in a sum
+_LAGGING = 9.0  # squared sum of scores over its variance: three standard deviations
 _DELAY = 50  # updates in which the belief can follow a change before correlated errors count less
 _PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power stays near 1
 
@@ -49,8 +50,10 @@ class NoiseScale(NamedTuple):
         Variance of the score by each parameter that the likelihood implies, times prior variance.
     actual : (P,) array
         Variance of the scores, times prior variance.
-    recent : (P,) array
-        Decaying sum of scores, in prior standard deviations.
+    scores : (W, P) array
+        Sums of scores over W windows, the shortest first, times prior standard deviation.
+    implied : (W, P) array
+        Variances of these sums that the likelihood implies.
     past : (D, 2, P) array
         Expected and actual variance at the last D updates, oldest first.
 
@@ -60,7 +63,8 @@ class NoiseScale(NamedTuple):
     total: Array
     expected: Array
     actual: Array
-    recent: Array
+    scores: Array
+    implied: Array
     past: Array
 
     @property
@@ -69,27 +73,44 @@ class NoiseScale(NamedTuple):
         return np.maximum(self.squares / self.total, _SMALLEST)
 
     @property
+    def inflation(self) -> Array:
+        """Variance of the scores (P,), in units of what the likelihood implies."""
+        expected, actual = self.past[0] + _PRIOR_INFORMATION
+        return np.asarray(actual / expected)
+
+    @property
     def power(self) -> float:
         """Power in (0, 1] of the likelihood that counts each piece of evidence once."""
-        if not len(self.expected):
-            return 1.0
-        expected, actual = self.past[0] + _PRIOR_INFORMATION
-        ratio = actual / expected
-        return float(min(1.0, 1.0 / ratio.mean()))
+        inflation = self.inflation
+        return float(min(1.0, 1.0 / inflation.mean())) if len(inflation) else 1.0
 
 
 def start(values: int, parameters: int) -> NoiseScale:
     """Return the prior for N values and P parameters: the configured scale, and power 1."""
-    zeros = np.zeros(parameters)
-    prior = np.full(values, _PRIOR)
-    return NoiseScale(prior, prior, zeros, zeros, zeros, np.zeros((_DELAY, 2, parameters)))
+    prior, zeros = np.full(values, _PRIOR), np.zeros(parameters)
+    windows, past = np.zeros((len(_WINDOWS), parameters)), np.zeros((_DELAY, 2, parameters))
+    return NoiseScale(prior, prior, zeros, zeros, windows, windows, past)
 
 
 def forget_recent(scale: NoiseScale) -> NoiseScale:
     """Return the estimates without the last scores, which a change explains."""
     expected, actual = scale.past[0]
     past = np.broadcast_to(scale.past[0], scale.past.shape)
-    return scale._replace(expected=expected, actual=actual, recent=0.0 * scale.recent, past=past)
+    none = np.zeros_like(scale.scores)
+    return scale._replace(expected=expected, actual=actual, scores=none, implied=none, past=past)
+
+
+def lag(scale: NoiseScale) -> Array:
+    """
+    Return the mean square (P,) of the error of the belief that recent scores show.
+
+    It is in units of the prior's variance, and 0 unless the scores of a window are significant.
+    A sum of scores over its implied variance I is the mean error, with a variance of 1 / I.
+    """
+    squares = scale.scores**2
+    significant = squares > _LAGGING * scale.implied
+    implied = np.where(significant, scale.implied, 1.0)
+    return np.where(significant, (squares / implied - 1.0) / implied, 0.0).max(axis=0)
 
 
 def robust_weights(dof: float, squares: Array) -> Array:
@@ -131,22 +152,25 @@ def update(
     if not finite.any():
         return scale
     shares, errors = log_weights[finite], errors[finite]
-    before = scale.variance
+    variance = scale.variance
     leverage = jacobian**2 * spread**2  # (N, P)
     kept = 1.0 - 1.0 / _MEMORY
-    weight = _BASE + leverage.sum(axis=1) / before
+    weight = _BASE + leverage.sum(axis=1) / variance
     squares = errors**2
-    squares = weights.mean(shares, robust_weights(dof, squares / before) * squares)
+    squares = weights.mean(shares, robust_weights(dof, squares / variance) * squares)
     score = (precision * weights.mean(shares, errors)) @ jacobian * spread
-    expected = kept * scale.expected + precision @ leverage
-    actual = kept * scale.actual + score * (score + 2.0 * _CORRELATED * scale.recent)
-    actual = np.maximum(actual, 0.0)
+    implied = precision @ leverage
+    expected = kept * scale.expected + implied
+    decay = (1.0 - 1.0 / _WINDOWS)[:, None]
+    before = decay * scale.scores
+    actual = np.maximum(kept * scale.actual + score * (score + 2.0 * before[0]), 0.0)
     return NoiseScale(
         kept * scale.squares + weight * squares,
         kept * scale.total + weight,
         expected,
         actual,
-        _CORRELATED * scale.recent + score,
+        before + score,
+        decay * scale.implied + implied,
         np.concatenate([scale.past[1:], [[expected, actual]]]),
     )
 

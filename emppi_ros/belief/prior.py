@@ -10,6 +10,7 @@ import numpy.typing as npt
 from emppi_ros.belief import distributions, resampling
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.particles import Belief, uniform
+from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
@@ -89,6 +90,16 @@ class JointPrior:
         matrix[np.ix_(joint, joint)] = z[:, joint].T @ z[:, joint] / len(z)
         np.fill_diagonal(matrix, 1.0)
         return matrix
+
+    def relative_sd(self, belief: Belief) -> Array:
+        """
+        Return the standard deviation (P,) of a belief, as a fraction of this prior's.
+
+        Both are in unbounded coordinates; nan if the prior is certain.
+        """
+        z = distributions.to_unbounded(self.parameters, belief.theta)
+        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, z)))
+        return sd / np.where(self.spread > 0.0, self.spread, np.nan)
 
     def tail_probability(self, theta: Array) -> Array:
         """Return the prior probability (P,) of values at least as extreme as theta (P,)."""

@@ -5,10 +5,8 @@ Every identification method writes its posterior as a prior file, and so does a 
 """
 
 from collections.abc import Mapping, Sequence
-import contextlib
 from dataclasses import asdict, dataclass
 import hashlib
-import os
 from pathlib import Path
 import re
 from typing import Any
@@ -237,24 +235,20 @@ def save(path: Path, prior: PriorFile, replace: bool = False) -> Path | None:
     """
     Write a prior atomically; return the path of the backup of an existing file.
 
-    Readers see either the old or the new file, even after a power failure. An existing file is
-    copied to the first free number (`prior.1.yaml`), unless `replace` is set.
+    An existing file is copied to the first free number (`prior.1.yaml`), unless `replace` is set.
     """
     text = to_yaml(prior, str(check_path(path)))
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open('w', encoding='utf-8') as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
         backup = _back_up(path) if path.exists() and not replace else None
-        temporary.replace(path)
     except OSError as error:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    try:
+        paths.replace_text(path, text)
+    except ConfigError:
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+        raise
     return backup
 
 

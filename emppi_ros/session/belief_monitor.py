@@ -5,6 +5,7 @@ The monitor does not affect the belief or the plans.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,26 @@ _STEP = 0.5  # of the prior's standard deviation, up and down: enough to change 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
 
 
+class LearnedNoise(NamedTuple):
+    """
+    Learned noise of N compared values.
+
+    Attributes
+    ----------
+    variance : (N,) array
+        Their variance, in units of the configured one.
+    independent : (N,) array
+        Variance of independent errors that weigh as much.
+    inflation : (P,) array
+        Variance of each parameter's scores, in units of what the likelihood implies.
+
+    """
+
+    variance: Array
+    independent: Array
+    inflation: Array
+
+
 class BeliefMonitor:
     """
     Collects statistics of the updates of a filter.
@@ -44,7 +65,8 @@ class BeliefMonitor:
     diverged : int
         Number of diverged predictions.
     misfit : list of str
-        Quantities whose errors no parameter explains, such as `joint_velocity`.
+        Quantities whose errors the model does not explain, such as `joint_velocity`, and
+        parameters that could reduce errors that persist.
 
     """
 
@@ -89,14 +111,9 @@ class BeliefMonitor:
         stamp: float,
         observation: Observation,
         commands: Commands,
-        variance: Array | None = None,
+        learned: LearnedNoise | None = None,
     ) -> None:
-        """
-        Add an update, given the belief before it and the particles' deviations.
-
-        `variance` (N,) is the learned one of independent errors that weigh as much as the values
-        of `deviations`, in units of the configured one.
-        """
+        """Add an update, given the belief before it and the particles' deviations."""
         self.innovations.add(normalized_innovations(belief.log_weights, deviations))
         diverged = [~np.isfinite(one.values).all(axis=1) for one in deviations]
         self.diverged += int(np.any(diverged, axis=0).sum()) if diverged else 0
@@ -107,20 +124,21 @@ class BeliefMonitor:
                     self._predictor, belief, position == 0, stamp, observation, commands
                 )
         self.updates += 1
-        self._judge_fit(deviations, stamp, variance)
+        self._judge_fit(deviations, stamp, learned)
 
     def _judge_fit(
-        self, deviations: Sequence[Deviation], stamp: float, variance: Array | None
+        self, deviations: Sequence[Deviation], stamp: float, learned: LearnedNoise | None
     ) -> None:
-        """Update `misfit` from the learned scale of errors; without it, from innovations."""
+        """Update `misfit` from the learned noise; without it, from innovations."""
         self._first = stamp if self._first is None else min(self._first, stamp)
         if self.updates < _MIN_FIT_UPDATES or stamp - self._first < _MIN_FIT_S:
             return  # the belief still learns
-        excess = (
-            self.innovations.excess
-            if variance is None
-            else diagnostics.learned_excess(deviations, variance)
-        )
+        if learned is None:
+            excess = self.innovations.excess
+        else:
+            excess = diagnostics.learned_excess(deviations, learned.independent)
+            names = [parameter.name for parameter in self._task.parameters]
+            excess |= diagnostics.persistence(names, learned.inflation)
         self.misfit = diagnostics.misfit(excess, self.misfit)
 
     @property
@@ -148,9 +166,7 @@ class BeliefMonitor:
         """Return the parameters whose belief is much narrower than measurements justify."""
         if self.updates < _MIN_UPDATES:
             return []
-        z = to_unbounded(self._task.parameters, belief.theta)[:, self._varied]
-        sd = np.sqrt(np.diag(weights.covariance(belief.log_weights, z)))
-        spread = sd / self._task.prior.spread[self._varied]
+        spread = self._task.prior.relative_sd(belief)[self._varied]
         narrow = diagnostics.collapsed(spread, self.remaining[self._varied])
         return [self._task.parameters[i].name for i in self._varied[narrow]]
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import particles, resolution
+from emppi_ros.belief import diagnostics, particles
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
@@ -370,7 +370,7 @@ def summarize(loop: ClosedLoop, controller: str, seed: int) -> dict[str, object]
             {'parameter': change.parameter, 'time_s': round(change.stamp, 3)}
             for change in trace.changes
         ],
-        'unresolved': resolution.unresolved(task.prior, belief) if trace.beliefs else [],
+        'unresolved': diagnostics.unresolved(task.prior, belief) if trace.beliefs else [],
         **({'ess_min': min(trace.ess)} if trace.ess else {}),
         'plan_ms': {
             'p50': float(np.percentile(plan_ms, 50)),

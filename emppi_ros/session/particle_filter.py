@@ -24,7 +24,7 @@ from emppi_ros.core import weights
 from emppi_ros.core.errors import DegenerateWeightsError
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.belief_monitor import BeliefMonitor
+from emppi_ros.session.belief_monitor import BeliefMonitor, LearnedNoise
 from emppi_ros.session.commands import Commands
 from emppi_ros.session.prediction import LONGEST_S, Predictor
 from emppi_ros.state.estimator import Observation
@@ -81,7 +81,7 @@ class ParticleFilter:
         self._task, self._config = task, task.belief
         self._rng = np.random.default_rng([seed, _STREAM] if isinstance(seed, int) else seed)
         threads = task.planner.threads
-        self._predictor = Predictor(task, self._config.particles, threads)
+        self._predictor = Predictor(task, self._config.particles, threads, fine=True)
         self.monitor = BeliefMonitor(task)
         self._last: tuple[float, State] | None = None
         self._changing = transition.changing(task.belief.changes, task.prior)
@@ -160,8 +160,9 @@ class ParticleFilter:
         errors = np.concatenate([one.values for one in deviations], axis=1)
         dofs = likelihood.dofs_of(deviations)
         values = [np.flatnonzero(np.isin(dofs, block.dofs)) for block in self._task.blocks]
-        variance, weight = self._variances(values, len(dofs))
-        self.monitor.add(self.belief, deviations, stamp, observation, commands, weight)
+        learned = self._learned_noise(values, len(dofs))
+        self.monitor.add(self.belief, deviations, stamp, observation, commands, learned)
+        variance = None if learned is None else learned.variance
         evidence = likelihood.log_likelihoods(
             self._config.likelihood, predicted, deviations, variance
         )
@@ -219,18 +220,16 @@ class ParticleFilter:
             self._undrifted = 0.0
         return state
 
-    def _variances(
-        self, values: Sequence[Indices], count: int
-    ) -> tuple[Array | None, Array | None]:
+    def _learned_noise(self, values: Sequence[Indices], count: int) -> LearnedNoise | None:
         """
-        Return the learned variance of `count` values, (N,), and that of independent errors.
+        Return the learned noise of `count` values; None if the scale is fixed.
 
-        Correlated errors weigh like independent ones of a larger variance. Both are None if the
-        scale is fixed. `values` are those that weight each block.
+        `values` are those that weight each block.
         """
         if self._config.likelihood.scale == 'fixed':
-            return None, None
+            return None
         variance, independent = np.ones(count), np.ones(count)
+        inflation = np.ones(len(self._task.parameters))
         for i, chosen in enumerate(values):
             scale, fisher = self.statistics[i]
             if scale is None or len(scale.variance) != len(chosen):
@@ -238,7 +237,8 @@ class ParticleFilter:
                 self.statistics[i] = Statistics(scale, fisher)
             variance[chosen] = scale.variance
             independent[chosen] = scale.variance / scale.power
-        return variance, independent
+            inflation[self._priors[i].uncertain] = scale.inflation
+        return LearnedNoise(variance, independent, inflation)
 
     def _reweight(
         self, evidence: Array, errors: Array, values: Sequence[Indices]

@@ -22,17 +22,13 @@ LONGEST_S = 0.5  # longest gap between measurements to predict over
 class Predictor:
     """Predicts measurements with an ensemble; the caller keeps the states."""
 
-    def __init__(self, task: Task, models: int, threads: int) -> None:
-        """Create the models."""
+    def __init__(self, task: Task, models: int, threads: int, fine: bool = False) -> None:
+        """Create the models; `fine` allows predictions with `fine_substep_s`."""
         self._task, self._config = task, task.belief
         self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
         self._order = np.argsort(task.map.ctrl)
         self._joints = _joints(task)
-        self._fine = (
-            None
-            if self._config.fine_substep_s is None
-            else Ensemble(task.model, task.parameters, 1, 1, threads=1)
-        )
+        self._fine = Ensemble(task.model, task.parameters, 1, 1, threads=1) if fine else None
 
     def tune(self, task: Task) -> None:
         """Use the tuned parameters of the same task."""

@@ -79,7 +79,7 @@ def test_doubts_are_warnings_and_changes_are_values(harness):
     node.session.filter.changes.events.append(change)
     harness.spin_until(lambda: harness.says('belief')[2]['misfit'] == 'object_position')
     level, message, values = harness.says('belief')
-    assert level == WARN and 'no parameter explains the errors of object position' in message
+    assert level == WARN and 'the model does not explain the errors in object position' in message
     assert values['changed block_mass'] == '1700000000.125'
     assert values['changed_from block_mass'] == '0.3'
 

@@ -6,14 +6,13 @@ import time
 
 import numpy as np
 
-from emppi_ros.belief.distributions import to_unbounded
 from emppi_ros.bench.belief import scores
 from emppi_ros.bench.belief.compute import score
 from emppi_ros.bench.calibration import ranks, recording
 from emppi_ros.bench.calibration.recording import Rerun
 from emppi_ros.bench.calibration.settings import OWN, BeliefSetting
 from emppi_ros.bench.calibration.truths import DrawnTruth
-from emppi_ros.core import weights, yaml_edit
+from emppi_ros.core import yaml_edit
 from emppi_ros.core.errors import BenchError, EmppiError
 from emppi_ros.tasks.task import Task, load_task
 
@@ -119,8 +118,8 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
     last, monitor = beliefs[-1][1], result.session.filter.monitor
     names = [parameter.name for parameter in task.parameters]
     truth = np.array([run.truth.values[name] for name in names])
-    z, rng = to_unbounded(task.parameters, last.theta), np.random.default_rng([run.seed, _STREAM])
-    variance = np.diag(weights.covariance(last.log_weights, z))
+    rng = np.random.default_rng([run.seed, _STREAM])
+    relative_sd = task.prior.relative_sd(last)
     judged = {}
     for name, over_time in score(task, [(0.0, truth)], beliefs, {}).items():
         i = names.index(name)
@@ -132,7 +131,7 @@ def _judge(task: Task, run: CalibrationRun, result: Rerun) -> SettingResult:
             inside_end=over_time.inside_end,
             mean_square_z=_mean(over_time.mean_square_z),
             log_score=_mean(over_time.log_score),
-            contraction=1.0 - float(variance[i] / task.prior.spread[i] ** 2),
+            contraction=1.0 - float(relative_sd[i] ** 2),
             true=over_time.true,
             mean=over_time.mean,
             low=over_time.low,

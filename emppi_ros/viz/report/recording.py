@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import resolution
+from emppi_ros.belief import diagnostics
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
@@ -189,7 +189,7 @@ class RunObserver:
         }
         if self.belief is not None:
             summary['parameters'] = parameter_summary(task, self.belief, record.truth)
-            summary['unresolved'] = resolution.unresolved(task.prior, self.belief)
+            summary['unresolved'] = diagnostics.unresolved(task.prior, self.belief)
             for flag in ('out_of_prior', 'unidentifiable'):
                 for name, values in summary['parameters'].items():
                     values[flag] = name in _names(doubts, flag)

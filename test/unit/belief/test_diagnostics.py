@@ -1,21 +1,29 @@
 """Normalized innovations of a right belief have mean 0 and variance 1; others have not."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from emppi_ros.belief import particles
 from emppi_ros.belief.diagnostics import (
+    SMALLEST,
     InnovationStatistics,
     fisher_information,
     learned_excess,
     misfit,
     normalized_innovations,
+    persistence,
     remaining_sd,
     unidentifiable,
+    unresolved,
 )
+from emppi_ros.belief.distributions import to_bounded
 from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.core import weights
+from emppi_ros.tasks.task import Task
 
 SD = 0.3  # of a particle's prediction, in those of the measurement
 
@@ -91,6 +99,10 @@ def test_the_excess_of_a_quantity_is_its_mean_learned_variance_over_four():
     assert excess == {'v': 1.0, 'x': 0.25}
 
 
+def test_parameters_whose_scores_vary_too_much_are_a_misfit():
+    assert misfit(persistence(['mass', 'friction'], np.array([1.0, 2.6])), []) == ['friction']
+
+
 def test_a_misfit_ends_only_well_below_the_limit_at_which_it_began():
     raised: list[str] = []
     history = []
@@ -149,3 +161,22 @@ def test_parameters_that_the_prior_ties_together_are_learned_together():
     found = remaining_sd(fisher_information(np.array([[3.0, 0.0]])), tied)
     # rounding of an eigenvalue of 0, of which the square root is taken
     np.testing.assert_allclose(found, 1.0 / np.sqrt(10.0), rtol=1e-7)
+
+
+@pytest.mark.parametrize(('factor', 'named'), [(0.5, ['mass']), (2.0, [])])
+def test_a_belief_is_unresolved_below_a_thousandth_of_the_prior(
+    make_task: Callable[..., Task], factor: float, named: list[str]
+) -> None:
+    prior = make_task('slider').prior
+    ends = np.array([[-1.0], [1.0]]) * factor * SMALLEST * prior.spread
+    theta = to_bounded(prior.parameters, prior.center + ends)  # two points: their sd is known
+    assert unresolved(prior, particles.uniform(theta)) == named
+
+
+def test_certain_parameters_are_never_named(
+    make_task: Callable[..., Task], task_data: Callable[..., dict]
+) -> None:
+    data = task_data('slider')
+    data['parameters']['mass']['prior'] = {'distribution': 'fixed', 'value': 2.0}
+    belief = particles.uniform(np.full((3, 1), 2.0))
+    assert unresolved(make_task('slider', data).prior, belief) == []

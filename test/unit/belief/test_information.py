@@ -54,6 +54,14 @@ def test_drift_adds_its_variance_to_independent_parameters():
     np.testing.assert_allclose(np.linalg.inv(after)[0], np.diag(SPREAD**2 + [0.3, 0.0]))
 
 
+def test_raised_variances_are_those_asked_for_and_none_falls():
+    before = information.start(SPREAD, 3)
+    log_weights = np.full(3, -np.log(3.0))
+    after = information.raise_variance(before, log_weights, np.array([1.0, 1.0]))
+    covariance = information.covariance(log_weights, after)
+    np.testing.assert_allclose(covariance, np.diag([1.0, SPREAD[1] ** 2]))
+
+
 def test_a_parameter_that_jumped_has_the_information_of_its_prior(rng):
     root = rng.normal(size=(2, 2))
     before = np.tile(root @ root.T + np.eye(2), (2, 1, 1))

@@ -94,6 +94,30 @@ def test_a_detected_change_explains_the_errors_since_then(rng):
     assert _update(after, 1e9, 0.0).power == before.power
 
 
+@pytest.mark.parametrize(('error', 'updates'), [(1.5, 60), (0.5, 600)])
+def test_a_lag_of_the_belief_is_its_mean_error(rng, error, updates):
+    scale = _learn(rng.normal(error, 1.0, updates), 1e9)._replace(
+        squares=np.ones(1), total=np.ones(1)
+    )
+    # the scores of the best window have a standard error of at most a third of the error
+    assert np.sqrt(noise.lag(scale)[0]) == pytest.approx(error, rel=0.67)
+
+
+def test_a_belief_without_error_hardly_ever_lags(rng):
+    scale, lagging, updates = noise.start(1, 1), 0, 6000
+    for error in rng.normal(0.0, 1.0, updates):
+        scale = _update(scale, 1e9, error)
+        lagging += bool(noise.lag(scale).any())
+    # each window exceeds three standard deviations in 0.27 % of the updates; exceedances of the
+    # longest come in groups of some tens, hence twice their sum
+    assert lagging < 2 * 3 * 0.0027 * updates
+
+
+def test_a_detected_change_explains_a_lag(rng):
+    scale = _learn(np.full(30, 3.0), 1e9)
+    assert noise.lag(scale).any() and not noise.lag(noise.forget_recent(scale)).any()
+
+
 def test_diverged_particles_and_only_those_are_ignored(rng):
     before = _learn(rng.normal(0.0, 1.0, 50), 4.0)
     assert _update(before, 4.0, np.nan) is before

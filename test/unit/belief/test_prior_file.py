@@ -13,7 +13,7 @@ from emppi_ros.belief import particles, prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile
-from emppi_ros.core import config
+from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.session.particle_filter import ParticleFilter
@@ -286,7 +286,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, rng, monkeyp
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(prior_file.os, 'fsync', full)
+    monkeypatch.setattr(paths.os, 'fsync', full)
     with pytest.raises(ConfigError, match=r'known.yaml: cannot be written: .*No space left'):
         saved(path, believed(rng))
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

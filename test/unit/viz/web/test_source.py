@@ -95,5 +95,5 @@ def test_an_error_of_the_simulation_is_reported_until_a_reset(source, monkeypatc
 def test_a_misfit_is_a_note(source):
     source.set_watched(True)
     source._loop.filter.monitor.misfit = ['joint_velocity']
-    note = 'misfit: no parameter explains the errors of joint velocity'
+    note = 'misfit: the model does not explain the errors in joint velocity'
     wait(lambda: note in source.snapshot().notes)
