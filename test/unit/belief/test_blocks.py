@@ -128,8 +128,8 @@ def test_a_belief_of_constant_parameters_follows_one_that_drifts(rng):
                 low, high = np.quantile(theta[:, 0], [0.05, 0.95])
                 within, count = within + (low <= truth[0] <= high), count + 1
         errors_at_end.append(theta[:, 0].mean() - truth[0])
-    # a memory of n updates has a lag of n rate / 2 and a sd of n^-1/2: together 0.2 at best, with 54
-    # updates; the belief may be worse by a factor of two. Without widening the lag is above 1
+    # a memory of n updates has a lag of n rate / 2 and a sd of n^-1/2: together 0.2 at best,
+    # with 54 updates; the belief may be twice worse. Without widening the lag is above 1
     assert np.sqrt(np.mean(np.square(errors_at_end))) < 2 * 0.2
     # 90 % intervals of a lagging belief hold the truth less often; without widening never
     assert within > 0.5 * count
