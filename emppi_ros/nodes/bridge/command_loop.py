@@ -16,16 +16,17 @@ from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import ClockSync
+from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
-from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
+from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription, longest_nap
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
 _RESTS = 10  # commands of rest before stopping: the last ones may be lost with their sender
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
 _POLL_S = 2.5e-4  # between two polls while waiting for it
+_SIMULATED_SLACK_S = 0.1
 _CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
 
 
@@ -37,10 +38,12 @@ class CommandLoop:
         node: Node,
         task: Task,
         backend: Backend,
+        clock: CommandClock,
         config: BridgeConfig,
         monitor_config: MonitorConfig,
     ) -> None:
         self._node, self._task, self.backend = node, task, backend
+        self.clock = clock
         self.robot = task.robot
         self._config, self._monitor_config = config, monitor_config
         self.lock = threading.RLock()  # between the loop and the services
@@ -52,7 +55,7 @@ class CommandLoop:
         self._regular = PeriodEstimator()  # joint states
         self._period = 1.0 / config.rate_hz
         self._loop: Loop | None = None
-        self._stamps = ClockSync(node)
+        self._stamps = ClockSync(clock)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
         self._plans = PolledSubscription(
@@ -75,7 +78,8 @@ class CommandLoop:
         self.commander = Commander(
             self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
         )
-        self._loop = Loop('commanding', self._period, self._cycle)
+        nap = longest_nap(self.clock.simulated)
+        self._loop = Loop('commanding', self._period, self._cycle, self.clock.now, nap_s=nap)
         return self._loop
 
     def stop(self) -> None:
@@ -110,7 +114,7 @@ class CommandLoop:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
             self._check_clock()
-            self.commander.arm(time.monotonic())
+            self.commander.arm(self.clock.now())
 
     def disarm(self) -> None:
         """Brake to rest, acknowledge a fault, and clear it if the robot itself holds it."""
@@ -130,12 +134,14 @@ class CommandLoop:
         """Take the state of the operator's enabling switch."""
         with self.lock:
             if self.commander is not None:
-                self.commander.enable(time.monotonic(), enabled)
+                self.commander.enable(self.clock.now(), enabled)
 
     def _check_clock(self) -> None:
         """Raise ArmError if the backend relies on the robot's clock, and it is off."""
         # each message takes some time: the quickest one tells the clocks apart
         ahead, slack = max(self._ahead, default=0.0), self.backend.clock_slack_s
+        if self.clock.simulated:  # /clock has steps, and overtakes other topics
+            slack = max(slack, _SIMULATED_SLACK_S)
         if abs(ahead) > slack:
             raise ArmError(
                 f"the stamps of joint states differ from this computer's clock by {ahead:.3f} s, "
@@ -159,24 +165,24 @@ class CommandLoop:
 
     def _measure(self, until: float) -> float:
         """Take joint states, waiting briefly for one that is due; return the wait [s]."""
-        self._sent, waited, began = None, 0.0, time.monotonic()
+        self._sent, waited, began = None, 0.0, self.clock.now()
         while True:
             with self.lock:
                 if self._joints is not None:
                     self._joints.poll()
                 elif (state := self.backend.measure()) is not None:
                     self._take_state(state)
-            now = time.monotonic()
+            now = self.clock.now()
             if self._sent is not None:
                 self._regular.note(now)
                 return waited
             if now >= until or not self._regular.is_due(until):
                 return waited
             time.sleep(_POLL_S)
-            waited = time.monotonic() - began
+            waited = self.clock.now() - began
 
     def _command(self, commander: Commander) -> None:
-        now = time.monotonic()
+        now = self.clock.now()
         if commander.is_behind(now) or self.backend.is_late(now):
             before = now - self._period
             motion = self.backend.resume(before)
@@ -200,23 +206,23 @@ class CommandLoop:
             self.input_error = str(error)
             return
         self.input_error, self._sent = '', sent
-        self._ahead.append(stamp - self._node.get_clock().now().nanoseconds * 1e-9)
-        now = time.monotonic()
+        self._ahead.append(stamp - self.clock.stamp_now())
+        now = self.clock.now()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
         stamp, position, velocity, _ = state
         self._sent = stamp
-        now = time.monotonic()
+        now = self.clock.now()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _receive_plan(self, message: JointTrajectory) -> None:
-        now = self._node.get_clock().now().nanoseconds * 1e-9
+        now = self.clock.stamp_now()
         try:
             plan = convert.read_plan(self.robot, message, now)
         except EmppiError as error:
             self.rejected_plans, self.rejection = self.rejected_plans + 1, str(error)
             return
-        self.commander.receive(plan._replace(start=plan.start + time.monotonic() - now))
+        self.commander.receive(plan._replace(start=plan.start + self.clock.now() - now))

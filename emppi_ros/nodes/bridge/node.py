@@ -2,13 +2,15 @@
 The node `bridge`: sends plans to the robot as commands within limits, and brakes without plans.
 
 It starts disarmed, and only an operator arms it. It commands only while it is active, and never
-before the first joint state. Ages are measured on a monotonic clock. After a fault it holds until
+before the first joint state. Ages are measured on a monotonic clock, or in simulated time on one
+that follows /clock and never stops. After a fault it holds until
 the operator acknowledges the fault by disarming.
 """
 
 from dataclasses import dataclass
 import sys
 
+from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -23,6 +25,7 @@ from emppi_ros.nodes import backends
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import process
+from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandClock
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
@@ -40,7 +43,9 @@ class BackendConfig:
     """Parameters that select the bridge's backend."""
 
     backend: str = key('', doc="interface to the robot; '': the backend in the robot's YAML")
-    hardware: bool = key(False, doc='whether commands move a real robot')
+    hardware: bool = key(
+        False, doc='whether commands move a real robot; not possible with use_sim_time'
+    )
     forward_on_hardware: bool = key(False, doc='allow the backend forward on hardware')
 
 
@@ -56,6 +61,14 @@ class BridgeNode(TaskFollowerNode):
             raise ConfigError(unknown('backend', config.backend, BACKENDS))
         if config.hardware:
             self._config.check_hardware()
+            if self.simulated_time:
+                raise ConfigError(
+                    'use_sim_time: a real robot does not follow /clock, and ages would be wrong; '
+                    'set hardware to false if the robot is simulated'
+                )
+        self._command_clock = (SimulatedCommandClock if self.simulated_time else CommandClock)(
+            self
+        )
         self.command_loop: CommandLoop | None = None  # while the node is configured
         self.graph: GraphMonitor | None = None
         self._custom_limits: tuple[str, ...] = ()
@@ -66,8 +79,9 @@ class BridgeNode(TaskFollowerNode):
         rest_service.serve(self, lambda: self.command_loop)
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
-        self.create_timer(_STATE_CHECK_S, self._publish_changes)
-        self.create_timer(_GRAPH_CHECK_S, self._check_graph)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop
+        self.create_timer(_STATE_CHECK_S, self._publish_changes, clock=steady)
+        self.create_timer(_GRAPH_CHECK_S, self._check_graph, clock=steady)
 
     def setup(self) -> None:
         """Take the task, and connect to its robot."""
@@ -79,12 +93,19 @@ class BridgeNode(TaskFollowerNode):
             )
         try:
             backend = backends.connect(
-                self, task.robot, config.backend, config.hardware, config.forward_on_hardware
+                self,
+                task.robot,
+                self._command_clock,
+                config.backend,
+                config.hardware,
+                config.forward_on_hardware,
             )
         except EmppiError:
             self.follow.release()  # another task may have another robot
             raise
-        self.command_loop = CommandLoop(self, task, backend, self._config, self._monitor_config)
+        self.command_loop = CommandLoop(
+            self, task, backend, self._command_clock, self._config, self._monitor_config
+        )
         self.graph = GraphMonitor(self, task.robot, backend)
         self._logged_rejections = 0
 
@@ -103,6 +124,9 @@ class BridgeNode(TaskFollowerNode):
         self.graph.close()
         self.command_loop = self.graph = None
         super().teardown()
+
+    def restart(self) -> None:
+        """Keep commanding: its own clock is never set back."""
 
     def try_task(self, text: str) -> None:
         """Raise unless a task is for the same robot; the bridge needs nothing else of it."""

@@ -1,13 +1,15 @@
-"""Simulated sensors: joint states, and tracked poses of objects."""
+"""Simulated sensors: joint states, and tracked poses of objects; and the simulated clock."""
 
 from collections.abc import Collection
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import CLOCK
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 
@@ -36,3 +38,22 @@ class Sensors:
         for reading in simulated.read_poses():
             message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
             self._poses[reading.name].publish(message)
+
+
+class ClockPublisher:
+    """Publishes simulated time."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._publisher = node.create_publisher(Clock, CLOCK, qos.NEWEST)
+
+    @property
+    def problem(self) -> str:
+        """Another source of simulated time, as a sentence; '' if there is none."""
+        if self._node.count_publishers(CLOCK) <= 1:
+            return ''
+        return f'another node publishes {CLOCK}, too: stop it, or this simulator'
+
+    def publish(self, time_s: float) -> None:
+        """Publish a simulated time [s]."""
+        self._publisher.publish(Clock(clock=convert.to_stamp(time_s)))
