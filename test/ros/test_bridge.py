@@ -10,6 +10,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Log
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
@@ -166,6 +167,25 @@ def test_a_change_of_state_is_told_at_once(harness, robot):
     # 0.05 s between looks; an order of magnitude below the second of the usual reports
     harness.statuses.pop('bridge')
     harness.spin_until(lambda: 'bridge' in harness.statuses, timeout=0.5)
+
+
+def test_it_logs_once_that_it_is_active_and_each_fault_when_it_happens(harness, robot):
+    logged = harness.listen(Log, '/rosout', qos.EVERY)
+
+    def said(level, words):
+        return [m.msg for m in logged if m.level == level and m.msg.startswith(words)]
+
+    harness.make(BridgeNode, **PATIENT)
+    robot.get_moving()
+    harness.spin_until(lambda: said(Log.INFO, 'armed'))
+    robot.stop_planning()
+    harness.spin_until(lambda: said(Log.ERROR, 'fault plan-late: the plan is'))
+    assert not robot.arm().success  # a second look at the same fault
+    assert robot.arm(False).success and robot.arm().success
+    robot.names = ['elbow', *robot.names[1:]]
+    harness.spin_until(lambda: said(Log.ERROR, 'fault state-late: joint states are'))
+    assert len(said(Log.ERROR, 'fault ')) == 2
+    assert said(Log.INFO, 'active') == ['active']
 
 
 def test_an_enabling_switch_has_to_be_held(harness, robot):

@@ -63,11 +63,15 @@ class CommandLoop:
         )
         if backend.measures:
             self._joints = None
-            self._measured = node.create_publisher(JointState, joint_states, qos.SENSOR)
+            self.joints_profile, options = qos.overridable(qos.MEASURED)
+            self._measured = node.create_publisher(
+                JointState, joint_states, self.joints_profile, qos_overriding_options=options
+            )
         else:
             self._joints = PolledSubscription(
                 node, JointState, joint_states, self._receive_joints, qos.SENSOR, timed=True
             )
+            self.joints_profile = self._joints.profile
         self.subscriptions = [self._plans, *filter(None, [self._joints])]
 
     def start(self) -> Loop:

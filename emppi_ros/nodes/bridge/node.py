@@ -73,6 +73,7 @@ class BridgeNode(TaskFollowerNode):
         self.graph: GraphMonitor | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
+        self._logged_fault: Fault | None = None
         self._logged_rejections = 0
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
@@ -106,7 +107,7 @@ class BridgeNode(TaskFollowerNode):
         self.command_loop = CommandLoop(
             self, task, backend, self._command_clock, self._config, self._monitor_config
         )
-        self.graph = GraphMonitor(self, task.robot, backend)
+        self.graph = GraphMonitor(self, task.robot, backend, self.command_loop.joints_profile)
         self._logged_rejections = 0
 
     def start(self) -> None:
@@ -190,6 +191,7 @@ class BridgeNode(TaskFollowerNode):
             self.diagnostics.publish()
         if loop is None:
             return
+        self._log_fault(loop.machine.fault)
         # not in the loop: the first log message of a caller takes rclpy a tenth of a second
         if loop.input_error:
             self.get_logger().warning(
@@ -198,6 +200,12 @@ class BridgeNode(TaskFollowerNode):
         if loop.rejected_plans > self._logged_rejections:
             self.get_logger().warning(f'rejected: {loop.rejection}', throttle_duration_sec=_LOG_S)
         self._logged_rejections = loop.rejected_plans
+
+    def _log_fault(self, fault: Fault | None) -> None:
+        """Log a fault once."""
+        if fault is not None and fault is not self._logged_fault:
+            self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
+        self._logged_fault = fault
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         loop = self.command_loop
@@ -217,6 +225,7 @@ class BridgeNode(TaskFollowerNode):
             self.get_logger().warning(response.message)
             return response
         response.success, response.message = True, 'armed' if request.data else 'not armed'
+        self.get_logger().info(response.message)
         return response
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

@@ -16,6 +16,8 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from emppi_ros.nodes.common import qos
+
 _SHIFT = 2e-3  # of a period per cycle: less than the jitter of the cycles
 _MAX_WAIT_S = 1e-3
 _ROUNDING_S = 1e-9  # of moments, and of clocks with steps
@@ -53,9 +55,14 @@ class PolledSubscription:
         Subscribe.
 
         A `timed` callback also gets the time of sending [s, system clock]; a `raw` callback gets
-        the serialized message (CDR) and the times of sending and receiving [ns].
+        the serialized message (CDR) and the times of sending and receiving [ns]. The profile of a
+        sensor topic can be changed by parameters of the node, `qos_overrides`.
         """
-        self._node, self._callback, self._depth = node, callback, profile.depth
+        options = None
+        if profile is qos.SENSOR:
+            profile, options = qos.overridable(profile)
+        self.profile = profile
+        self._node, self._callback = node, callback
         self._time: Callable[[dict], tuple] = lambda _: ()
         if timed:
             self._time = lambda info: (info['source_timestamp'] * 1e-9,)
@@ -63,8 +70,15 @@ class PolledSubscription:
             self._time = lambda info: (info['source_timestamp'], info['received_timestamp'])
         self.topic, self._raw, self._received_at = topic, raw, -math.inf
         self._subscription = node.create_subscription(
-            kind, topic, lambda _message: None, profile, callback_group=_Unscheduled(), raw=raw
+            kind,
+            topic,
+            lambda _message: None,
+            profile,
+            callback_group=_Unscheduled(),
+            qos_overriding_options=options,
+            raw=raw,
         )
+        self._depth = profile.depth
 
     @property
     def age(self) -> float:

@@ -19,7 +19,7 @@ class Sensors:
 
     def __init__(self, node: Node, robot: Robot) -> None:
         self._node, self._robot = node, robot
-        self._joints = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
+        self._joints = self._advertise(JointState, robot.topics.joint_states)
         self._poses: dict[str, Publisher] = {}
 
     def track(self, names: Collection[str]) -> None:
@@ -27,8 +27,11 @@ class Sensors:
         for name in set(self._poses) - set(names):
             self._node.destroy_publisher(self._poses.pop(name))
         for name in set(names) - set(self._poses):
-            topic = f'tracking/{name}'
-            self._poses[name] = self._node.create_publisher(PoseStamped, topic, qos.SENSOR)
+            self._poses[name] = self._advertise(PoseStamped, f'tracking/{name}')
+
+    def _advertise(self, kind: type, topic: str) -> Publisher:
+        profile, options = qos.overridable(qos.MEASURED)
+        return self._node.create_publisher(kind, topic, profile, qos_overriding_options=options)
 
     def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
         """Publish the measurements of a simulation that started at `epoch` [s]."""
