@@ -182,7 +182,7 @@ def test_it_logs_once_that_it_is_active_and_each_fault_when_it_happens(
                 return said[name].append
             return getattr(self._real, name)
 
-    monkeypatch.setattr(BridgeNode, 'get_logger', lambda node: Logger(node))
+    monkeypatch.setattr(BridgeNode, 'get_logger', lambda node: Logger(node))  # noqa: PLW0108
     harness.make(BridgeNode, **PATIENT)
     robot.get_moving()
     robot.stop_planning()
