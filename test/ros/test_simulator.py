@@ -9,13 +9,24 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
 
+from emppi_ros.control import plan as plans
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.simulator.node import SimulatorNode
+
+# generous ages, so that a busy machine does not look like a dead robot
+PATIENT = {
+    'plan_timeout_s': 1.0,
+    'plan_lost_s': 2.0,
+    'rest_within_s': 2.0,
+    'state_timeout_s': 2.0,
+    'residual_rad_per_s': 1.0,
+}
 
 
 @pytest.fixture
@@ -138,3 +149,39 @@ def test_bad_truth_is_said(harness, truth):
         return 'block_mass' in said[-1] or 'name=value' in said[-1]
 
     harness.spin_until(told)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize('backend', ['forward', 'trajectory'])
+def test_a_reset_in_motion_stops_and_disarms_the_bridge_and_is_no_fault(harness, backend):
+    robot = harness.publish_task('panda_push').robot
+    states = harness.listen(JointState, 'joint_states', qos.SENSOR)
+    applied = harness.listen(JointState, 'emppi/applied')
+    plans_out = harness.publisher(JointTrajectory, 'emppi/plan')
+    row = np.full(7, 0.2)
+
+    def plan():
+        made = plans.make(robot, harness.now(), row, np.tile(row, (10, 1)), 0.05, 'linear')
+        plans_out.publish(convert.write_plan(robot, made))
+
+    harness.spawn(NodeSpec('bridge', {'backend': backend, **PATIENT}), NodeSpec('simulator'))
+    harness.spin_until(lambda: applied)
+    for _ in range(2):  # and it can be armed and reset again
+        assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True)).success
+        harness.feeds.append(plan)
+        harness.spin_until(lambda: applied[-1].velocity[0] > 0.19)
+        answer = harness.call(Trigger, 'simulator/reset', Trigger.Request())
+        assert answer.success and 'the bridge is not armed' in answer.message
+        count = len(states)
+        harness.spin_until(lambda count=count: len(states) > count + 100)
+        harness.feeds.clear()
+        values = harness.says('bridge')[2]
+        assert (values['state'], values['fault'], values['armed']) == ('inactive', '', 'False')
+        position = convert.read_joints(robot, states[-1])[1]
+        np.testing.assert_allclose(position, robot.home, atol=0.02)  # and it stays there
+
+
+def test_a_real_robot_is_not_reset(harness):
+    harness.make(BridgeNode, hardware=True, backend='trajectory')
+    answer = harness.call(SetBool, 'emppi/reset', SetBool.Request(data=True))
+    assert not answer.success and 'a real robot' in answer.message

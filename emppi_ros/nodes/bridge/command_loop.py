@@ -23,6 +23,7 @@ from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscrip
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
+_LONGEST_RESET_S = 5.0  # of a simulated robot, after which it is commanded again
 _RESTS = 10  # commands of rest before stopping: the last ones may be lost with their sender
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
 _POLL_S = 2.5e-4  # between two polls while waiting for it
@@ -51,6 +52,7 @@ class CommandLoop:
         self.periods, self.latencies = Durations(), Durations()
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
         self.rejected_plans, self.rejection, self.input_error = 0, '', ''
+        self._reset_until: float | None = None  # s, monotonic clock, while the robot is reset
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = PeriodEstimator()  # joint states
         self._period = 1.0 / config.rate_hz
@@ -76,15 +78,39 @@ class CommandLoop:
 
     def start(self) -> Loop:
         """Start commanding, from new measurements only."""
-        for subscription in self.subscriptions:
-            subscription.drop()
-        backend = self.backend
-        self.commander = Commander(
-            self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
-        )
+        self._begin()
         nap = longest_nap(self.clock.simulated)
         self._loop = Loop('commanding', self._period, self._cycle, self.clock.now, nap_s=nap)
         return self._loop
+
+    def _begin(self) -> None:
+        """Begin disarmed, from new measurements only."""
+        for subscription in self.subscriptions:
+            subscription.drop()
+        backend, self._reset_until = self.backend, None
+        self.commander = Commander(
+            self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
+        )
+
+    def begin_reset(self) -> None:
+        """Brake to rest, disarm, and command nothing until `end_reset`, or for some seconds."""
+        self.disarm()
+        end = time.monotonic() + _LONGEST_BRAKING_S
+        while not self._is_still() and time.monotonic() < end:
+            time.sleep(self._period)
+        with self.lock:
+            self._reset_until = time.monotonic() + _LONGEST_RESET_S
+
+    def end_reset(self) -> None:
+        """Begin disarmed, from new measurements of a robot that was reset."""
+        with self.lock:
+            if self.commander is not None and self._reset_until is not None:
+                self._begin()
+
+    def _is_still(self) -> bool:
+        with self.lock:
+            commander = self.commander
+            return commander is None or not commander.ready or commander.still
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; call it after the loop has ended."""
@@ -117,6 +143,8 @@ class CommandLoop:
         with self.lock:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
+            if self._reset_until is not None:
+                raise ArmError('the simulator is resetting the robot')
             self._check_clock()
             self.commander.arm(self.clock.now())
 
@@ -157,6 +185,10 @@ class CommandLoop:
         if self._sent is not None and self._loop is not None:
             self._loop.shift(self._regular.shift(self._period, waited))
         with self.lock:
+            if self._reset_until is not None:
+                if time.monotonic() < self._reset_until:
+                    return
+                self._begin()
             self._plans.poll()
             commander = self.commander
             if not commander.ready:  # nothing is commanded before the first joint state

@@ -22,6 +22,7 @@ from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
+from emppi_ros.nodes.bridge import reset_service
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import process
@@ -78,6 +79,7 @@ class BridgeNode(TaskFollowerNode):
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
         rest_service.serve(self, lambda: self.command_loop)
+        reset_service.serve(self, lambda: self.command_loop, config.hardware)
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop

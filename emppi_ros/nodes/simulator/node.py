@@ -22,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.core.config import positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
+from emppi_ros.nodes.bridge.reset_service import ResetClient
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
@@ -79,6 +80,7 @@ class SimulatorNode(Node, TaskFollower):
         self._problem, self._rejected = '', 0
         self._follow = TaskSubscriber(self, self)
         self.diagnostics = Diagnostics(self, self.report)
+        self._bridge = ResetClient(self)
         self.create_service(Trigger, 'simulator/reset', self._reset)
         self.create_service(SetBool, 'simulator/pause', self._pause)
 
@@ -236,17 +238,22 @@ class SimulatorNode(Node, TaskFollower):
             self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
             return None
 
-    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def _reset(
+        self, _request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        """Reset robot and objects; the bridge is told, and not armed afterwards."""
         response.success = self._robot is not None
         if self._robot is None:
             response.message = 'no task yet'
             return response
+        await self._bridge.announce(resetting=True)
         with self._lock:
             self._epoch += self._robot.time
             self._robot.reset()
             self._controller = None
             self._rebase()
-        response.message = 'robot and objects are back at the start'
+        await self._bridge.announce(resetting=False)
+        response.message = 'robot and objects are back at the start; the bridge is not armed'
         return response
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
