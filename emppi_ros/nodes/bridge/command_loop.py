@@ -92,25 +92,27 @@ class CommandLoop:
             self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
         )
 
-    def begin_reset(self) -> None:
-        """Brake to rest, disarm, and command nothing until `end_reset`, or for some seconds."""
+    def begin_reset(self) -> bool:
+        """
+        Brake to rest, disarm, and command nothing until `end_reset`, or for some seconds.
+
+        Return whether the robot is at rest; otherwise it is commanded as before, disarmed.
+        """
         self.disarm()
         end = time.monotonic() + _LONGEST_BRAKING_S
-        while not self._is_still() and time.monotonic() < end:
+        while time.monotonic() < end:
+            with self.lock:
+                if self.commander is None or self.commander.resting:
+                    self._reset_until = time.monotonic() + _LONGEST_RESET_S
+                    return True
             time.sleep(self._period)
-        with self.lock:
-            self._reset_until = time.monotonic() + _LONGEST_RESET_S
+        return False
 
     def end_reset(self) -> None:
         """Begin disarmed, from new measurements of a robot that was reset."""
         with self.lock:
             if self.commander is not None and self._reset_until is not None:
                 self._begin()
-
-    def _is_still(self) -> bool:
-        with self.lock:
-            commander = self.commander
-            return commander is None or not commander.ready or commander.still
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; call it after the loop has ended."""

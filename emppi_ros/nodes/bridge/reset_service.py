@@ -26,12 +26,12 @@ def serve(node: Node, command_loop: Callable[[], CommandLoop | None], hardware: 
         if hardware:
             response.success, response.message = False, 'a real robot is not reset'
             return response
-        if loop is not None and request.data:
-            loop.begin_reset()
-        elif loop is not None:
+        response.success, response.message = True, 'not armed'
+        if loop is not None and request.data and not loop.begin_reset():
+            response.success, response.message = False, 'not armed, but not at rest either'
+        elif loop is not None and not request.data:
             loop.end_reset()
             node.get_logger().info('not armed: the simulator has reset the robot')
-        response.success, response.message = True, 'not armed'
         return response
 
     node.create_service(SetBool, RESET, answer)

@@ -130,6 +130,7 @@ class SimulatorNode(Node, TaskFollower):
             return
         self._open(task.robot)
         self._start(task, robot)
+        self.get_logger().info('active')
 
     def try_task(self, text: str) -> Task:
         """Return the task of a YAML text if it fits the robot and the given true parameters."""
