@@ -4,6 +4,8 @@ from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
 from launch.substitutions import (
     Command,
+    EqualsSubstitution,
+    IfElseSubstitution,
     LaunchConfiguration,
     NotEqualsSubstitution,
     NotSubstitution,
@@ -36,7 +38,15 @@ ARGUMENTS = {
     'description_args': ('', 'for xacro, such as "arm_id:=panda hand:=true"'),
     'joint_states': ('joint_states', "for robot_state_publisher: the topic in the robot's YAML"),
     'rviz': ('false', 'start rviz2'),
-    'use_sim_time': ('false', 'follow /clock'),
+    'use_sim_time': (
+        'false',
+        'follow /clock, which the simulator publishes, or another one with simulate:=false',
+    ),
+    'real_time_factor': ('1.0', 'simulated seconds per second, with use_sim_time'),
+    'hardware': (
+        '',
+        'whether the robot is real; false with simulate:=false for another simulator',
+    ),
     'log_level': ('info', 'log level of all nodes'),
 }
 
@@ -49,6 +59,11 @@ def generate_launch_description() -> LaunchDescription:
     ]
     values = {name: LaunchConfiguration(name) for name in ARGUMENTS}
     texts = {name: ParameterValue(values[name], value_type=str) for name in ARGUMENTS}
+    hardware = IfElseSubstitution(
+        EqualsSubstitution(values['hardware'], ''),
+        NotSubstitution(values['simulate']),
+        values['hardware'],
+    )
     use_sim_time = {'use_sim_time': ParameterValue(values['use_sim_time'], value_type=bool)}
     nodes = [
         Node(
@@ -72,7 +87,8 @@ def generate_launch_description() -> LaunchDescription:
                 backend=texts['backend'],
                 prior=texts['prior'],
                 save_to=texts['save_belief'],
-                hardware=ParameterValue(NotSubstitution(values['simulate']), value_type=bool),
+                hardware=ParameterValue(hardware, value_type=bool),
+                real_time_factor=ParameterValue(values['real_time_factor'], value_type=float),
             ),
             graph.MARKERS,
         ]

@@ -24,6 +24,7 @@ from emppi_ros.bridge import jerk_limiter
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import BackendCommand
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots import velocity_bounds
 from emppi_ros.robots.robot import load_robot
 
@@ -95,7 +96,7 @@ def main():
     settings = {'fci_address': '127.0.0.1', 'realtime': 'ignore'}
     node = Node('client', parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()])
     robot = load_robot('fr3')
-    backend = FrankyBackend(node, robot)
+    backend = FrankyBackend(node, robot, CommandClock(node))
     while (measured := backend.measure()) is None:
         time.sleep(PERIOD_S)
     threading.Thread(target=lambda: [orders.put(line) for line in sys.stdin], daemon=True).start()

@@ -31,7 +31,7 @@ ALLOWED = {'plan_timeout_s': 0.2, 'plan_lost_s': 0.25, 'state_timeout_s': 0.1}
 class DummyBackend(Backend):
     """Keeps its commands."""
 
-    def __init__(self, _node, _robot):
+    def __init__(self, _node, _robot, _clock):
         self.commands = []
 
     def send(self, cycle):

@@ -168,6 +168,36 @@ def test_a_change_of_state_is_told_at_once(harness, robot):
     harness.spin_until(lambda: 'bridge' in harness.statuses, timeout=0.5)
 
 
+def test_it_logs_once_that_it_is_active_and_each_fault_when_it_happens(
+    harness, robot, monkeypatch
+):
+    said, real = {'info': [], 'error': []}, BridgeNode.get_logger
+
+    class Logger:
+        def __init__(self, node):
+            self._real = real(node)
+
+        def __getattr__(self, name):
+            if name in said:
+                return said[name].append
+            return getattr(self._real, name)
+
+    monkeypatch.setattr(BridgeNode, 'get_logger', lambda node: Logger(node))  # noqa: PLW0108
+    harness.make(BridgeNode, **PATIENT)
+    robot.get_moving()
+    robot.stop_planning()
+    harness.spin_until(lambda: said['error'])
+    assert said['error'][0].startswith('fault plan-late: the plan is')
+    assert not robot.arm().success  # a second look at the same fault
+    assert robot.arm(False).success and robot.arm().success
+    robot.names = ['elbow', *robot.names[1:]]
+    harness.spin_until(lambda: len(said['error']) > 1)
+    assert said['error'][1].startswith('fault state-late: joint states are')
+    harness.spin_for(0.2)
+    assert len(said['error']) == 2
+    assert said['info'] == ['configured', 'active', 'armed', 'not armed', 'armed']
+
+
 def test_an_enabling_switch_has_to_be_held(harness, robot):
     switch = harness.publisher(Bool, 'emppi/enable')
     harness.make(BridgeNode, **PATIENT, enable_timeout_s=1.0)

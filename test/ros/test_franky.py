@@ -15,6 +15,7 @@ from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.franky import FrankyBackend
 from emppi_ros.nodes.backends.interface import BackendCommand
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots import franka_limits, velocity_bounds
 from emppi_ros.robots.robot import load_robot
 
@@ -140,7 +141,7 @@ def connect(harness, world):
         parameters = {'fci_address': '10.0.0.2', **settings}
         for name, value in parameters.items():
             harness.tester.declare_parameter(name, value)
-        made.append(FrankyBackend(harness.tester, robot))
+        made.append(FrankyBackend(harness.tester, robot, CommandClock(harness.tester)))
         until(lambda: made[-1].connection.reading)
         return made[-1]
 

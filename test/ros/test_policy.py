@@ -98,6 +98,7 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
         publish = [n for n in everyone if f'/emppi/task/{topic}' in allowed(n, 'publisher')]
         assert publish == [who]
     assert [n for n in everyone if '/emppi/swap' in allowed(n, 'client')] == ['planner']
+    assert [n for n in everyone if '/emppi/reset' in allowed(n, 'client')] == ['simulator']
     for name in everyone:
         setters = {s for s in allowed(name, 'client') if 'set_parameters' in s}
         tuned = {'/planner/set_parameters', '/planner/set_parameters_atomically'}

@@ -73,6 +73,26 @@ def test_a_moment_that_has_passed_is_worked_for_late_or_not_at_all(late, expecte
     assert counted[: len(expected)] == expected
 
 
+def test_a_loop_whose_clock_is_set_back_goes_on():
+    clock, period, moments, done = Clock(), 0.01, [], threading.Event()
+    clock.now = 1000.0
+
+    def work(moment):
+        moments.append(moment)
+        if len(moments) == 5:
+            clock.now = 1.0
+        if len(moments) == 10:
+            done.set()
+
+    loop = Loop('test', period, work, clock)
+    assert done.wait(30.0)
+    loop.stop()
+    assert all(moment > 1000.0 for moment in moments[:5])
+    after = [(moment - moments[5]) / period for moment in moments[5:10]]
+    assert after == pytest.approx(range(5), abs=1e-6)  # rounding
+    assert 1.0 < moments[5] < 1.0 + 3 * period
+
+
 @pytest.mark.parametrize('phase', [0.0001, 0.001, 0.002, 0.003, 0.0039])
 def test_cycles_come_into_step_with_what_comes_once_a_period(phase):
     """Whenever it comes within a cycle: in the end it is used at most a millisecond later."""

@@ -126,3 +126,24 @@ def test_who_has_to_be_in_time_has_priority_while_it_is_urgent_where_permitted(h
     held = prompt if level and _may_be_prompt() else usual
     assert {f'True True {held}', f'False True {usual}'} <= set(said), done.stdout + done.stderr
     assert list(said)[0] == done.stdout.splitlines()[-1] == f'True True {held}'
+
+
+FAILING = """
+import sys
+from emppi_ros.nodes.common import process
+from rclpy.node import Node
+class Failing(Node):
+    failed = True
+    def __init__(self):
+        super().__init__('failing')
+    def shutdown(self):
+        self.failed = False  # as a node whose loop is stopped
+sys.exit(process.run(Failing))
+"""
+
+
+def test_a_node_that_failed_ends_with_an_error_code_whatever_its_shutdown_does(harness):
+    done = subprocess.run(
+        [sys.executable, '-c', FAILING], check=False, env=isolated_environment(harness.domain)
+    )
+    assert done.returncode == 2

@@ -6,6 +6,7 @@ from rclpy.node import Node
 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.interface import Backend
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import BACKENDS, Robot
 
 
@@ -15,7 +16,9 @@ def load(name: str) -> type[Backend]:
     return getattr(importlib.import_module(module), cls)
 
 
-def connect(node: Node, robot: Robot, name: str, hardware: bool, insist: bool) -> Backend:
+def connect(
+    node: Node, robot: Robot, clock: CommandClock, name: str, hardware: bool, insist: bool
+) -> Backend:
     """
     Return a connected backend, the robot's own if `name` is empty.
 
@@ -30,7 +33,12 @@ def connect(node: Node, robot: Robot, name: str, hardware: bool, insist: bool) -
                 f'{_safe_backends(name)}; or, at your own risk, set {name}_on_hardware:=true'
             )
         node.get_logger().warning(f'backend {name!r} drives hardware, as configured: {cls.unsafe}')
-    return cls(node, robot)
+    if clock.simulated and cls.measures:
+        raise ConfigError(
+            f'backend {name!r} drives a real robot, which does not follow /clock: set '
+            'use_sim_time to false'
+        )
+    return cls(node, robot, clock)
 
 
 def _safe_backends(without: str) -> str:

@@ -5,6 +5,7 @@ import numpy.typing as npt
 from rclpy.node import Node
 
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot
 
 
@@ -13,7 +14,7 @@ class DryRunBackend(Backend):
 
     drives = False
 
-    def __init__(self, _node: Node, _robot: Robot) -> None:
+    def __init__(self, _node: Node, _robot: Robot, _clock: CommandClock) -> None:
         """Advertise nothing."""
 
     def send(self, cycle: BackendCommand) -> npt.NDArray[np.float64]:

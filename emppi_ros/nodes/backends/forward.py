@@ -7,6 +7,7 @@ from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot
 
 
@@ -18,7 +19,7 @@ class ForwardBackend(Backend):
         'its last velocity for ever'
     )
 
-    def __init__(self, node: Node, robot: Robot) -> None:
+    def __init__(self, node: Node, robot: Robot, _clock: CommandClock) -> None:
         self._node, topic = node, command_topic(robot)
         self.topics = ((topic, Float64MultiArray),)
         self._publisher = node.create_publisher(Float64MultiArray, topic, qos.DEFAULT)

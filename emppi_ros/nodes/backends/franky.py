@@ -23,6 +23,7 @@ from emppi_ros.core.config import between, key, one_of, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.fci import FciConfig, FciConnection, FciReading
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots import urdf_check, velocity_bounds
 from emppi_ros.robots.robot import Robot
@@ -73,7 +74,7 @@ class FrankyBackend(Backend):
 
     measures = True
 
-    def __init__(self, node: Node, robot: Robot) -> None:
+    def __init__(self, node: Node, robot: Robot, _clock: CommandClock) -> None:
         if robot.command != 'velocity' or len(robot.commanded) != _JOINTS:
             raise ConfigError(
                 f"backend 'franky' is for arms of {_JOINTS} joints commanded by velocity; robot "

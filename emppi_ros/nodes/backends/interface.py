@@ -9,6 +9,7 @@ from rclpy.node import Node
 
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.nodes.common.clock_sync import CommandClock
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]
@@ -17,7 +18,7 @@ Array = npt.NDArray[np.float64]
 class BackendCommand(NamedTuple):
     """What the bridge passes to the backend once per cycle."""
 
-    time: float  # s, monotonic clock
+    time: float  # s, clock of the bridge
     command: Command
     position: Array  # (joints,) as measured last
     engaged: bool  # whether the bridge follows plans, or would if it had any
@@ -48,8 +49,8 @@ class Backend:
     drives = True  # whether the robot moves as commanded
     clock_slack_s = math.inf  # allowed difference between the robot's clock and ours
 
-    def __init__(self, node: Node, robot: Robot) -> None:
-        """Connect or advertise; send nothing yet."""
+    def __init__(self, node: Node, robot: Robot, clock: CommandClock) -> None:
+        """Connect or advertise; send nothing yet. Times are those of `clock`."""
         raise NotImplementedError
 
     def send(self, cycle: BackendCommand) -> Array:

@@ -1,7 +1,5 @@
 """Backend `trajectory`: a joint_trajectory_controller, by trajectories that end at rest."""
 
-import time
-
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
@@ -14,7 +12,7 @@ from emppi_ros.bridge.trajectory_stream import StreamState, TrajectoryConfig
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, command_topic
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import ClockSync
+from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.robots.robot import Robot
 
@@ -26,13 +24,14 @@ class TrajectoryBackend(Backend):
 
     # safe on hardware: without the bridge the arm executes the end of its last trajectory
 
-    def __init__(self, node: Node, robot: Robot) -> None:
+    def __init__(self, node: Node, robot: Robot, clock: CommandClock) -> None:
         if robot.command != 'velocity':
             raise ConfigError(
                 f"backend 'trajectory' is for robots commanded by velocity; robot {robot.name!r} "
                 f'is commanded by {robot.command}'
             )
-        self._node, self._robot, self._stamps = node, robot, ClockSync(node)
+        self._node, self._robot = node, robot
+        self._clock, self._stamps = clock, ClockSync(clock)
         self._config = declare_all(node, TrajectoryConfig)
         self._state: StreamState | None = None
         topic = command_topic(robot, 'trajectory')
@@ -61,7 +60,7 @@ class TrajectoryBackend(Backend):
         if trajectory is not None:
             message = self._write(trajectory, cycle.time, state.rests == 0)
         # checked last: a bridge that was interrupted leaves the robot with the last trajectory
-        if message is not None and self.is_late(time.monotonic()):
+        if message is not None and self.is_late(self._clock.now()):
             return trajectory_stream.in_force(self._state, cycle.time).velocity
         self._state = state
         if message is not None:

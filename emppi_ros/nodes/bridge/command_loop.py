@@ -16,16 +16,18 @@ from emppi_ros.bridge.state_machine import Machine
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.nodes.common.clock_sync import ClockSync
+from emppi_ros.nodes.common.clock_sync import ClockSync, CommandClock
 from emppi_ros.nodes.common.diagnostics import Durations
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
-from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription
+from emppi_ros.nodes.common.polling import Loop, PeriodEstimator, PolledSubscription, longest_nap
 from emppi_ros.tasks.task import Task
 
 _LONGEST_BRAKING_S = 3.0
+_LONGEST_RESET_S = 5.0  # of a simulated robot, after which it is commanded again
 _RESTS = 10  # commands of rest before stopping: the last ones may be lost with their sender
 _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
 _POLL_S = 2.5e-4  # between two polls while waiting for it
+_SIMULATED_SLACK_S = 0.1
 _CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
 
 
@@ -37,10 +39,12 @@ class CommandLoop:
         node: Node,
         task: Task,
         backend: Backend,
+        clock: CommandClock,
         config: BridgeConfig,
         monitor_config: MonitorConfig,
     ) -> None:
         self._node, self._task, self.backend = node, task, backend
+        self.clock = clock
         self.robot = task.robot
         self._config, self._monitor_config = config, monitor_config
         self.lock = threading.RLock()  # between the loop and the services
@@ -48,11 +52,12 @@ class CommandLoop:
         self.periods, self.latencies = Durations(), Durations()
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
         self.rejected_plans, self.rejection, self.input_error = 0, '', ''
+        self._reset_until: float | None = None  # s, monotonic clock, while the robot is reset
         self._sent: float | None = None  # when the newest joint state was sent, if it is new
         self._regular = PeriodEstimator()  # joint states
         self._period = 1.0 / config.rate_hz
         self._loop: Loop | None = None
-        self._stamps = ClockSync(node)
+        self._stamps = ClockSync(clock)
         self._applied = node.create_publisher(JointState, APPLIED, qos.DEFAULT)
         joint_states = task.robot.topics.joint_states
         self._plans = PolledSubscription(
@@ -60,23 +65,54 @@ class CommandLoop:
         )
         if backend.measures:
             self._joints = None
-            self._measured = node.create_publisher(JointState, joint_states, qos.SENSOR)
+            self.joints_profile, options = qos.overridable(qos.MEASURED)
+            self._measured = node.create_publisher(
+                JointState, joint_states, self.joints_profile, qos_overriding_options=options
+            )
         else:
             self._joints = PolledSubscription(
                 node, JointState, joint_states, self._receive_joints, qos.SENSOR, timed=True
             )
+            self.joints_profile = self._joints.profile
         self.subscriptions = [self._plans, *filter(None, [self._joints])]
 
     def start(self) -> Loop:
         """Start commanding, from new measurements only."""
+        self._begin()
+        nap = longest_nap(self.clock.simulated)
+        self._loop = Loop('commanding', self._period, self._cycle, self.clock.now, nap_s=nap)
+        return self._loop
+
+    def _begin(self) -> None:
+        """Begin disarmed, from new measurements only."""
         for subscription in self.subscriptions:
             subscription.drop()
-        backend = self.backend
+        backend, self._reset_until = self.backend, None
         self.commander = Commander(
             self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
         )
-        self._loop = Loop('commanding', self._period, self._cycle)
-        return self._loop
+
+    def begin_reset(self) -> bool:
+        """
+        Brake to rest, disarm, and command nothing until `end_reset`, or for some seconds.
+
+        Return whether the robot is at rest; otherwise it is commanded as before, disarmed.
+        """
+        self.disarm()
+        end = time.monotonic() + _LONGEST_BRAKING_S
+        while time.monotonic() < end:
+            with self.lock:
+                if self.commander is None or self.commander.resting:
+                    self._reset_until = time.monotonic() + _LONGEST_RESET_S
+                    return True
+            time.sleep(self._period)
+        return False
+
+    def end_reset(self) -> None:
+        """Begin disarmed, from new measurements of a robot that was reset."""
+        with self.lock:
+            if self.commander is not None and self._reset_until is not None:
+                self._begin()
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; call it after the loop has ended."""
@@ -109,8 +145,10 @@ class CommandLoop:
         with self.lock:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
+            if self._reset_until is not None:
+                raise ArmError('the simulator is resetting the robot')
             self._check_clock()
-            self.commander.arm(time.monotonic())
+            self.commander.arm(self.clock.now())
 
     def disarm(self) -> None:
         """Brake to rest, acknowledge a fault, and clear it if the robot itself holds it."""
@@ -130,12 +168,14 @@ class CommandLoop:
         """Take the state of the operator's enabling switch."""
         with self.lock:
             if self.commander is not None:
-                self.commander.enable(time.monotonic(), enabled)
+                self.commander.enable(self.clock.now(), enabled)
 
     def _check_clock(self) -> None:
         """Raise ArmError if the backend relies on the robot's clock, and it is off."""
         # each message takes some time: the quickest one tells the clocks apart
         ahead, slack = max(self._ahead, default=0.0), self.backend.clock_slack_s
+        if self.clock.simulated:  # /clock has steps, and overtakes other topics
+            slack = max(slack, _SIMULATED_SLACK_S)
         if abs(ahead) > slack:
             raise ArmError(
                 f"the stamps of joint states differ from this computer's clock by {ahead:.3f} s, "
@@ -147,6 +187,10 @@ class CommandLoop:
         if self._sent is not None and self._loop is not None:
             self._loop.shift(self._regular.shift(self._period, waited))
         with self.lock:
+            if self._reset_until is not None:
+                if time.monotonic() < self._reset_until:
+                    return
+                self._begin()
             self._plans.poll()
             commander = self.commander
             if not commander.ready:  # nothing is commanded before the first joint state
@@ -159,24 +203,24 @@ class CommandLoop:
 
     def _measure(self, until: float) -> float:
         """Take joint states, waiting briefly for one that is due; return the wait [s]."""
-        self._sent, waited, began = None, 0.0, time.monotonic()
+        self._sent, waited, began = None, 0.0, self.clock.now()
         while True:
             with self.lock:
                 if self._joints is not None:
                     self._joints.poll()
                 elif (state := self.backend.measure()) is not None:
                     self._take_state(state)
-            now = time.monotonic()
+            now = self.clock.now()
             if self._sent is not None:
                 self._regular.note(now)
                 return waited
             if now >= until or not self._regular.is_due(until):
                 return waited
             time.sleep(_POLL_S)
-            waited = time.monotonic() - began
+            waited = self.clock.now() - began
 
     def _command(self, commander: Commander) -> None:
-        now = time.monotonic()
+        now = self.clock.now()
         if commander.is_behind(now) or self.backend.is_late(now):
             before = now - self._period
             motion = self.backend.resume(before)
@@ -200,23 +244,23 @@ class CommandLoop:
             self.input_error = str(error)
             return
         self.input_error, self._sent = '', sent
-        self._ahead.append(stamp - self._node.get_clock().now().nanoseconds * 1e-9)
-        now = time.monotonic()
+        self._ahead.append(stamp - self.clock.stamp_now())
+        now = self.clock.now()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
         stamp, position, velocity, _ = state
         self._sent = stamp
-        now = time.monotonic()
+        now = self.clock.now()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _receive_plan(self, message: JointTrajectory) -> None:
-        now = self._node.get_clock().now().nanoseconds * 1e-9
+        now = self.clock.stamp_now()
         try:
             plan = convert.read_plan(self.robot, message, now)
         except EmppiError as error:
             self.rejected_plans, self.rejection = self.rejected_plans + 1, str(error)
             return
-        self.commander.receive(plan._replace(start=plan.start + time.monotonic() - now))
+        self.commander.receive(plan._replace(start=plan.start + self.clock.now() - now))

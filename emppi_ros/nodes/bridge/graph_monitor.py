@@ -103,10 +103,12 @@ class TopicMonitor:
 class GraphMonitor:
     """Checks the topics of the bridge, and the robot's description if one is published."""
 
-    def __init__(self, node: Node, robot: Robot, backend: Backend) -> None:
+    def __init__(
+        self, node: Node, robot: Robot, backend: Backend, joints_profile: QoSProfile
+    ) -> None:
         self._node, self._robot = node, robot
         self._description_problems: list[GraphProblem] = []
-        joint_states = TopicSpec(robot.topics.joint_states, JointState, qos.SENSOR)
+        joint_states = TopicSpec(robot.topics.joint_states, JointState, joints_profile)
         subscriptions = [
             TopicSpec(TOPIC, String, qos.LATCHED),
             TopicSpec(PLAN, JointTrajectory, qos.DEFAULT),

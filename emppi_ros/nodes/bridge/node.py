@@ -2,13 +2,15 @@
 The node `bridge`: sends plans to the robot as commands within limits, and brakes without plans.
 
 It starts disarmed, and only an operator arms it. It commands only while it is active, and never
-before the first joint state. Ages are measured on a monotonic clock. After a fault it holds until
+before the first joint state. Ages are measured on a monotonic clock, or in simulated time on one
+that follows /clock and never stops. After a fault it holds until
 the operator acknowledges the fault by disarming.
 """
 
 from dataclasses import dataclass
 import sys
 
+from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -20,9 +22,11 @@ from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
+from emppi_ros.nodes.bridge import reset_service
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import process
+from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandClock
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
@@ -40,7 +44,9 @@ class BackendConfig:
     """Parameters that select the bridge's backend."""
 
     backend: str = key('', doc="interface to the robot; '': the backend in the robot's YAML")
-    hardware: bool = key(False, doc='whether commands move a real robot')
+    hardware: bool = key(
+        False, doc='whether commands move a real robot; not possible with use_sim_time'
+    )
     forward_on_hardware: bool = key(False, doc='allow the backend forward on hardware')
 
 
@@ -56,18 +62,29 @@ class BridgeNode(TaskFollowerNode):
             raise ConfigError(unknown('backend', config.backend, BACKENDS))
         if config.hardware:
             self._config.check_hardware()
+            if self.simulated_time:
+                raise ConfigError(
+                    'use_sim_time: a real robot does not follow /clock, and ages would be wrong; '
+                    'set hardware to false if the robot is simulated'
+                )
+        self._command_clock = (SimulatedCommandClock if self.simulated_time else CommandClock)(
+            self
+        )
         self.command_loop: CommandLoop | None = None  # while the node is configured
         self.graph: GraphMonitor | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
+        self._logged_fault: Fault | None = None
         self._logged_rejections = 0
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
         rest_service.serve(self, lambda: self.command_loop)
+        reset_service.serve(self, lambda: self.command_loop, config.hardware)
         if self._config.enable_timeout_s:
             self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
-        self.create_timer(_STATE_CHECK_S, self._publish_changes)
-        self.create_timer(_GRAPH_CHECK_S, self._check_graph)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop
+        self.create_timer(_STATE_CHECK_S, self._publish_changes, clock=steady)
+        self.create_timer(_GRAPH_CHECK_S, self._check_graph, clock=steady)
 
     def setup(self) -> None:
         """Take the task, and connect to its robot."""
@@ -79,13 +96,20 @@ class BridgeNode(TaskFollowerNode):
             )
         try:
             backend = backends.connect(
-                self, task.robot, config.backend, config.hardware, config.forward_on_hardware
+                self,
+                task.robot,
+                self._command_clock,
+                config.backend,
+                config.hardware,
+                config.forward_on_hardware,
             )
         except EmppiError:
             self.follow.release()  # another task may have another robot
             raise
-        self.command_loop = CommandLoop(self, task, backend, self._config, self._monitor_config)
-        self.graph = GraphMonitor(self, task.robot, backend)
+        self.command_loop = CommandLoop(
+            self, task, backend, self._command_clock, self._config, self._monitor_config
+        )
+        self.graph = GraphMonitor(self, task.robot, backend, self.command_loop.joints_profile)
         self._logged_rejections = 0
 
     def start(self) -> None:
@@ -103,6 +127,9 @@ class BridgeNode(TaskFollowerNode):
         self.graph.close()
         self.command_loop = self.graph = None
         super().teardown()
+
+    def restart(self) -> None:
+        """Keep commanding: its own clock is never set back."""
 
     def try_task(self, text: str) -> None:
         """Raise unless a task is for the same robot; the bridge needs nothing else of it."""
@@ -166,6 +193,7 @@ class BridgeNode(TaskFollowerNode):
             self.diagnostics.publish()
         if loop is None:
             return
+        self._log_fault(loop.machine.fault)
         # not in the loop: the first log message of a caller takes rclpy a tenth of a second
         if loop.input_error:
             self.get_logger().warning(
@@ -174,6 +202,12 @@ class BridgeNode(TaskFollowerNode):
         if loop.rejected_plans > self._logged_rejections:
             self.get_logger().warning(f'rejected: {loop.rejection}', throttle_duration_sec=_LOG_S)
         self._logged_rejections = loop.rejected_plans
+
+    def _log_fault(self, fault: Fault | None) -> None:
+        """Log a fault once."""
+        if fault is not None and fault is not self._logged_fault:
+            self.get_logger().error(f'fault {fault.code}: {fault.text}; braking, then held')
+        self._logged_fault = fault
 
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         loop = self.command_loop
@@ -193,6 +227,7 @@ class BridgeNode(TaskFollowerNode):
             self.get_logger().warning(response.message)
             return response
         response.success, response.message = True, 'armed' if request.data else 'not armed'
+        self.get_logger().info(response.message)
         return response
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

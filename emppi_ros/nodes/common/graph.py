@@ -34,18 +34,23 @@ def describe(
     hardware: Any = False,
     prior: Any = '',
     save_to: Any = '',
+    real_time_factor: Any = 1.0,
 ) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values or substitutions of a launch file.
 
-    `hardware` selects a real robot instead of the simulator. Only the planner has the task as a
+    `hardware` says whether the robot is real. Only the planner has the task as a
     parameter; it publishes the task for all other nodes.
     """
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
         NodeSpec('belief', {'seed': seed, 'prior': prior, 'save_to': save_to}),
         NodeSpec('bridge', {'backend': backend, 'hardware': hardware}),
-        NodeSpec('simulator', {'seed': seed}, simulated_only=True),
+        NodeSpec(
+            'simulator',
+            {'seed': seed, 'real_time_factor': real_time_factor},
+            simulated_only=True,
+        ),
     ]
 
 

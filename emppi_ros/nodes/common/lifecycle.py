@@ -1,18 +1,25 @@
-"""Base class of the lifecycle nodes: error reports of transitions, and autostart."""
+"""Base class of the lifecycle nodes: errors of transitions, autostart, and simulated time."""
 
 from collections.abc import Callable
 
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
-from emppi_ros.core.errors import EmppiError
+from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import parameters
-from emppi_ros.nodes.common.diagnostics import ERROR, Diagnostics, Report
+from emppi_ros.nodes.common.diagnostics import ERROR, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.polling import Loop
+
+NO_CLOCK = 'waiting for /clock: use_sim_time is set, is the simulator running?'
+_CLOCK_CHECK_S = 0.05
 
 
 class ManagedNode(LifecycleNode):
     """
     A lifecycle node; subclasses implement `setup`, `start`, `stop` and `teardown`.
+
+    With `use_sim_time` it is activated after the first /clock only, and begins again when /clock
+    is set back, as by a reset of the simulator.
 
     `setup` may raise an EmppiError: the node stays unconfigured, and diagnostics show the error.
     `start` and `stop` enclose the active state, `teardown` undoes `setup`.
@@ -25,8 +32,13 @@ class ManagedNode(LifecycleNode):
             parameters.declare(self, 'autostart', True, 'configure and activate at startup')
         )
         self.problem = ''  # error of the last transition
+        self._activates = False  # at the first /clock
         self.loop: Loop | None = None  # while the node is active
         self.diagnostics = Diagnostics(self, self._report)
+        if self.simulated_time:
+            steady = Clock(clock_type=ClockType.STEADY_TIME)
+            self._clock_timer = self.create_timer(_CLOCK_CHECK_S, self._check_clock, clock=steady)
+            self._last_now = 0.0
 
     def setup(self) -> None:
         """Create everything that depends on the task."""
@@ -43,6 +55,11 @@ class ManagedNode(LifecycleNode):
     def teardown(self) -> None:
         """Release the task."""
 
+    def restart(self) -> None:
+        """Begin again while active, without old measurements, after /clock was set back."""
+        self.stop()
+        self.start()
+
     def report(self) -> Report:
         """Return the report of a configured node."""
         raise NotImplementedError
@@ -56,13 +73,28 @@ class ManagedNode(LifecycleNode):
         if not self.autostart or self.state != 'unconfigured':
             return
         self.trigger_configure()
-        if self.state == 'inactive':
+        if self.state != 'inactive':
+            return
+        self._activates = not self.clock_runs
+        if self._activates:
+            self.get_logger().info(NO_CLOCK)
+        else:
             self.trigger_activate()
 
     def shutdown(self) -> None:
         """Shut down from any state."""
         if self.state in ('unconfigured', 'inactive', 'active'):
             self.trigger_shutdown()
+
+    @property
+    def simulated_time(self) -> bool:
+        """Whether the node follows /clock (`use_sim_time`)."""
+        return self.get_clock().ros_time_is_active
+
+    @property
+    def clock_runs(self) -> bool:
+        """Whether there is a time: with `use_sim_time`, whether /clock was received."""
+        return self.get_clock().now().nanoseconds > 0
 
     @property
     def failed(self) -> bool:
@@ -83,8 +115,17 @@ class ManagedNode(LifecycleNode):
         return result
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start."""
-        return self._transition(self.start)
+        """Start; not before the first /clock, with `use_sim_time`."""
+        self.problem, self._activates = '', False
+        result = self._transition(self._start)
+        if result is _SUCCESS:
+            self.get_logger().info('active')
+        return result
+
+    def _start(self) -> None:
+        if not self.clock_runs:
+            raise StaleInputError(NO_CLOCK)
+        self.start()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop."""
@@ -114,9 +155,20 @@ class ManagedNode(LifecycleNode):
             raise
         return _SUCCESS
 
+    def _check_clock(self) -> None:
+        """Activate at the first /clock, and begin again when it is set back."""
+        last, self._last_now = self._last_now, self.now()
+        if self._activates and self.clock_runs and self.state == 'inactive':
+            self.trigger_activate()
+        elif self._last_now < last and self.state == 'active':
+            self.get_logger().warning(f'/clock was set back by {last - self._last_now:.3f} s')
+            self._transition(self.restart)
+
     def _report(self) -> Report:
         if self.problem:
             return Report(ERROR, self.problem, {'lifecycle': self.state, 'problem': self.problem})
+        if self._activates:
+            return Report(WARN, NO_CLOCK, {'lifecycle': self.state})
         if self.state in ('inactive', 'active'):
             report = self.report()
             values = {'lifecycle': self.state, **report.values}

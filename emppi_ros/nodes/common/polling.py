@@ -16,8 +16,13 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from emppi_ros.nodes.common import qos
+
 _SHIFT = 2e-3  # of a period per cycle: less than the jitter of the cycles
 _MAX_WAIT_S = 1e-3
+_ROUNDING_S = 1e-9  # of moments, and of clocks with steps
+_NAP_S = 0.05  # longest sleep of a loop, after which it looks whether to stop
+_SIMULATED_NAP_S = 1e-3  # simulated time may be faster
 
 
 class _Unscheduled(CallbackGroup):
@@ -50,9 +55,14 @@ class PolledSubscription:
         Subscribe.
 
         A `timed` callback also gets the time of sending [s, system clock]; a `raw` callback gets
-        the serialized message (CDR) and the times of sending and receiving [ns].
+        the serialized message (CDR) and the times of sending and receiving [ns]. The profile of a
+        sensor topic can be changed by parameters of the node, `qos_overrides`.
         """
-        self._node, self._callback, self._depth = node, callback, profile.depth
+        options = None
+        if profile is qos.SENSOR:
+            profile, options = qos.overridable(profile)
+        self.profile = profile
+        self._node, self._callback = node, callback
         self._time: Callable[[dict], tuple] = lambda _: ()
         if timed:
             self._time = lambda info: (info['source_timestamp'] * 1e-9,)
@@ -60,8 +70,15 @@ class PolledSubscription:
             self._time = lambda info: (info['source_timestamp'], info['received_timestamp'])
         self.topic, self._raw, self._received_at = topic, raw, -math.inf
         self._subscription = node.create_subscription(
-            kind, topic, lambda _message: None, profile, callback_group=_Unscheduled(), raw=raw
+            kind,
+            topic,
+            lambda _message: None,
+            profile,
+            callback_group=_Unscheduled(),
+            qos_overriding_options=options,
+            raw=raw,
         )
+        self._depth = profile.depth
 
     @property
     def age(self) -> float:
@@ -90,6 +107,11 @@ class PolledSubscription:
     def close(self) -> None:
         """Unsubscribe."""
         self._node.destroy_subscription(self._subscription)
+
+
+def longest_nap(simulated: bool) -> float:
+    """Return the longest sleep [s] of a loop whose clock is simulated or not."""
+    return _SIMULATED_NAP_S if simulated else _NAP_S
 
 
 class PeriodEstimator:
@@ -129,8 +151,10 @@ class Loop:
     Call `work(moment)` at a fixed rate in a thread of its own.
 
     Moments are multiples of the period. Missed moments are skipped, except the last one if
-    `late` is true. An exception in `work` ends the loop; `failure` then holds the error, and the
-    node must exit.
+    `late` is true. A loop whose clock is set back begins again from there. An exception in `work`
+    ends the loop; `failure` then holds the error, and the node must exit.
+
+    It sleeps for at most `nap_s` before it reads the clock again: `longest_nap(simulated)`.
     """
 
     def __init__(
@@ -140,10 +164,11 @@ class Loop:
         work: Callable[[float], None],
         clock: Callable[[], float] = time.monotonic,
         late: bool = False,
+        nap_s: float = _NAP_S,
     ) -> None:
         self._period, self._work, self._clock = period_s, work, clock
         self._next = math.floor if late else math.ceil
-        self._first = clock()
+        self._first, self._nap = clock(), nap_s
         self._stopping = threading.Event()
         self.failure = ''
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -164,8 +189,14 @@ class Loop:
             while not self._stopping.is_set():
                 k = max(k + 1, self._next((self._clock() - self._first) / self._period))
                 moment = self._first + k * self._period
-                while (wait := moment - self._clock()) > 0 and not self._stopping.is_set():
-                    time.sleep(min(wait, 0.05))  # in short steps: the clock may be simulated
+                while not self._stopping.is_set():
+                    wait = moment - self._clock()
+                    if wait <= _ROUNDING_S:
+                        break
+                    if wait > 2.0 * self._period:  # the clock was set back
+                        k, self._first = 1, self._clock()
+                        moment = self._first + self._period
+                    time.sleep(min(wait, self._nap))
                 if not self._stopping.is_set():
                     self._work(moment)
         except Exception as error:

@@ -73,12 +73,13 @@ def run(
     except ExternalShutdownException:
         pass
     finally:
+        failed = getattr(node, 'failed', False)  # a shutdown forgets it
         if shutdown is not None and rclpy.ok():
             shutdown()
         executor.remove_node(node)
         node.destroy_node()
         rclpy.try_shutdown()
-    return 2 if getattr(node, 'failed', False) else 0
+    return 2 if failed else 0
 
 
 def set_real_time_priority(level: int) -> None:

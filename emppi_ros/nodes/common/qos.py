@@ -1,6 +1,9 @@
 """QoS profiles by kind of topic."""
 
+import copy
+
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
 
 
 def _keep_last(depth: int, resend: bool = True, latch: bool = False) -> QoSProfile:
@@ -14,6 +17,8 @@ def _keep_last(depth: int, resend: bool = True, latch: bool = False) -> QoSProfi
 
 # measurements: compatible with every publisher; read in batches, once per planning cycle
 SENSOR = _keep_last(200, resend=False)
+# ... as we publish them: compatible with every subscriber
+MEASURED = _keep_last(200)
 # values that hold until replaced: late subscribers get the last one
 LATCHED = _keep_last(1, latch=True)
 # plans, commands and applied commands: every message matters
@@ -22,3 +27,8 @@ DEFAULT = _keep_last(200)
 EVERY = _keep_last(200, latch=True)
 # for display: slow subscribers miss messages
 NEWEST = _keep_last(1)
+
+
+def overridable(profile: QoSProfile) -> tuple[QoSProfile, QoSOverridingOptions]:
+    """Return a copy, which rclpy changes by the parameters `qos_overrides`, and its options."""
+    return copy.copy(profile), QoSOverridingOptions.with_default_policies()

@@ -22,7 +22,7 @@ from emppi_ros.nodes.common import convert, parameters, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.lifecycle import ManagedNode
-from emppi_ros.nodes.common.polling import Loop
+from emppi_ros.nodes.common.polling import Loop, longest_nap
 from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
 from emppi_ros.nodes.planner.planning_stats import PlanningStats
 from emppi_ros.nodes.switching.task_switch import TaskSwitch
@@ -112,7 +112,8 @@ class PlannerNode(ManagedNode):
         self._belief = BeliefSubscriber(self, self.task)
         # A late cycle can still meet its deadline if planning takes half a period; skipping it
         # would leave the bridge without a plan whenever one cycle takes slightly too long.
-        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True)
+        nap = longest_nap(self.simulated_time)
+        self.loop = Loop('planning', self._period, self._cycle, self.now, late=True, nap_s=nap)
 
     def tune(self, data: Mapping[str, Any]) -> None:
         """Apply task YAML with other tunable values, from the next cycle on."""

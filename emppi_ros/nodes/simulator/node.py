@@ -1,11 +1,13 @@
 """
 The node `simulator`: simulates robot and tracker, with true parameters hidden from other nodes.
 
-Stamps are the start time plus the simulated time, which follows the wall clock. Time that the
-simulation cannot catch up with is counted as lost.
+With `use_sim_time` it publishes /clock, which may be slower or faster than real time, and stamps
+are simulated time. Otherwise stamps are the start time plus the simulated time, which follows the
+wall clock. Time that the simulation cannot catch up with is counted as lost.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 import math
 import sys
 import threading
@@ -14,18 +16,21 @@ from typing import Any
 
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.core.errors import EmppiError
+from emppi_ros.core.config import positive
+from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
+from emppi_ros.nodes.bridge.reset_service import ResetClient
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
-from emppi_ros.nodes.simulator.sensors import Sensors
+from emppi_ros.nodes.simulator.sensors import ClockPublisher, Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
 from emppi_ros.robots.robot import Robot
+from emppi_ros.sim.pace import Pace
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.sim.trajectory_controller import TrajectoryController
 from emppi_ros.sim.true_parameters import draw_truth, parse_truth
@@ -33,7 +38,16 @@ from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 
-_CATCH_UP_S = 0.1  # the longest delay that is made up for; simulated time skips the rest
+_SHORTEST_S = 1e-3  # period of the loop
+
+
+@dataclass(frozen=True)
+class SimulatorParameters(SeedParameters):
+    """Parameters of the node `simulator`."""
+
+    real_time_factor: float = positive(
+        1.0, doc='simulated seconds per second; other than 1 only with use_sim_time'
+    )
 
 
 class SimulatorNode(Node, TaskFollower):
@@ -41,7 +55,17 @@ class SimulatorNode(Node, TaskFollower):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__('simulator', **kwargs)
-        self._seed = declare_all(self, SeedParameters).seed
+        settings = declare_all(self, SimulatorParameters)
+        self._seed = settings.seed
+        simulated = self.get_clock().ros_time_is_active
+        if settings.real_time_factor != 1.0 and not simulated:
+            raise ConfigError(
+                f'real_time_factor: {settings.real_time_factor:g} needs use_sim_time, or else the '
+                'other nodes follow the wall clock'
+            )
+        self._clock_publisher = ClockPublisher(self) if simulated else None
+        self._pace = Pace(time.monotonic(), settings.real_time_factor)
+        self._epoch = 0.0  # s, stamp of simulated time 0
         truth = declare(
             self,
             'truth',
@@ -53,10 +77,12 @@ class SimulatorNode(Node, TaskFollower):
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
-        self._problem, self._rejected, self._lost_s = '', 0, 0.0
+        self._problem, self._rejected = '', 0
         self._follow = TaskSubscriber(self, self)
         self.diagnostics = Diagnostics(self, self.report)
+        self._bridge = ResetClient(self)
         self.create_service(Trigger, 'simulator/reset', self._reset)
+        self.create_service(SetBool, 'simulator/pause', self._pause)
 
     def report(self) -> Report:
         """Return the state of the simulation."""
@@ -65,7 +91,7 @@ class SimulatorNode(Node, TaskFollower):
             return Report(level, self._problem or f'waiting for {TOPIC}')
         values = {
             'simulated_time_s': self._robot.time,
-            'lost_s': self._lost_s,
+            'lost_s': self._pace.lost_s,
             'rejected_commands': self._rejected,
             # with all digits, for reports only; no node of the graph uses them
             **{
@@ -75,8 +101,10 @@ class SimulatorNode(Node, TaskFollower):
                 )
             },
         }
-        problem = self._follow.changed or self._problem
-        return Report(WARN if problem else OK, problem or 'simulating', values)
+        clock = self._clock_publisher.problem if self._clock_publisher is not None else ''
+        problem = self._follow.changed or self._problem or clock
+        paused = 'paused' if self._pace.paused_at is not None else 'simulating'
+        return Report(WARN if problem else OK, problem or paused, values)
 
     @property
     def failed(self) -> bool:
@@ -102,6 +130,7 @@ class SimulatorNode(Node, TaskFollower):
             return
         self._open(task.robot)
         self._start(task, robot)
+        self.get_logger().info('active')
 
     def try_task(self, text: str) -> Task:
         """Return the task of a YAML text if it fits the robot and the given true parameters."""
@@ -117,6 +146,7 @@ class SimulatorNode(Node, TaskFollower):
         self.loop.stop()
         self._stage.close()
         robot.copy_joint_positions(self._robot)
+        self._epoch += self._robot.time
         self._start(task, robot)
 
     def _make(self, task: Task) -> SimulatedRobot:
@@ -139,7 +169,8 @@ class SimulatorNode(Node, TaskFollower):
         self._task, self._robot, self._problem = task, robot, ''
         self._stage = StageSubscriber(self, task, self._hold)
         self._rebase()
-        self.loop = Loop('physics', self._every * settings.timestep_s, self._work)
+        period = self._every * settings.timestep_s / self._pace.factor
+        self.loop = Loop('physics', max(period, _SHORTEST_S), self._work)
 
     def _hold(self, stage: Stage) -> None:
         """Grasp as in the planner's stage, in place of a gripper."""
@@ -148,24 +179,25 @@ class SimulatorNode(Node, TaskFollower):
 
     def _rebase(self) -> None:
         """Start simulated time at this moment."""
-        self._began = time.monotonic()
-        self._epoch = self.get_clock().now().nanoseconds * 1e-9
-        self._done = 0
+        self._pace, self._done = self._pace.restart(time.monotonic()), 0
+        if self._clock_publisher is None:
+            self._epoch = time.time()
 
     def _work(self, _moment: float) -> None:
         with self._lock:
             for subscription in self._commands:
                 subscription.poll()
             self._advance()
+            if self._clock_publisher is not None and self._pace.paused_at is not None:
+                self._clock_publisher.publish(self._epoch + self._robot.time)
 
     def _advance(self, until: float = math.inf) -> None:
         """Step to the current time, or to an earlier simulated time, and publish measurements."""
-        behind = time.monotonic() - self._began - self._robot.time
-        lost = max(0.0, behind - _CATCH_UP_S)
-        self._began += lost
-        self._epoch += lost  # stamps stay on the clock
-        self._lost_s += lost
-        seconds = min(behind - lost, until - self._robot.time)
+        before, now = self._pace.lost_s, time.monotonic()
+        self._pace = self._pace.catch_up(now, self._robot.time)
+        if self._clock_publisher is None:
+            self._epoch += self._pace.lost_s - before  # stamps stay on the clock
+        seconds = min(self._pace.due(now), until) - self._robot.time
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
             if self._controller is not None:
                 self._robot.command(self._controller.velocity(self._robot.time))
@@ -173,12 +205,14 @@ class SimulatorNode(Node, TaskFollower):
             self._done += 1
             if self._done % self._every == 0:
                 self._sensors.publish(self._robot, self._epoch)
+                if self._clock_publisher is not None:
+                    self._clock_publisher.publish(self._epoch + self._robot.time)
 
     def _receive_command(self, message: Float64MultiArray, sent: float) -> None:
         command = self._read(convert.read_command, message)
         if command is None:
             return
-        self._advance(sent - self._epoch)  # the last command was in force until this one was sent
+        self._advance(self._sent_at(sent))  # the last command was in force until then
         self._controller = None
         self._robot.command(command)
 
@@ -186,12 +220,16 @@ class SimulatorNode(Node, TaskFollower):
         trajectory = self._read(convert.read_trajectory, message)
         if trajectory is None:
             return
-        self._advance(sent - self._epoch)
+        self._advance(self._sent_at(sent))
         if self._controller is None:
             self._controller = TrajectoryController(self._robot.commanded_position)
         stamp = convert.to_seconds(message.header.stamp)
         start = stamp - self._epoch if stamp else None
         self._controller.accept(trajectory, self._robot.time, start)
+
+    def _sent_at(self, sent: float) -> float:
+        """Return the simulated time at a time of the system clock [s]."""
+        return self._pace.due(sent - time.time() + time.monotonic())
 
     def _read(self, read: Callable[[Robot, object], Any], message: object) -> Any:
         try:
@@ -201,16 +239,34 @@ class SimulatorNode(Node, TaskFollower):
             self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=2.0)
             return None
 
-    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def _reset(
+        self, _request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        """Reset robot and objects; the bridge is told, and not armed afterwards."""
         response.success = self._robot is not None
         if self._robot is None:
             response.message = 'no task yet'
             return response
+        await self._bridge.announce(resetting=True)
         with self._lock:
+            self._epoch += self._robot.time
             self._robot.reset()
             self._controller = None
             self._rebase()
-        response.message = 'robot and objects are back at the start'
+        await self._bridge.announce(resetting=False)
+        response.message = 'robot and objects are back at the start; the bridge is not armed'
+        return response
+
+    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        """Stop time, and with it /clock and all measurements, or continue."""
+        with self._lock:
+            if self._robot is not None:
+                self._advance()
+            now, paused_at = time.monotonic(), self._pace.paused_at
+            self._pace = self._pace.pause(now, request.data)
+            if self._clock_publisher is None and not request.data and paused_at is not None:
+                self._epoch += now - paused_at
+        response.success, response.message = True, 'paused' if request.data else 'simulating'
         return response
 
 

@@ -1,13 +1,15 @@
-"""Simulated sensors: joint states, and tracked poses of objects."""
+"""Simulated sensors: joint states, and tracked poses of objects; and the simulated clock."""
 
 from collections.abc import Collection
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import CLOCK
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 
@@ -17,7 +19,7 @@ class Sensors:
 
     def __init__(self, node: Node, robot: Robot) -> None:
         self._node, self._robot = node, robot
-        self._joints = node.create_publisher(JointState, robot.topics.joint_states, qos.SENSOR)
+        self._joints = self._advertise(JointState, robot.topics.joint_states)
         self._poses: dict[str, Publisher] = {}
 
     def track(self, names: Collection[str]) -> None:
@@ -25,8 +27,11 @@ class Sensors:
         for name in set(self._poses) - set(names):
             self._node.destroy_publisher(self._poses.pop(name))
         for name in set(names) - set(self._poses):
-            topic = f'tracking/{name}'
-            self._poses[name] = self._node.create_publisher(PoseStamped, topic, qos.SENSOR)
+            self._poses[name] = self._advertise(PoseStamped, f'tracking/{name}')
+
+    def _advertise(self, kind: type, topic: str) -> Publisher:
+        profile, options = qos.overridable(qos.MEASURED)
+        return self._node.create_publisher(kind, topic, profile, qos_overriding_options=options)
 
     def publish(self, simulated: SimulatedRobot, epoch: float) -> None:
         """Publish the measurements of a simulation that started at `epoch` [s]."""
@@ -36,3 +41,22 @@ class Sensors:
         for reading in simulated.read_poses():
             message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
             self._poses[reading.name].publish(message)
+
+
+class ClockPublisher:
+    """Publishes simulated time."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._publisher = node.create_publisher(Clock, CLOCK, qos.NEWEST)
+
+    @property
+    def problem(self) -> str:
+        """Another source of simulated time, as a sentence; '' if there is none."""
+        if self._node.count_publishers(CLOCK) <= 1:
+            return ''
+        return f'another node publishes {CLOCK}, too: stop it, or this simulator'
+
+    def publish(self, time_s: float) -> None:
+        """Publish a simulated time [s]."""
+        self._publisher.publish(Clock(clock=convert.to_stamp(time_s)))

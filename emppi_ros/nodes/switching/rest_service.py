@@ -7,7 +7,6 @@ the bridge keeps holding the arm (`swap-lost`).
 """
 
 from collections.abc import Callable
-import time
 
 from rclpy.node import Node
 from rclpy.task import Future
@@ -29,7 +28,7 @@ def serve(node: Node, command_loop: Callable[[], CommandLoop | None]) -> None:
             response.success, response.message = False, UNABLE
             return response
         with loop.lock:
-            loop.commander.swap(time.monotonic(), request.data)
+            loop.commander.swap(loop.clock.now(), request.data)
             response.success = loop.commander.still or not request.data
             response.message = loop.commander.reason if response.success else BRAKING
         return response

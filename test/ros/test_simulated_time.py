@@ -1,0 +1,154 @@
+"""Simulated time: nodes wait for the first /clock, and work in it, slower, faster and paused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.bridge.node import BridgeNode
+from emppi_ros.nodes.common import convert, graph, qos
+from emppi_ros.nodes.simulator.node import SimulatorNode
+
+
+class SimulatedClock:
+    """A simulator's clock and joint states of a robot at home."""
+
+    def __init__(self, harness):
+        self.time, self.robot = 0.0, harness.publish_task('panda_push').robot
+        self._clock = harness.publisher(Clock, '/clock')
+        self._states = harness.publisher(JointState, 'joint_states')
+        self._home = np.array(self.robot.home)
+        harness.feeds.append(self._publish)
+
+    def _publish(self):
+        speed = np.zeros_like(self._home)
+        self._states.publish(convert.write_joints(self.robot, self.time, self._home, speed))
+        if self.time:
+            self.time += 0.004
+            self._clock.publish(Clock(clock=convert.to_stamp(self.time)))
+
+
+def _stamps(messages):
+    return np.array([convert.to_seconds(message.header.stamp) for message in messages])
+
+
+@pytest.mark.parametrize('autostart', [True, False])
+def test_the_bridge_waits_for_the_first_clock_and_says_so(harness, autostart):
+    world = SimulatedClock(harness)
+    applied = harness.listen(JointState, 'emppi/applied')
+    node = harness.make(BridgeNode, use_sim_time=True, autostart=autostart)
+
+    def change(number):
+        request = ChangeState.Request(transition=Transition(id=number))
+        return harness.call(ChangeState, 'bridge/change_state', request).success
+
+    harness.spin_until(lambda: node.follow.ready)
+    if autostart:
+        harness.spin_until(lambda: 'waiting for /clock' in harness.says('bridge')[1])
+    else:
+        assert change(Transition.TRANSITION_CONFIGURE)
+        assert not change(Transition.TRANSITION_ACTIVATE)
+        assert 'waiting for /clock' in harness.says('bridge')[1]
+    harness.spin_for(0.2)
+    assert node.state == 'inactive' and not node.failed and not applied
+    world.time = 0.004  # the first moments of a simulation, less than the age of the bridge
+    if not autostart:
+        harness.spin_until(lambda: node.clock_runs)
+        assert change(Transition.TRANSITION_ACTIVATE)
+    harness.spin_until(lambda: len(applied) > 50)
+    assert not node.failed and harness.says('bridge')[1] == 'not armed'
+    assert np.all(np.abs(_stamps(applied)[-20:] - world.time) < 0.5)
+    assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True)).success
+
+
+def test_a_real_robot_has_no_simulated_time(harness):
+    with pytest.raises(ConfigError, match='use_sim_time: a real robot does not follow /clock'):
+        harness.make(BridgeNode, use_sim_time=True, hardware=True)
+
+
+def test_a_simulation_that_is_not_in_real_time_needs_simulated_time(harness):
+    with pytest.raises(ConfigError, match=r'real_time_factor: 0\.5 needs use_sim_time'):
+        harness.make(SimulatorNode, real_time_factor=0.5)
+
+
+def test_the_simulator_is_the_clock_which_can_be_slow_and_paused_but_not_set_back(harness):
+    task = harness.publish_task('panda_push')
+    clocks = harness.listen(Clock, '/clock', qos.NEWEST)
+    states = harness.listen(JointState, 'joint_states', qos.SENSOR)
+    node = harness.make(SimulatorNode, use_sim_time=True, real_time_factor=0.5)
+
+    def newest():
+        return convert.to_seconds(clocks[-1].clock) if clocks else 0.0
+
+    def pause(paused):
+        return harness.call(SetBool, 'simulator/pause', SetBool.Request(data=paused)).success
+
+    harness.spin_until(lambda: newest() > 0.3)
+    assert newest() < 20.0 and _stamps(states)[-1] < 20.0  # simulated time, not the wall clock
+    assert harness.call(Trigger, 'simulator/reset', Trigger.Request()).success
+    before = newest()
+    harness.spin_until(lambda: newest() > before + 0.1)
+    assert pause(True)
+    harness.spin_for(0.05)
+    count, stopped = len(states), newest()
+    harness.spin_until(lambda: len(clocks) > 50 and newest() == stopped)
+    harness.spin_for(0.1)
+    assert len(states) == count and newest() == stopped
+    assert harness.says('simulator')[1] == 'paused'
+    assert pause(False)
+    harness.spin_until(lambda: newest() > stopped + 0.1)
+    times = np.array([convert.to_seconds(message.clock) for message in clocks])
+    assert np.all(np.diff(times) >= 0.0) and np.all(np.diff(_stamps(states)) > 0.0)
+    # joint states come at the rate of the task in simulated time, and steps are not skipped
+    period = 1.0 / task.simulation.joint_state_rate_hz
+    lost = float(harness.says('simulator')[2]['lost_s'])
+    assert np.max(np.diff(_stamps(states))) <= 2.0 * period + lost
+    assert node._pace.factor == 0.5
+
+
+def test_a_clock_that_is_set_back_is_a_new_beginning(harness):
+    world = SimulatedClock(harness)
+    world.time = 100.0
+    node = harness.make(BeliefNode, use_sim_time=True)
+    harness.spin_until(lambda: node.state == 'active' and node.session.estimator.joints_stamp > 0)
+    world.time = 1.0
+    harness.spin_until(lambda: 1.0 < node.session.estimator.joints_stamp < 50.0)
+    assert node.state == 'active' and not node.failed
+
+
+@pytest.mark.alone
+def test_the_whole_graph_works_and_learns_in_slow_motion(harness):
+    specs = [
+        dataclasses.replace(spec, parameters={**spec.parameters, 'use_sim_time': True})
+        for spec in graph.describe('panda_push', '', 0)
+    ]
+    # the simulator is last: the others wait for its clock
+    specs[-1].parameters['real_time_factor'] = 0.3
+    clocks = harness.listen(Clock, '/clock', qos.NEWEST)
+    applied = harness.listen(JointState, 'emppi/applied')
+    harness.spawn(*specs)
+
+    def says(name, word):
+        return harness.statuses.get(name, (0, '', {}))[2].get(word, '')
+
+    def moving():
+        return applied and np.max(np.abs(applied[-1].velocity)) > 0.05
+
+    harness.spin_until(lambda: says('planner', 'plan_ms_p50') not in ('', 'nan'), 60.0)
+    harness.spin_until(lambda: applied)
+    assert harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True)).success
+    harness.spin_until(moving)
+    began = convert.to_seconds(clocks[-1].clock)
+    harness.spin_until(lambda: float(says('belief', 'updates') or 0) > 20, 60.0)
+    harness.spin_until(lambda: convert.to_seconds(clocks[-1].clock) > began + 1.0, 60.0)
+    assert abs(_stamps(applied)[-1] - convert.to_seconds(clocks[-1].clock)) < 0.2
