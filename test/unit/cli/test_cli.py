@@ -8,6 +8,7 @@ from pathlib import Path
 import subprocess
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -84,6 +85,67 @@ def test_check_names_the_key_the_reason_and_what_is_allowed(
     assert captured.err.startswith('error: ') and captured.err.count('\n') == 1
     for word in words:
         assert word in captured.err
+
+
+CENTRE = """parameters:
+  centre: {field: body_ipos, of: block, element: 1, lower: -0.02, upper: 0.02, unit: m, prior: {
+    distribution: normal, mean: 0.0, sd: 0.01}}
+"""
+
+
+def test_the_centre_of_mass_of_a_symmetric_free_body_can_be_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    text = find_config('tasks', 'panda_push').read_text()
+    text = text.replace('parameters: ', CENTRE + '#').replace(
+        'truth:\n', 'truth:\n    centre: {distribution: fixed, value: 0.01}\n'
+    )
+    file = tmp_path / 'task.yaml'
+    file.write_text(text)
+    assert main(['check', str(file)]) == 0
+    assert main(['run', str(file), '--duration', '0.2', '--json']) == 0
+    assert last_json(capsys.readouterr().out)['parameters']['centre']['true'] == 0.01
+
+
+def test_check_simulates_the_models_and_tells_parameters_without_an_effect(
+    write_task: Callable[..., Path], task_data: Callable[[str], dict],
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    data = task_data('block')
+    data['parameters']['height'] = {
+        'field': 'body_pos', 'of': 'block', 'element': 2, 'lower': 0.0,
+        'prior': {'distribution': 'uniform', 'lower': 0.0, 'upper': 1.0},
+    }  # fmt: skip
+    data['simulation']['truth']['height'] = {'distribution': 'fixed', 'value': 0.5}
+    assert main(['check', str(write_task('block', data)), '--json']) == 0
+    captured = capsys.readouterr()
+    (warning,) = json.loads(captured.out)['warnings']
+    assert 'height: body_pos of' in warning and 'no effect' in warning
+    assert f'warning: {warning}' in captured.err
+    data = task_data('two_link')
+    data['planner'] |= {'step_s': 10.0, 'substeps': 1}
+    assert main(['check', str(write_task('two_link', data))]) == 2
+    assert 'error: ' in (said := capsys.readouterr().err) and 'diverge within' in said
+
+
+def test_an_error_of_mujoco_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        mujoco.mj_setConst(*_broken())
+
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', failing)
+    assert main(RUN) == 2
+    assert capsys.readouterr().err.startswith('error: MuJoCo: mj_setConst')
+
+
+def _broken() -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """Return a model that MuJoCo rejects: a symmetric body with another centre of mass."""
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    model.body_ipos[1] = 0.1
+    return model, mujoco.MjData(model)
 
 
 def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
