@@ -71,6 +71,8 @@ def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> No
             ['probe: cost: a', 'distance'],
         ),
         ('robot: panda', 'robot: pandas', ["'pandas'", 'cartpole']),
+        ('weight: 1.0', 'wieght: 1.0', ['line', 'cost: reach', "did you mean 'weight'"]),
+        ('axes: xy', 'axis: xy', ['cost: push', "did you mean 'axes'"]),
     ],
 )
 def test_check_names_the_key_the_reason_and_what_is_allowed(
