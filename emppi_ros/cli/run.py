@@ -6,6 +6,7 @@ from typing import Any
 
 from emppi_ros.belief import explanations, prior_file
 from emppi_ros.cli import output, reports
+from emppi_ros.core import paths
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
@@ -77,9 +78,11 @@ def run(options: argparse.Namespace) -> None:
     if options.video is not None:
         reports.check_video(options.video)
     if options.save is not None:
-        prior_file.check_path(options.save)
+        paths.check_output('--save', prior_file.check_path(options.save))
     if options.record is not None:
         tables.check_writable('--record', options.record)
+    if options.out is not None:
+        paths.check_output('--out', options.out, folder=True)
     task = load_task(options.task).with_prior(options.prior)
     truth = parse_truth(options.truth, '--truth')
     loop = ClosedLoop(task, options.seed, options.controller, truth, options.probe)

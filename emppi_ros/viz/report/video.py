@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
@@ -201,7 +202,9 @@ def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
 def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> None:
     """Write a picture (.png) of the scene at the start and at the end of a record."""
     with _scenes(task, record, shapes) as draw:
-        imageio.imwrite(path, np.hstack([draw(record.times[row]) for row in (0, -1)]))
+        picture = np.hstack([draw(record.times[row]) for row in (0, -1)])
+    with paths.replacing(path) as temporary:
+        imageio.imwrite(temporary, picture)
 
 
 @contextmanager
@@ -239,8 +242,9 @@ def write(
     )
     try:
         with (
+            paths.replacing(path) as temporary,
             _scenes(task, record, shapes) as draw,
-            imageio.get_writer(path, **(gif if is_gif else mp4)) as writer,
+            imageio.get_writer(temporary, **(gif if is_gif else mp4)) as writer,
         ):
             for i in range(count):
                 frame = np.hstack([draw(i / fps), panel.draw(i / fps)])

@@ -192,3 +192,40 @@ def test_plots_show_detected_changes_of_their_parameter() -> None:
     for name, axis in zip(names, plots.belief(task, record).axes, strict=False):
         times = [line.get_xdata()[0] for line in axis.lines if line.get_color() == GREEN]
         assert times == ([0.1, 0.2] if name == 'pole_mass' else [])
+
+
+@pytest.mark.parametrize(
+    ('option', 'name', 'reason'),
+    [
+        ('--out', 'file', 'it is a file'),
+        ('--out', 'file/deep/x', 'file is not a folder'),
+        ('--video', 'file/a.mp4', 'file is not a folder'),
+        ('--save', 'folder.yaml', 'it is a folder'),
+        ('--record', 'folder.csv', 'it is a folder'),
+    ],
+)
+def test_output_paths_are_checked_before_the_run(
+    option: str, name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    (tmp_path / 'file').write_text('')
+    (tmp_path / 'folder.yaml').mkdir()
+    (tmp_path / 'folder.csv').mkdir()
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', None)  # not reached
+    assert main(['run', 'cartpole_swingup', option, str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith('error: ') and option in said and reason in said
+
+
+def test_ctrl_c_leaves_no_part_of_a_video(run, tmp_path: Path, renderer) -> None:
+    task, record = run
+    path = tmp_path / 'motion.mp4'
+    path.write_text('before')
+
+    def interrupted(_done: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        video.write(task, record, path, interrupted)
+    assert [one.name for one in tmp_path.iterdir()] == ['motion.mp4']
+    assert path.read_text() == 'before'
