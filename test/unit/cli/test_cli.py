@@ -238,6 +238,37 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
     assert results[0]['final_error'] != results[2]['final_error']
 
 
+def test_several_seeds_are_a_table_of_the_single_runs(capsys: pytest.CaptureFixture) -> None:
+    command = RUN[:-1]
+    single = []
+    for seed in ('4', '5'):
+        assert main([*command, '--seed', seed, '--json']) == 0
+        single.append(last_json(capsys.readouterr().out)['parameters'])
+    assert main([*command, '--seeds', '4-5', '--jobs', '1', '--json']) == 0
+    found = last_json(capsys.readouterr().out)
+    assert [row['seed'] for row in found['runs']] == [4, 5]
+    for row, alone in zip(found['runs'], single, strict=True):
+        for name, values in row['parameters'].items():
+            z = values.pop('z')
+            assert values == alone[name]
+            assert z == (values['mean'] - values['true']) / values['sd']
+    assert (found['successes'], found['of'], found['median_time_s']) == (0, 2, None)
+    assert main([*command, '--seeds', '4-5', '--jobs', '2']) == 0
+    head, first, second, last, _note = capsys.readouterr().out.splitlines()
+    assert head.split() == ['seed', 'success', 'time_s', 'z', 'pole_mass', 'z', 'pole_inertia']
+    assert first.split()[:3] == ['4', 'no', '0.40'] and second.split()[0] == '5'
+    assert last.split()[:3] == ['all', '0/2', '-']
+    z = found['runs'][0]['parameters']['pole_mass']['mean'] - single[0]['pole_mass']['true']
+    assert first.split()[3] == f'{z / single[0]["pole_mass"]["sd"]:+.2f}'
+
+
+def test_files_of_a_single_run_are_an_error_with_several_seeds(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    assert main([*RUN, '--seeds', '0-1', '--save', 'a.yaml']) == 2
+    assert '--save: is for a single run' in capsys.readouterr().err
+
+
 def test_run_starts_from_a_prior_and_names_parameters_without_one(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
