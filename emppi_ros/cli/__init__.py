@@ -58,13 +58,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = options.execute(options) or 0
         sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except EmppiError as error:
         print(f'error: {error}', file=sys.stderr)
+        return INVALID
+    except Exception as error:
+        if not type(error).__module__.startswith('mujoco'):  # which may not be imported
+            raise
+        print(f'error: MuJoCo: {error}', file=sys.stderr)
         return INVALID
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return status

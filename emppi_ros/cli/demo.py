@@ -7,6 +7,7 @@ from typing import Any
 
 from emppi_ros.belief import explanations
 from emppi_ros.cli import extras, output, reports
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks.task import load_task
@@ -48,6 +49,8 @@ def add_commands(commands: Any) -> None:
 
 def demo(options: argparse.Namespace) -> None:
     """Run the graph, print a summary and write the report."""
+    if options.out is not None:
+        paths.check_output('--out', options.out, folder=True)
     task = load_task(options.task)
     if not task.file.real_time:
         raise ConfigError(

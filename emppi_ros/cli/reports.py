@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emppi_ros.cli import output
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.renderer import RenderError, check_renderer
@@ -20,6 +21,7 @@ def check_video(path: Path) -> None:
     """Raise an error if a video cannot be written; call this before any work."""
     if path.suffix not in video.SUFFIXES:
         raise ConfigError(f'--video {path}: expected a name that ends in .mp4 or .gif')
+    paths.check_output('--video', path)
     check_renderer()
 
 
@@ -29,7 +31,7 @@ def write_plots(task: Task, record: RunRecord, summary: Mapping[str, Any], folde
     for path in [*plots.write_all(task, record, folder), *_pictures(task, record, folder)]:
         print(f'wrote {path}', file=sys.stderr)
     text = json.dumps(output.plain(summary), indent=2, allow_nan=False)
-    (folder / 'summary.json').write_text(text + '\n', encoding='utf-8')
+    paths.replace_text(folder / 'summary.json', text + '\n')
 
 
 def _pictures(task: Task, record: RunRecord, folder: Path) -> list[Path]:

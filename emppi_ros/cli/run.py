@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.belief import explanations, prior_file
-from emppi_ros.cli import output, reports
+from emppi_ros.cli import output, reports, run_seeds
+from emppi_ros.core import paths
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
@@ -23,7 +24,18 @@ def add_commands(commands: Any) -> None:
         'planner, in simulated time. Runs with the same seed are bit-identical.',
     )
     parser.add_argument('task', metavar='TASK', help='name of a task, or a YAML file')
-    parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
+    seed = parser.add_mutually_exclusive_group()
+    seed.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
+    seed.add_argument(
+        '--seeds',
+        metavar='A-B',
+        type=output.seeds,
+        help='one run for each seed, such as 0-9, on all cores; print a table of success, time '
+        'and z of each parameter',
+    )
+    parser.add_argument(
+        '--jobs', metavar='J', type=output.count, help='with --seeds: processes (one per core)'
+    )
     parser.add_argument(
         '--controller',
         choices=CONTROLLERS,
@@ -74,12 +86,17 @@ def add_commands(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the loop, print a summary and write the requested files."""
+    if options.seeds is not None:
+        run_seeds.run(options)
+        return
     if options.video is not None:
         reports.check_video(options.video)
     if options.save is not None:
-        prior_file.check_path(options.save)
+        paths.check_output('--save', prior_file.check_path(options.save))
     if options.record is not None:
         tables.check_writable('--record', options.record)
+    if options.out is not None:
+        paths.check_output('--out', options.out, folder=True)
     task = load_task(options.task).with_prior(options.prior)
     truth = parse_truth(options.truth, '--truth')
     loop = ClosedLoop(task, options.seed, options.controller, truth, options.probe)

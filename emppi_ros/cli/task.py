@@ -7,7 +7,8 @@ from typing import Any
 from emppi_ros.cli import extras, output
 from emppi_ros.core.errors import SwapError
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.task import load_task, task_text, validate
+from emppi_ros.tasks.task import load_task, task_text
+from emppi_ros.tasks.validation import validate
 
 UNFINISHED = 3  # exit status
 

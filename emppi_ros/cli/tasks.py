@@ -5,7 +5,9 @@ from typing import Any
 
 from emppi_ros.cli import output
 from emppi_ros.core import config, paths
-from emppi_ros.tasks.task import initial_cost, load_task, validate
+from emppi_ros.model import ineffective
+from emppi_ros.tasks.task import load_task
+from emppi_ros.tasks.validation import diverged_share, initial_cost, validate
 
 
 def add_commands(commands: Any) -> None:  # argparse has no public type for it
@@ -22,7 +24,7 @@ def add_commands(commands: Any) -> None:  # argparse has no public type for it
         help='validate a task file',
         description='Load a task with its scene and robot, check every name and value, and '
         'print a summary. For an invalid task, print the key, the reason and the allowed '
-        'values; exit status 2.',
+        'values; exit status 2. Parameters without an effect are warnings.',
     )
     checking.add_argument('task', metavar='FILE.yaml', help='YAML file, or name of a task')
     checking.add_argument('--json', action='store_true', help='print one JSON object')
@@ -44,10 +46,13 @@ def list_tasks(options: argparse.Namespace) -> None:
 
 
 def check_task(options: argparse.Namespace) -> None:
-    """Load a task, sample its priors, evaluate its cost at the start and print a summary."""
+    """Load a task, simulate its models with sampled parameters, and print a summary."""
     task = load_task(options.task)
     validate(task)
     terms = initial_cost(task)
+    warnings = ineffective.explain(task.model, task.parameters)
+    if share := diverged_share(task):
+        warnings.append(f'{share:.0%} of the models with sampled parameters diverge at rest')
     planner = task.planner
     summary = {
         'task': task.name,
@@ -67,9 +72,12 @@ def check_task(options: argparse.Namespace) -> None:
         },
         'particles': task.belief.particles,
         'cost_at_start': terms,
+        **({'warnings': warnings} if warnings else {}),
     }
+    output.warn(warnings)
     if options.json:
         print(output.to_json(summary))
         return
+    summary.pop('warnings', None)
     output.show(summary, as_json=False)
     print('ok')

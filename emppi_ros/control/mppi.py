@@ -4,9 +4,11 @@ One update of ensemble model predictive path integral control (Abraham et al. 20
 For M models with belief p(theta_m), K rollouts each and H steps::
 
     v = u + du,  du ~ N(0, Sigma)                             lines 8 and 12
-    S_t = sum_{j=t}^{H-1} l(x_j) + lambda u_j' Sigma^-1 du_j + m(x_H)     line 16
+    S_t = sum_{j=t}^{H-1} l(x_j) + lambda (u_j - r)' Sigma^-1 du_j + m(x_H)   line 16
     w_t = exp(-(S_t - beta) / lambda) p(theta) / normalizer                eq. 9
     u_t <- u_t + sum_mk w_t du_t                              line 17
+
+The reference r, zero in the paper, is the control that does nothing.
 
 With a measure of risk over models (`risk.py`) all models share the same K rows of noise, and the
 weights are a softmax over K of the risk of each row. They share it, too, if information
@@ -161,6 +163,7 @@ def plan(
     log_belief: Array,
     evaluate: Callable[[Array], Costs],
     rng: np.random.Generator,
+    reference: Array | float = 0.0,
 ) -> tuple[Array, PlanInfo]:
     """
     Return the improved plan and the details of the update.
@@ -181,6 +184,9 @@ def plan(
         Maps controls (M, K, H, nu) to the Costs of rolling them out.
     rng : numpy Generator
         Source of the noise.
+    reference : (nu,) array or float
+        Mean r of the uncontrolled distribution p: the control that does nothing. Zero for
+        velocities and efforts, the held position for positions.
 
     Returns
     -------
@@ -205,7 +211,9 @@ def plan(
     noise = controls - nominal
     controls = np.broadcast_to(controls, (config.models, *shape[1:]))  # (M, K, H, nu)
     costs = evaluate(controls)
-    control_cost = config.temperature * np.einsum('mkhu,hu->mkh', noise, nominal / variance)
+    control_cost = config.temperature * np.einsum(
+        'mkhu,hu->mkh', noise, (nominal - reference) / variance
+    )
     cost_to_go = accumulate(costs, control_cost)  # (M, K, H)
     if config.weighting == 'trajectory':
         cost_to_go = np.broadcast_to(cost_to_go[..., :1], cost_to_go.shape)
@@ -243,7 +251,7 @@ def accumulate(costs: Costs, control_cost: Array) -> Array:
     """
     Return the cost-to-go of every step (M, K, H): line 16 of Algorithm 1.
 
-    `control_cost` is lambda u_t' Sigma^-1 du_t, (M, K, H).
+    `control_cost` is lambda (u_t - r)' Sigma^-1 du_t, (M, K, H).
     """
     stage = costs.running + control_cost
     total = np.cumsum(stage[..., ::-1], axis=-1)[..., ::-1] + costs.terminal[..., None]

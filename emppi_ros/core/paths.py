@@ -1,5 +1,6 @@
 """Paths of configuration, launch files and models, in a checkout and when installed."""
 
+from collections.abc import Iterator
 import contextlib
 import importlib.util
 import os
@@ -118,6 +119,21 @@ def write_text(path: Path, text: str, overwrite: bool = False) -> None:
         raise ConfigError(f'{path}: cannot be written: {error}') from None
 
 
+def check_output(option: str, path: Path, folder: bool = False) -> None:
+    """Raise ConfigError if a file, or a folder, cannot be written; call this before any work."""
+    if path.exists() and path.is_dir() != folder:
+        raise ConfigError(
+            f'{option} {path}: cannot be created: it is a {"file" if folder else "folder"}'
+        )
+    parent = path if path.is_dir() else path.absolute().parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise ConfigError(f'{option} {path}: cannot be created: {parent} is not a folder')
+    if not os.access(parent, os.W_OK):
+        raise ConfigError(f'{option} {path}: cannot be created: no permission to write {parent}')
+
+
 def replace_text(path: Path, text: str) -> None:
     """
     Write a text to a file atomically; ConfigError if that fails.
@@ -125,13 +141,23 @@ def replace_text(path: Path, text: str) -> None:
     Readers see either the old or the new text, even after a power failure. Permissions and a
     symbolic link stay.
     """
+    with replacing(path) as temporary, temporary.open('w', encoding='utf-8') as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """
+    Yield a path to write to, which replaces a file at the end; ConfigError if that fails.
+
+    An error or Ctrl-C leaves the old file, or none. The suffix is that of the file.
+    """
     path = path.resolve()
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    temporary = path.with_name(f'.{path.stem}.{os.getpid()}.tmp{path.suffix}')
     try:
-        with temporary.open('w', encoding='utf-8') as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield temporary
         if path.exists():
             shutil.copymode(path, temporary)
         temporary.replace(path)

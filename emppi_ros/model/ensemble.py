@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import mujoco
-from mujoco.batch import Batch
+from mujoco.batch import Batch, SimulationError
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ParameterError
+from emppi_ros.core.errors import ParameterError, SceneError
 from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
 
@@ -108,7 +108,11 @@ class Ensemble:
         mujoco.mj_getState(self.model, self._world, self._world_state, spec)
 
     def write(self, theta: Array) -> None:
-        """Write parameters theta (M, P) into the models; ParameterError if a value is invalid."""
+        """
+        Write parameters theta (M, P) into the models.
+
+        ParameterError if a value is invalid, or if MuJoCo rejects the values.
+        """
         if theta.shape != self._theta.shape:
             raise ParameterError(
                 f'parameters of shape {theta.shape}; this ensemble has {self._theta.shape}: '
@@ -119,7 +123,11 @@ class Ensemble:
             return
         rows = np.repeat(theta, self.rollouts, axis=0)
         registry.write(self._batch.expand, self.model, self.parameters, rows)
-        self._batch.set_const(np.flatnonzero(np.repeat(changed, self.rollouts)))
+        try:
+            self._batch.set_const(np.flatnonzero(np.repeat(changed, self.rollouts)))
+        except SimulationError as error:
+            first = theta[np.flatnonzero(changed)[0]]
+            raise registry.rejected(self.parameters, first, error) from None
         self._theta = theta.copy()
 
     def rollout(self, start: State, controls: Array, record: Sequence[str]) -> Records:
@@ -163,15 +171,22 @@ class Ensemble:
     def _run(
         self, start: State, controls: Array, rollouts: int, record: Sequence[str] = ()
     ) -> npt.NDArray[np.bool_]:
-        """Run the first `rollouts` simulations of each model; return which diverged, (M, K)."""
+        """
+        Run the first `rollouts` simulations of each model; return which diverged, (M, K).
+
+        SceneError if MuJoCo cannot simulate the model, for example for lack of memory.
+        """
         batch = self._batch
         ids = None if rollouts == self.rollouts else np.arange(0, batch.nsim, self.rollouts)
         rows = slice(None) if ids is None else ids
         self._set_state(start, rollouts, rows)
-        with np.errstate(all='ignore'):
-            self._buffers |= batch.rollout(
-                controls.shape[1], controls, record=record, ids=ids, out=self._buffers
-            )
+        try:
+            with np.errstate(all='ignore'):
+                self._buffers |= batch.rollout(
+                    controls.shape[1], controls, record=record, ids=ids, out=self._buffers
+                )
+        except SimulationError as error:
+            raise SceneError(f'MuJoCo cannot simulate the scene: {error}') from None
         counters = batch.warning[rows, :, 1]
         return (counters > 1).any(axis=1).reshape(self.models, rollouts)
 

@@ -40,6 +40,7 @@ class Field(NamedTuple):
     unit: str  # '' if it has none
     doc: str
     ceiling: float = math.inf  # values must be at most
+    bends: bool = False  # couples axes of a body: it must not be compiled as simple
 
 
 def _row(name: str) -> Access:
@@ -125,18 +126,36 @@ FIELDS: dict[str, Field] = {
     ),
     'body_pos': Field('body', 3, -math.inf, _row('body_pos'), 'm', 'in the frame of the parent'),
     'body_ipos': Field(
-        'body', 3, -math.inf, _row('body_ipos'), 'm', 'centre of mass, in the frame of the body'
+        'body',
+        3,
+        -math.inf,
+        _row('body_ipos'),
+        'm',
+        'centre of mass, in the frame of the body',
+        bends=True,
     ),
     'geom_friction': Field(
         'geom', 3, -1e-12, _row('geom_friction'), '', '0: sliding, 1: torsion, 2: rolling'
     ),
-    'jnt_type': Field('joint', 1, -1e-12, _TYPE, '', '0: slide, 1: hinge'),
+    'jnt_type': Field('joint', 1, -1e-12, _TYPE, '', '0: slide, 1: hinge', bends=True),
     'jnt_axis': Field(
-        'joint', 3, -math.inf, _row('jnt_axis'), '', 'direction in the frame of the body'
+        'joint',
+        3,
+        -math.inf,
+        _row('jnt_axis'),
+        '',
+        'direction in the frame of the body',
+        bends=True,
     ),
     # Abraham et al. 2020, V-B
     'jnt_articulation': Field(
-        'joint', 3, -math.inf, _row('jnt_axis'), '', 'axis; a slide if x is largest, else a hinge'
+        'joint',
+        3,
+        -math.inf,
+        _row('jnt_axis'),
+        '',
+        'axis; a slide if x is largest, else a hinge',
+        bends=True,
     ),
     'jnt_pos': Field(
         'joint', 3, -math.inf, _row('jnt_pos'), 'm', 'position in the frame of the body'

@@ -32,6 +32,8 @@ def to_text(file: SceneFile, parameters: Sequence[Parameter], theta: Array, step
             )
     try:
         spec = mujoco.MjSpec.from_file(str(file.path))
+        places = registry.not_simple((p.field, p.of) for p in parameters)
+        scene.compile_not_simple(spec, places)
         model = spec.compile()
         registry.check(parameters, model)
         changed = registry.with_parameters(model, parameters, theta)

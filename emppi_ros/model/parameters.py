@@ -6,7 +6,7 @@ with the same functions, for all simulations of a batch at once. Models stay con
 inertia scales with the mass, axes stay unit vectors, and `mj_setConst` updates derived constants.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import copy
 from dataclasses import dataclass
 import math
@@ -15,7 +15,13 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import ConfigError, ParameterError, prefix_errors, unknown
+from emppi_ros.core.errors import (
+    ConfigError,
+    ParameterError,
+    SceneError,
+    prefix_errors,
+    unknown,
+)
 from emppi_ros.model import scene
 from emppi_ros.model.fields import DELAY, FIELDS, Expand
 
@@ -81,10 +87,18 @@ class Parameter:
 
 
 def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
-    """Raise if a named object does not exist, or if two parameters write the same element."""
+    """
+    Raise if the model lacks what a parameter writes, or if two write the same element.
+
+    SceneError if a named object does not exist, or is a body that is compiled as simple.
+    """
     elements: dict[tuple[str, str, int], str] = {}
     for parameter in parameters:
-        prefix_errors(f'parameters: {parameter.name}: of', _index, model, parameter)
+        where = f'parameters: {parameter.name}: of'
+        index = prefix_errors(where, _index, model, parameter)
+        if parameter.field in ('jnt_type', 'jnt_axis', 'jnt_articulation'):
+            prefix_errors(where, scene.find_scalar, model, parameter.of)
+        prefix_errors(where, _check_not_simple, model, parameter, index)
         # both fields write the axis
         field = 'jnt_axis' if parameter.field == 'jnt_articulation' else parameter.field
         for i in range(3) if parameter.choices else [parameter.element]:
@@ -96,6 +110,27 @@ def check(parameters: Sequence[Parameter], model: mujoco.MjModel) -> None:
                     f'{field}{place}'
                 )
             elements[element] = parameter.name
+
+
+def not_simple(places: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return (kind, name) of the objects in (field, name) to compile as not simple (`scene`)."""
+    return tuple((FIELDS[f].kind, name) for f, name in places if f in FIELDS and FIELDS[f].bends)
+
+
+def _check_not_simple(model: mujoco.MjModel, parameter: Parameter, index: int) -> None:
+    """Raise if the body is compiled for fixed axes of inertia or of several slides."""
+    if not FIELDS[parameter.field].bends:
+        return
+    joint = FIELDS[parameter.field].kind == 'joint'
+    body = model.jnt_bodyid[index] if joint else index
+    if joint and model.body_dofnum[body] == 1:  # its mass matrix is one number for all axes
+        return
+    if model.body_simple[body] and model.body_dofnum[body]:
+        name = scene.names(model, 'body')[body]
+        raise SceneError(
+            f'body {name!r} is compiled as simple, which excludes {parameter.field}: '
+            'set simple="false" on the body in the MJCF file'
+        )
 
 
 def _index(model: mujoco.MjModel, parameter: Parameter) -> int:
@@ -202,6 +237,19 @@ def set_parameters(
     parameters: Sequence[Parameter],
     theta: Array,
 ) -> None:
-    """Write parameters theta (P,) into a copy of the nominal model, and update its constants."""
+    """
+    Write parameters theta (P,) into a copy of the nominal model, and update its constants.
+
+    ParameterError if a value is out of bounds, or if MuJoCo rejects the values.
+    """
     write(lambda name: getattr(model, name)[None], nominal, parameters, theta[None])
-    mujoco.mj_setConst(model, mujoco.MjData(model))
+    try:
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    except (mujoco.FatalError, mujoco.UnexpectedError) as error:
+        raise rejected(parameters, theta, error) from None
+
+
+def rejected(parameters: Sequence[Parameter], theta: Array, error: Exception) -> ParameterError:
+    """Return the error that MuJoCo rejects parameters theta (P,)."""
+    values = ', '.join(f'{p.name} {v:g}' for p, v in zip(parameters, theta, strict=True))
+    return ParameterError(f'MuJoCo rejects {values}: {error}')

@@ -1,6 +1,6 @@
 """Load MJCF scenes, and find named objects in models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import hashlib
 from pathlib import Path
 import warnings
@@ -43,6 +43,7 @@ def load_scene(
     without: Sequence[str] = (),
     targets: Sequence[str] = (),
     without_gravcomp: Sequence[str] = (),
+    not_simple: Iterable[tuple[str, str]] = (),
 ) -> mujoco.MjModel:
     """
     Return the compiled model of an MJCF file; SceneError if it is invalid.
@@ -52,7 +53,8 @@ def load_scene(
     with and without them. All files must lie in the scene's folder or in `root` (see
     `mjcf_security`). Bodies in `without` are removed with their subtrees. Bodies in `targets`
     lose their joints and become mocap bodies. The weight of bodies in `without_gravcomp` is not
-    compensated.
+    compensated. Bodies in `not_simple`, (kind, name) of a body or a joint of it, are compiled so
+    that their inertia and axes may change (see `compile_not_simple`).
     """
     mjcf_security.check(path, root)
     try:
@@ -63,6 +65,7 @@ def load_scene(
             _make_mocap(spec, _body(spec, name))
         for name in without_gravcomp:
             _body(spec, name).gravcomp = 0.0
+        compile_not_simple(spec, not_simple)
         spec.compiler.discardvisual = not visual
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
@@ -90,6 +93,19 @@ def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
     if body is None or name == 'world':
         raise SceneError(unknown('body', name, [one.name for one in spec.bodies[1:] if one.name]))
     return body
+
+
+def compile_not_simple(spec: mujoco.MjSpec, places: Iterable[tuple[str, str]]) -> None:
+    """
+    Compile bodies without MuJoCo's shortcut for symmetric ones, whose mass matrix is diagonal.
+
+    `places` are (kind, name) of a body or of a joint; names that do not exist are ignored.
+    """
+    for kind, name in places:
+        item = getattr(spec, kind)(name)
+        body = item.parent if item is not None and kind == 'joint' else item
+        if body is not None:
+            body.simple = False
 
 
 def _make_mocap(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> None:

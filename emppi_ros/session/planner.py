@@ -251,8 +251,9 @@ class Planner(Measurements):
             return costs
 
         controls, info = mppi.plan(
-            config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng
-        )
+            config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng,
+            applied if self.task.robot.command == 'position' else 0.0,
+        )  # fmt: skip
         self._controls, self._first, self._start = controls, applied, start
         self.candidates = Candidates(traces[0], info.costs) if traces else None
         plan = plans.make(

@@ -5,6 +5,7 @@ Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2)
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 
 import mujoco
@@ -83,6 +84,7 @@ class Cost:
             here = f'{where}: {name}'
             if not isinstance(data, Mapping):
                 raise ConfigError(f'{here}: expected a mapping of keys, found {data!r}')
+            _check_keys(data, here)
             term = config.build(
                 TermConfig, {k: v for k, v in data.items() if k in _TERM_KEYS}, here
             )
@@ -126,6 +128,21 @@ class Cost:
             total = total + term.terminal_weight * value[..., -1]
             totals[term.name] = np.where(records.diverged | ~np.isfinite(total), np.inf, total)
         return totals
+
+
+def _check_keys(data: Mapping[str, object], where: str) -> None:
+    """Raise if a term has a key that neither the term nor its residual has."""
+    name = data.get('residual')
+    if not isinstance(name, str) or name not in RESIDUALS:
+        return  # another error
+    residual = RESIDUALS[name]
+    keys = {f.name for f in dataclasses.fields(residual)}  # type: ignore[arg-type]  # a dataclass
+    known = {'residual', *_TERM_KEYS, *keys}
+    for key in data:
+        if key not in known:
+            raise config.located(
+                ConfigError(f'{where}: {unknown("key", key, known)}'), where, data
+            )
 
 
 def at_plan_steps(records: Records, start: State, substeps: int) -> dict[str, Array]:

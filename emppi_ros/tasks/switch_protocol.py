@@ -15,7 +15,8 @@ import uuid
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, unknown
 from emppi_ros.robots.robot import Robot, load_robot
-from emppi_ros.tasks.task import Task, parse_task, task_text, validate
+from emppi_ros.tasks.task import Task, parse_task, task_text
+from emppi_ros.tasks.validation import validate
 
 READY, FOLLOWING, REFUSED = 'ready', 'following', 'refused'  # states of one node
 DONE, FAILED = 'done', 'failed'  # result of the whole switch, from the planner

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from emppi_ros.belief import distributions, prior_file
+from emppi_ros.belief import prior_file
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.belief.prior import JointPrior
 from emppi_ros.control.mppi import PlannerConfig
@@ -184,7 +184,7 @@ class Task:
         """Return the model with visual geoms, for rendering; its states are those of `model`."""
         if self._scene_file is None:
             return copy.copy(self.model)
-        return _load_scene(self.file, self._scene_file, visual=True)
+        return _load_scene(self.file, self.robot, self._scene_file, visual=True)
 
     @property
     def scene_file(self) -> paths.SceneFile:
@@ -391,7 +391,7 @@ def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
     try:
         robot = prefix_errors('robot', load_robot, file.robot, folder)
         scene_file = prefix_errors('scene', paths.find_scene, file.scene, folder)
-        model = _load_scene(file, scene_file, visual=False)
+        model = _load_scene(file, robot, scene_file, visual=False)
         task = Task(file, where, robot, model, scene_file=scene_file)
     except EmppiError as error:
         raise config.located(error, where, data) from None
@@ -400,37 +400,19 @@ def _make(data: dict[str, Any], where: str, folder: Path | None) -> Task:
 
 
 def _load_scene(
-    file: schema.TaskFile, scene_file: paths.SceneFile, visual: bool
+    file: schema.TaskFile, robot: Robot, scene_file: paths.SceneFile, visual: bool
 ) -> mujoco.MjModel:
     path, root = scene_file
+    entries = [*file.parameters.values(), *robot.parameters.values()]
+    # not checked yet: the parameters are bound to the compiled model
+    places = [
+        (str(entry.get('field')), str(entry.get('of', '')))
+        for entry in entries
+        if isinstance(entry, Mapping)
+    ]
     targets = (file.targets.body,) if file.targets else ()
     model: mujoco.MjModel = prefix_errors(
         'scene', scene.load_scene, path, visual, root,
-        file.scene_without, targets, file.scene_without_gravcomp,
+        file.scene_without, targets, file.scene_without_gravcomp, registry.not_simple(places),
     )  # fmt: skip
     return model
-
-
-def validate(task: Task) -> Task:
-    """Return the task if its priors can be sampled and its initial cost is finite."""
-    rng = np.random.default_rng(0)
-    for priors in (task.priors, task.truth):
-        distributions.sample(task.parameters, priors, 2, rng)
-    parameters = {parameter.name: parameter for parameter in task.parameters}
-    for change in task.simulation.changes_when:
-        change.to.sample(parameters[change.parameter], 2, rng)
-    initial_cost(task)
-    return task
-
-
-def initial_cost(task: Task) -> dict[str, float]:
-    """Return each cost term's norm(residual) in the initial state; ConfigError if not finite."""
-    data = mujoco.MjData(task.model)
-    data.qpos[:], data.qvel[:] = task.start()
-    mujoco.mj_forward(task.model, data)
-    cost = task.stages[0].cost
-    values = cost.values({name: getattr(data, name) for name in cost.record})
-    for name, value in values.items():
-        if not np.isfinite(value):
-            raise ConfigError(f'{task.where}: cost: {name}: is {value} in the initial state')
-    return {name: float(value) for name, value in values.items()}

@@ -25,7 +25,8 @@ from emppi_ros.model.parameters import nominal_values, with_parameters
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
-from emppi_ros.tasks.task import Task, initial_cost
+from emppi_ros.tasks.task import Task
+from emppi_ros.tasks.validation import initial_cost
 
 ROOT = Path(__file__).resolve().parents[2]
 Load = Callable[..., Task]

@@ -149,8 +149,9 @@ class Plant:
         file = config.build(ModelFile, data, str(path))
         try:
             source = paths.find_scene(file.scene, path.parent)
-            model = scene.load_scene(source.path, root=source.root)
             parameters = tuple(_parameter(name, entry) for name, entry in file.parameters.items())
+            places = registry.not_simple((p.field, p.of) for p in parameters)
+            model = scene.load_scene(source.path, root=source.root, not_simple=places)
             registry.check(parameters, model)
             nominal = registry.nominal_values(parameters, model)
             entries = zip(parameters, file.parameters.values(), nominal, strict=True)

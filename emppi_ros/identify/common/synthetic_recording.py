@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.core import paths
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.matching import joint_units
 from emppi_ros.identify.common.signals import UNITS, Signal
@@ -72,7 +73,7 @@ def write_recording(path: Path, task: Task, trace: Trace, seed: int) -> Path:
         },
     }
     beside = path.with_suffix('.truth.json')
-    beside.write_text(json.dumps(truth, indent=2) + '\n', encoding='utf-8')
+    paths.replace_text(beside, json.dumps(truth, indent=2) + '\n')
     return beside
 
 

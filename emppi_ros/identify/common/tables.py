@@ -16,6 +16,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core import paths
 from emppi_ros.core.errors import IdentificationError, import_optional
 from emppi_ros.identify.common.signals import UNITS, Signal
 
@@ -56,6 +57,7 @@ def check_writable(option: str, path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise IdentificationError(f'{option}: no such folder: {path.parent}')
+    paths.check_output(option, path)
 
 
 def write(path: Path, signals: Sequence[Signal]) -> None:
@@ -74,9 +76,13 @@ def write(path: Path, signals: Sequence[Signal]) -> None:
         if _is_parquet(path):
             arrow, parquet = (_arrow(path, name) for name in ('pyarrow', 'pyarrow.parquet'))
             table = {name: arrow.array(c, from_pandas=True) for name, c in columns.items()}
-            parquet.write_table(arrow.table(table), path)
+            with paths.replacing(path) as temporary:
+                parquet.write_table(arrow.table(table), temporary)
             return
-        with path.open('w', newline='', encoding='utf-8') as file:
+        with (
+            paths.replacing(path) as temporary,
+            temporary.open('w', newline='', encoding='utf-8') as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(columns)
             for row in zip(*(column.tolist() for column in columns.values()), strict=True):

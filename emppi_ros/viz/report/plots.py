@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from transforms3d import euler
 
-from emppi_ros.core import weights
+from emppi_ros.core import paths, weights
 from emppi_ros.model import scene
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
@@ -54,7 +54,8 @@ def write_all(task: Task, record: RunRecord, folder: Path) -> list[Path]:
         with styled():
             figure = draw(task, record)
             written.append(folder / f'{name}.png')
-            figure.savefig(written[-1], dpi=110)
+            with paths.replacing(written[-1]) as temporary:
+                figure.savefig(temporary, dpi=110)
     return written
 
 

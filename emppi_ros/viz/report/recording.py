@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,25 @@ class RunRecord:
     truths: Array  # (k, P) true parameters, NaN if unknown
     ess: Array  # (b,) effective sample size before resampling
     changes: tuple[tuple[float, str], ...] = ()  # time and parameter of each detected change
+    success_s: float | None = None  # time of success
+
+    def until_success(self) -> 'RunRecord':
+        """Return the record up to success: all of it without one."""
+        if self.success_s is None:
+            return self
+        end = self.success_s + 1e-9
+        states, beliefs = self.times <= end, self.belief_times <= end
+        truths = self.truth_times <= end
+        return dataclasses.replace(
+            self,
+            **{name: getattr(self, name)[states] for name in ('times', 'qpos', 'error')},
+            **{name: getattr(self, name)[truths] for name in ('truth_times', 'truths')},
+            **{
+                name: getattr(self, name)[beliefs]
+                for name in ('belief_times', 'belief_theta', 'belief_weights', 'ess')
+            },
+            changes=tuple(one for one in self.changes if one[0] <= end),
+        )
 
     @property
     def truth(self) -> Array:
@@ -63,6 +83,7 @@ def of_trace(trace: Trace) -> RunRecord:
         truths=np.array([theta for _, theta in trace.truths]),
         ess=np.array(trace.ess),
         changes=tuple((change.stamp, change.parameter) for change in trace.changes),
+        success_s=trace.success_time,
         **belief_series(trace.beliefs, len(trace.truth)),
     )
 
@@ -210,6 +231,7 @@ class RunObserver:
             bridge_period_ms=1e3 * np.diff(rows['applied']),
             ess=np.array(ess),
             changes=self.changes,
+            success_s=self.success_time,
             **self.truths(self._task),
             **belief_series(beliefs, len(self._task.parameters)),
         )

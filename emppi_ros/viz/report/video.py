@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
+from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
-from emppi_ros.viz.palette import BLUE, ORANGE, RED
+from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
 from emppi_ros.viz.renderer import Renderer, task_camera
 from emppi_ros.viz.report import plots
 from emppi_ros.viz.report.recording import RunRecord
@@ -33,6 +34,7 @@ ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a 
 
 SUFFIXES = ('.mp4', '.gif')
 SCENE, PANEL, HEIGHT = 816, 464, 720  # px: widths, together 1280, and height
+CAPTION = 40  # px: height of the caption of a still
 _FPS = {'.mp4': 25, '.gif': 10}
 _STILL_S = 1.0  # how long the last frame stays
 _GIF_SHRINK = 2  # a GIF has half the width and height
@@ -73,6 +75,8 @@ class BeliefPanel:
         record = self._record
         past = record.times <= now + 1e-9
         self._line.set_data(record.times[past], record.error[past])
+        reached = record.success_s is not None and now >= record.success_s - 1e-9
+        self._caption.set_text(f'success at {record.success_s:.1f} s' if reached else '')
         if self._learning:
             row = max(int(np.searchsorted(record.belief_times, now, side='right')) - 1, 0)
             truth = record.truth_at(now)
@@ -87,7 +91,11 @@ class BeliefPanel:
         plots.error(axis, self._task, self._record)
         self._line = axis.lines[0]
         axis.set_xlim(0, max(float(self._record.times[-1]), 0.1))
-        return [self._line]
+        self._caption = axis.text(
+            0.97, 0.95, '', transform=axis.transAxes, ha='right', va='top', color=GREEN,
+            weight='bold',
+        )  # fmt: skip
+        return [self._line, self._caption]
 
     def _start_pair(self, axis: Axes) -> list[Artist]:
         """Lay out a scatter plot of the first two parameters."""
@@ -201,7 +209,24 @@ def count_frames(record: RunRecord, suffix: str = '.mp4') -> int:
 def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> None:
     """Write a picture (.png) of the scene at the start and at the end of a record."""
     with _scenes(task, record, shapes) as draw:
-        imageio.imwrite(path, np.hstack([draw(record.times[row]) for row in (0, -1)]))
+        picture = np.hstack([draw(record.times[row]) for row in (0, -1)])
+    picture = np.vstack([_captions(record, picture.shape[1]), picture])
+    with paths.replacing(path) as temporary:
+        imageio.imwrite(temporary, picture)
+
+
+def _captions(record: RunRecord, width: int) -> Image:
+    """Return the captions (CAPTION, width, 3) of the pictures of start and end."""
+    figure = Figure(figsize=(width / _DPI, CAPTION / _DPI), dpi=_DPI)
+    canvas = FigureCanvasAgg(figure)
+    success = record.success_s
+    end = f'end: {record.times[-1]:.1f} s'
+    if success is not None:
+        end = f'success at {success:.1f} s'
+    for x, text in ((0.01, 'start'), (0.51, end)):
+        figure.text(x, 0.5, text, va='center')
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 @contextmanager
@@ -239,8 +264,9 @@ def write(
     )
     try:
         with (
+            paths.replacing(path) as temporary,
             _scenes(task, record, shapes) as draw,
-            imageio.get_writer(path, **(gif if is_gif else mp4)) as writer,
+            imageio.get_writer(temporary, **(gif if is_gif else mp4)) as writer,
         ):
             for i in range(count):
                 frame = np.hstack([draw(i / fps), panel.draw(i / fps)])

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 import datetime
+import functools
 import html
 import threading
 import time
@@ -21,8 +22,6 @@ _OVERTAKEN = 'not done: meanwhile {}. Check the state and ask again'
 _SLIDER_MAX, _SLIDER_STEPS = 4.0, 400  # a slider's end, times the value at the start; its steps
 _DRAGGING_S = 1.0  # a slider that was just moved is not updated
 _ARM = 'The robot follows plans and **moves**.'
-_DISARM = 'The robot brakes and stays at rest. This acknowledges a fault.'
-_PAUSE = 'The robot brakes to rest but stays armed.'
 _RESUME = 'The robot **moves** as soon as there is a plan.'
 _TASK = 'The robot comes to rest, the task becomes **{}**, and the belief its prior.'
 
@@ -88,6 +87,17 @@ class Operators:
             self.log(f'{operator_name(client)} {what}')
             return True
 
+    def stop(self, client: Any, what: str, act: Callable[[], None]) -> None:
+        """Stop the robot at once, even while another request is carried out."""
+        self._done += 1  # a question that was asked before expires
+        self._last = f'{operator_name(client)} {what}'
+        try:
+            act()
+        except EmppiError as error:
+            self.notify(client, str(error))
+            return
+        self.log(f'{operator_name(client)} {what}')
+
     def notify(self, client: Any, text: str) -> None:
         """Show one client that its request was refused."""
         if client is not None:
@@ -120,7 +130,7 @@ def operator_name(client: Any) -> str:
 
 
 class Buttons:
-    """Buttons to arm, pause and reset, and the task menu; each asks for confirmation."""
+    """Buttons and the task menu; all ask for confirmation, except those that stop the robot."""
 
     def __init__(self, server: Any, source: RobotSource, operators: Operators, task: str) -> None:
         self._source, self._operators, self._task = source, operators, task
@@ -151,19 +161,20 @@ class Buttons:
             self._tasks.value = self._task
 
     def _press_arm(self, event: Any) -> None:
-        arm = not self._state[0]
-        self._operators.confirm(
-            event.client, 'Arm?' if arm else 'Disarm?', _ARM if arm else _DISARM,
-            'armed the robot' if arm else 'disarmed the robot', lambda: self._source.arm(arm),
-        )  # fmt: skip
+        if self._state[0]:
+            disarm = functools.partial(self._source.arm, False)
+            self._operators.stop(event.client, 'disarmed the robot', disarm)
+        else:
+            arm = functools.partial(self._source.arm, True)
+            self._operators.confirm(event.client, 'Arm?', _ARM, 'armed the robot', arm)
 
     def _press_pause(self, event: Any) -> None:
-        pause = not self._state[1]
-        self._operators.confirm(
-            event.client, 'Pause?' if pause else 'Resume?', _PAUSE if pause else _RESUME,
-            'paused the robot' if pause else 'resumed the robot',
-            lambda: self._source.pause(pause),
-        )  # fmt: skip
+        if self._state[1]:
+            resume = functools.partial(self._source.pause, False)
+            self._operators.confirm(event.client, 'Resume?', _RESUME, 'resumed the robot', resume)
+        else:
+            pause = functools.partial(self._source.pause, True)
+            self._operators.stop(event.client, 'paused the robot', pause)
 
     def _press_reset(self, event: Any) -> None:
         text = f'Resets {self._source.reset_effect}.'

@@ -8,6 +8,7 @@ from pathlib import Path
 import subprocess
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -70,6 +71,8 @@ def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> No
             ['probe: cost: a', 'distance'],
         ),
         ('robot: panda', 'robot: pandas', ["'pandas'", 'cartpole']),
+        ('weight: 1.0', 'wieght: 1.0', ['line', 'cost: reach', "did you mean 'weight'"]),
+        ('axes: xy', 'axis: xy', ['cost: push', "did you mean 'axes'"]),
     ],
 )
 def test_check_names_the_key_the_reason_and_what_is_allowed(
@@ -84,6 +87,67 @@ def test_check_names_the_key_the_reason_and_what_is_allowed(
     assert captured.err.startswith('error: ') and captured.err.count('\n') == 1
     for word in words:
         assert word in captured.err
+
+
+CENTRE = """parameters:
+  centre: {field: body_ipos, of: block, element: 1, lower: -0.02, upper: 0.02, unit: m, prior: {
+    distribution: normal, mean: 0.0, sd: 0.01}}
+"""
+
+
+def test_the_centre_of_mass_of_a_symmetric_free_body_can_be_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    text = find_config('tasks', 'panda_push').read_text()
+    text = text.replace('parameters: ', CENTRE + '#').replace(
+        'truth:\n', 'truth:\n    centre: {distribution: fixed, value: 0.01}\n'
+    )
+    file = tmp_path / 'task.yaml'
+    file.write_text(text)
+    assert main(['check', str(file)]) == 0
+    assert main(['run', str(file), '--duration', '0.2', '--json']) == 0
+    assert last_json(capsys.readouterr().out)['parameters']['centre']['true'] == 0.01
+
+
+def test_check_simulates_the_models_and_tells_parameters_without_an_effect(
+    write_task: Callable[..., Path], task_data: Callable[[str], dict],
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    data = task_data('block')
+    data['parameters']['height'] = {
+        'field': 'body_pos', 'of': 'block', 'element': 2, 'lower': 0.0,
+        'prior': {'distribution': 'uniform', 'lower': 0.0, 'upper': 1.0},
+    }  # fmt: skip
+    data['simulation']['truth']['height'] = {'distribution': 'fixed', 'value': 0.5}
+    assert main(['check', str(write_task('block', data)), '--json']) == 0
+    captured = capsys.readouterr()
+    (warning,) = json.loads(captured.out)['warnings']
+    assert 'height: body_pos of' in warning and 'no effect' in warning
+    assert f'warning: {warning}' in captured.err
+    data = task_data('two_link')
+    data['planner'] |= {'step_s': 10.0, 'substeps': 1}
+    assert main(['check', str(write_task('two_link', data))]) == 2
+    assert 'error: ' in (said := capsys.readouterr().err) and 'diverge within' in said
+
+
+def test_an_error_of_mujoco_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        mujoco.mj_setConst(*_broken())
+
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', failing)
+    assert main(RUN) == 2
+    assert capsys.readouterr().err.startswith('error: MuJoCo: mj_setConst')
+
+
+def _broken() -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """Return a model that MuJoCo rejects: a symmetric body with another centre of mass."""
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    model.body_ipos[1] = 0.1
+    return model, mujoco.MjData(model)
 
 
 def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
@@ -172,6 +236,37 @@ def test_run_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture) -> Non
         del results[-1]['plan_ms']  # time, the one thing that differs
     assert results[0] == results[1]
     assert results[0]['final_error'] != results[2]['final_error']
+
+
+def test_several_seeds_are_a_table_of_the_single_runs(capsys: pytest.CaptureFixture) -> None:
+    command = RUN[:-1]
+    single = []
+    for seed in ('4', '5'):
+        assert main([*command, '--seed', seed, '--json']) == 0
+        single.append(last_json(capsys.readouterr().out)['parameters'])
+    assert main([*command, '--seeds', '4-5', '--jobs', '1', '--json']) == 0
+    found = last_json(capsys.readouterr().out)
+    assert [row['seed'] for row in found['runs']] == [4, 5]
+    for row, alone in zip(found['runs'], single, strict=True):
+        for name, values in row['parameters'].items():
+            z = values.pop('z')
+            assert values == alone[name]
+            assert z == (values['mean'] - values['true']) / values['sd']
+    assert (found['successes'], found['of'], found['median_time_s']) == (0, 2, None)
+    assert main([*command, '--seeds', '4-5', '--jobs', '2']) == 0
+    head, first, second, last, _note = capsys.readouterr().out.splitlines()
+    assert head.split() == ['seed', 'success', 'time_s', 'z', 'pole_mass', 'z', 'pole_inertia']
+    assert first.split()[:3] == ['4', 'no', '0.40'] and second.split()[0] == '5'
+    assert last.split()[:3] == ['all', '0/2', '-']
+    z = found['runs'][0]['parameters']['pole_mass']['mean'] - single[0]['pole_mass']['true']
+    assert first.split()[3] == f'{z / single[0]["pole_mass"]["sd"]:+.2f}'
+
+
+def test_files_of_a_single_run_are_an_error_with_several_seeds(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    assert main([*RUN, '--seeds', '0-1', '--save', 'a.yaml']) == 2
+    assert '--save: is for a single run' in capsys.readouterr().err
 
 
 def test_run_starts_from_a_prior_and_names_parameters_without_one(

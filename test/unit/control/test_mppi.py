@@ -133,6 +133,22 @@ def test_the_update_is_algorithm_1(weighting, seed):
     np.testing.assert_allclose(ours, wide.clip(naive, np.zeros(NU)), rtol=0, atol=1e-11)
 
 
+def test_without_a_cost_a_plan_tends_to_the_reference():
+    # the softmax of -(u - r)' Sigma^-1 du over du ~ N(0, Sigma) has the mean r - u
+    config = dataclasses.replace(CONFIG, models=1, rollouts=40_000, horizon=1)
+    reference, nominal = np.array([3.0, -2.0]), np.array([[3.3, -2.2]])
+
+    def free(controls):
+        return Costs(np.zeros(controls.shape[:3]), np.zeros(controls.shape[:2]))
+
+    improved, _ = mppi.plan(
+        config, nominal, nominal[0], FREE, np.zeros(1), free, np.random.default_rng(2), reference
+    )
+    # importance weights of variance e^0.4 halve the 40 000 samples: an error of sigma / 140,
+    # 5 of which are 0.025
+    np.testing.assert_allclose(improved[0], reference, atol=0.025)
+
+
 @pytest.mark.parametrize('weighting', ['per_step', 'trajectory'])
 def test_temperature_to_zero_takes_the_best_sample_of_each_step(weighting):
     config = dataclasses.replace(CONFIG, temperature=1e-9, weighting=weighting)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import ConfigError, ParameterError, SceneError
+from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.fields import DELAY
 from emppi_ros.model.parameters import (
@@ -12,6 +13,7 @@ from emppi_ros.model.parameters import (
     Parameter,
     check,
     nominal_values,
+    not_simple,
     with_parameters,
 )
 
@@ -388,3 +390,68 @@ def test_there_is_one_delay_of_commands():
     twice = [Parameter(name, DELAY, '', lower=0.0, upper=0.1) for name in ('a', 'b')]
     with pytest.raises(ConfigError, match="parameters 'a' and 'b' both write command_delay$"):
         check(twice, _compile())
+
+
+SYMMETRIC = """
+<mujoco><worldbody><geom type="plane" size="3 3 0.1"/>
+  <body name="ball" pos="0 0 0.3"><freejoint name="free"/>
+    <geom type="box" size="0.1 0.1 0.1" mass="1"/></body>
+  <body name="stage" pos="2 0 1"><joint name="x" type="slide" axis="1 0 0"/>
+    <joint name="z" type="slide"/><geom size="0.1" contype="0" conaffinity="0"/></body>
+</worldbody></mujoco>
+"""
+COUPLED = {
+    'body_ipos': (Parameter('p', 'body_ipos', 'ball', 1), 'ball', 0.04),
+    'jnt_axis': (Parameter('p', 'jnt_axis', 'z', 0), 'stage', 0.8),
+}
+
+
+def _fall(model):
+    data = mujoco.MjData(model)
+    for _ in range(200):
+        mujoco.mj_step(model, data)
+    return np.concatenate([data.qpos, data.qvel])
+
+
+@pytest.mark.parametrize('case', COUPLED)
+def test_symmetric_bodies_take_parameters_that_couple_their_axes(case, tmp_path):
+    parameter, body, value = COUPLED[case]
+    path = tmp_path / 'scene.xml'
+    path.write_text(SYMMETRIC)
+    places = not_simple([(parameter.field, parameter.of)])
+    model = scene.load_scene(path, not_simple=places)
+    spec = mujoco.MjSpec.from_file(str(path))
+    if case == 'body_ipos':
+        one, nominal = spec.body(body), spec.compile().body(body)
+        one.explicitinertial = True
+        one.mass, one.inertia, one.ipos = nominal.mass[0], nominal.inertia, [0.0, value, 0.0]
+    else:
+        spec.joint('z').axis = [value, 0.0, 1.0]
+    compiled = spec.compile()
+    ensemble = Ensemble(model, [parameter], 1)
+    ensemble.write(np.array([[value]]))
+    changed = with_parameters(model, [parameter], np.array([value]))
+    # compiled with the value, up to rounding that 200 steps amplify by less than 1e3
+    np.testing.assert_allclose(_fall(changed), _fall(compiled), rtol=0, atol=1e-12)
+    assert np.abs(_fall(changed) - _fall(model)).max() > 1e-3
+
+
+@pytest.mark.parametrize('case', COUPLED)
+def test_a_compiled_symmetric_body_is_an_error_that_says_what_to_set(case):
+    parameter, body, _ = COUPLED[case]
+    model = mujoco.MjModel.from_xml_string(SYMMETRIC)
+    with pytest.raises(SceneError, match=f'p: of: body {body!r} is .* set simple="false"'):
+        Ensemble(model, [parameter], 1)
+
+
+@pytest.mark.parametrize('field', ['jnt_type', 'jnt_axis', 'jnt_articulation'])
+def test_only_hinges_and_slides_have_an_uncertain_axis(field):
+    with pytest.raises(SceneError, match="p: of: joint 'free' is not a hinge or slide"):
+        check([_parameter('p', field, 'free')], _compile())
+
+
+def test_values_that_mujoco_rejects_are_an_error_that_names_them():
+    model = mujoco.MjModel.from_xml_string(SYMMETRIC)
+    parameter = COUPLED['body_ipos'][0]  # not checked against the model here
+    with pytest.raises(ParameterError, match='MuJoCo rejects p 0.04: .*simple'):
+        with_parameters(model, [parameter], np.array([0.04]))

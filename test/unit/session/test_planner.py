@@ -13,6 +13,7 @@ from emppi_ros.robots.robot import select_joints
 from emppi_ros.session.planner import Planner
 from emppi_ros.session.predicted_measurements import PredictedMeasurements
 from emppi_ros.state.estimator import Estimator
+from emppi_ros.tasks.task import load_task
 
 PERIOD = 0.05
 
@@ -271,6 +272,32 @@ def test_joints_and_actuators_may_be_in_any_order(make_task, task_data):
         costs.append(info.costs)
     # sums over two controls in another order
     np.testing.assert_allclose(costs[0], costs[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize('shift', [0.7, -1.1])
+def test_where_joint_positions_have_their_zero_does_not_change_a_plan_of_positions(
+    make_task, task_data, robot_data, write_task, shift
+):
+    plans = []
+    for offset in (0.0, shift):
+        robot = robot_data('two_link')
+        robot['home'] = [home + offset for home in robot['home']]
+        robot['limits']['position'] = {'lower': [-2.0 + offset] * 2, 'upper': [2.0 + offset] * 2}
+        path = write_task('two_link', robot=robot)
+        scene = path.with_suffix('.xml')
+        degrees = np.rad2deg(offset)
+        text = scene.read_text().replace('type="hinge"', f'type="hinge" ref="{degrees}"')
+        scene.write_text(text)
+        planner = _planner(load_task(str(path)))
+        home = np.array(robot['home'])
+        for i in range(3):  # later plans start from the last one
+            plan, _ = planner.plan_from(
+                planner.task.start(), i * PERIOD, (i + 1) * PERIOD,
+                lambda t, home=home: np.tile(home, (len(t), 1)),
+            )  # fmt: skip
+        plans.append(plan.values - offset)
+    # costs of order 1 over a temperature of 0.1, with the offset rounded: 1e3 * 2^-53
+    np.testing.assert_allclose(plans[1], plans[0], rtol=0, atol=1e-12)
 
 
 def test_settings_of_a_plan_are_those_of_the_task(make_task):

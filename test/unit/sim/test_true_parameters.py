@@ -6,7 +6,7 @@ import pytest
 from emppi_ros.core.errors import ConfigError, ParameterError
 from emppi_ros.sim.true_parameters import TrueParameters, draw_truth, parse_truth
 from emppi_ros.tasks.schema import ParameterChange
-from emppi_ros.tasks.task import validate
+from emppi_ros.tasks.validation import validate
 
 WAITING = {
     'parameter': 'mass',

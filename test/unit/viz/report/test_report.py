@@ -192,3 +192,73 @@ def test_plots_show_detected_changes_of_their_parameter() -> None:
     for name, axis in zip(names, plots.belief(task, record).axes, strict=False):
         times = [line.get_xdata()[0] for line in axis.lines if line.get_color() == GREEN]
         assert times == ([0.1, 0.2] if name == 'pole_mass' else [])
+
+
+@pytest.mark.parametrize(
+    ('option', 'name', 'reason'),
+    [
+        ('--out', 'file', 'it is a file'),
+        ('--out', 'file/deep/x', 'file is not a folder'),
+        ('--video', 'file/a.mp4', 'file is not a folder'),
+        ('--save', 'folder.yaml', 'it is a folder'),
+        ('--record', 'folder.csv', 'it is a folder'),
+    ],
+)
+def test_output_paths_are_checked_before_the_run(
+    option: str, name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    (tmp_path / 'file').write_text('')
+    (tmp_path / 'folder.yaml').mkdir()
+    (tmp_path / 'folder.csv').mkdir()
+    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', None)  # not reached
+    assert main(['run', 'cartpole_swingup', option, str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith('error: ') and option in said and reason in said
+
+
+def test_ctrl_c_leaves_no_part_of_a_video(run, tmp_path: Path, renderer) -> None:
+    task, record = run
+    path = tmp_path / 'motion.mp4'
+    path.write_text('before')
+
+    def interrupted(_done: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        video.write(task, record, path, interrupted)
+    assert [one.name for one in tmp_path.iterdir()] == ['motion.mp4']
+    assert path.read_text() == 'before'
+
+
+def test_a_record_that_ends_at_success_has_nothing_later(run: tuple[Task, RunRecord]) -> None:
+    _, record = run
+    ended = dataclasses.replace(record, success_s=0.2).until_success()
+    assert 0.15 < ended.times[-1] <= 0.2 and ended.belief_times[-1] <= 0.2
+    for name in ('qpos', 'error'):
+        assert len(getattr(ended, name)) == len(ended.times)
+    for name in ('belief_theta', 'belief_weights', 'ess'):
+        assert len(getattr(ended, name)) == len(ended.belief_times)
+    assert np.array_equal(ended.qpos, record.qpos[: len(ended.qpos)])
+    assert record.success_s is None and record.until_success() is record
+
+
+def test_a_panel_says_when_the_task_succeeded(run: tuple[Task, RunRecord]) -> None:
+    task, record = run
+    panels = [
+        video.BeliefPanel(task, one, 400, 400)
+        for one in (record, dataclasses.replace(record, success_s=0.2))
+    ]
+    for now, says in ((0.18, False), (0.2, True)):
+        pictures = [panel.draw(now) for panel in panels]
+        assert np.array_equal(*pictures) is not says
+
+
+@pytest.mark.usefixtures('renderer')
+def test_a_still_has_a_caption(run: tuple[Task, RunRecord], tmp_path: Path) -> None:
+    task, record = run
+    for name, one in (('no', record), ('yes', dataclasses.replace(record, success_s=0.2))):
+        video.write_still(task, one, tmp_path / f'{name}.png', lambda _: ())
+    no, yes = (imageio.imread(tmp_path / f'{name}.png') for name in ('no', 'yes'))
+    differ = np.flatnonzero((no != yes).any(axis=(1, 2)))
+    assert len(differ) and differ.max() < video.CAPTION  # only in the caption

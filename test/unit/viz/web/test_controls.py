@@ -1,11 +1,12 @@
 """Confirmations belong to one client and expire when another client changes something."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from emppi_ros.core.errors import ArmError
-from emppi_ros.viz.web.controls import Operators
+from emppi_ros.viz.web.controls import Buttons, Operators
 
 
 @pytest.fixture
@@ -68,3 +69,76 @@ def test_a_disconnected_client_is_not_asked(operators):
 def test_names_on_the_page_are_escaped(operators, server):
     operators.log('operator 1 chose <b>x</b>')
     assert '&lt;b&gt;' in operators._note.content
+
+
+class Robot:
+    """A source that keeps its requests; a reset lasts until it is let go."""
+
+    def __init__(self):
+        self.requests, self.name, self.reset_effect = [], 'a test', 'all'
+        self.resetting, self.let_go = threading.Event(), threading.Event()
+
+    def arm(self, armed):
+        self.requests.append(('arm', armed))
+
+    def pause(self, paused):
+        self.requests.append(('pause', paused))
+
+    def reset(self):
+        self.resetting.set()
+        assert self.let_go.wait(10.0)
+        self.requests.append(('reset', True))
+
+
+@pytest.fixture
+def robot(server):
+    robot = Robot()
+    robot.operators = Operators(server, robot)
+    robot.buttons = Buttons(server, robot, robot.operators, 'panda_push')
+    return robot
+
+
+def show(robot, armed, paused=False):
+    now = SimpleNamespace(armed=armed, paused=paused, task=SimpleNamespace(name='panda_push'))
+    robot.buttons.show(now)
+
+
+def test_disarm_and_pause_act_at_once_and_what_moves_the_robot_asks(robot, server):
+    one = server.join()
+    show(robot, armed=True)
+    robot.buttons._arm.press(one)
+    robot.buttons._pause.press(one)
+    assert robot.requests == [('arm', False), ('pause', True)] and not one.gui.added
+    assert 'operator 1 paused the robot' in robot.operators._note.content
+    show(robot, armed=False, paused=True)
+    robot.buttons._arm.press(one)
+    robot.buttons._pause.press(one)
+    robot.buttons._reset.press(one)
+    assert len(robot.requests) == 2
+    assert [one.gui.named(f'{title}?') is not None for title in ('Arm', 'Resume', 'Reset')]
+
+
+def test_disarm_does_not_wait_for_another_request(robot, server):
+    one, two = server.join(), server.join()
+    show(robot, armed=True)
+    robot.buttons._reset.press(one)
+    resetting = threading.Thread(target=one.gui.named('Yes').press, args=(one,))
+    resetting.start()
+    assert robot.resetting.wait(10.0)
+    stopping = threading.Thread(target=robot.buttons._arm.press, args=(two,))
+    stopping.start()
+    stopping.join(5.0)
+    assert robot.requests == [('arm', False)]  # while the reset goes on
+    robot.let_go.set()
+    resetting.join(10.0)
+    stopping.join(10.0)
+
+
+def test_a_stop_overtakes_a_question_that_was_asked_before_it(robot, server):
+    one, two = server.join(), server.join()
+    show(robot, armed=False)
+    robot.buttons._arm.press(one)
+    robot.buttons._pause.press(two)
+    one.gui.named('Yes').press(one)
+    assert robot.requests == [('pause', True)]
+    assert 'meanwhile operator 2 paused the robot' in one.told[-1]
