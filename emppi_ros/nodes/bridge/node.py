@@ -6,9 +6,12 @@ before the first joint state. Ages are measured on a monotonic clock. After a fa
 the operator acknowledges the fault by disarming.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 import sys
+from typing import Any
 
+from rclpy.subscription import Subscription
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -22,7 +25,7 @@ from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
-from emppi_ros.nodes.common import process
+from emppi_ros.nodes.common import parameters, process
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
@@ -33,6 +36,10 @@ from emppi_ros.tasks import switch_protocol
 _STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
 _GRAPH_CHECK_S = 0.2  # between two checks of the graph
+_TIMEOUTS = (  # may be set while the bridge is not armed
+    'plan_timeout_s', 'rest_within_s', 'plan_lost_s', 'state_timeout_s', 'enable_timeout_s',
+    'swap_timeout_s',
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class BridgeNode(TaskFollowerNode):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__('bridge', **kwargs)
-        self._config = declare_all(self, BridgeConfig)
+        self._config = declare_all(self, BridgeConfig, _TIMEOUTS)
         self._monitor_config = declare_all(self, MonitorConfig)
         self._backend_config = config = declare_all(self, BackendConfig)
         if config.backend and config.backend not in BACKENDS:
@@ -64,8 +71,9 @@ class BridgeNode(TaskFollowerNode):
         self.create_service(SetBool, 'emppi/arm', self._arm)
         self.create_service(SetBool, 'emppi/pause', self._pause)
         rest_service.serve(self, lambda: self.command_loop)
-        if self._config.enable_timeout_s:
-            self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
+        self._enable_subscription: Subscription | None = None
+        self._subscribe_enable()
+        parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
         self.create_timer(_STATE_CHECK_S, self._publish_changes)
         self.create_timer(_GRAPH_CHECK_S, self._check_graph)
 
@@ -204,6 +212,22 @@ class BridgeNode(TaskFollowerNode):
             loop.commander.pause(request.data)
         response.success, response.message = True, 'paused' if request.data else 'not paused'
         return response
+
+    def _set_timeouts(self, values: Mapping[str, Any]) -> None:
+        """Use other timeouts from now on; EmppiError if one is invalid, or the bridge is armed."""
+        config = parameters.changed(self, self._config, values)
+        if self._backend_config.hardware:
+            config.check_hardware()
+        if self.command_loop is not None:
+            self.command_loop.configure(config)
+        self._config = config
+        self._subscribe_enable()
+
+    def _subscribe_enable(self) -> None:
+        if self._config.enable_timeout_s and self._enable_subscription is None:
+            self._enable_subscription = self.create_subscription(
+                Bool, 'emppi/enable', self._enable, 1
+            )
 
     def _enable(self, message: Bool) -> None:
         if self.command_loop is not None:
