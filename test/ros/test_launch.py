@@ -21,6 +21,9 @@ try:
 except (LookupError, ValueError):
     pytest.skip('emppi_ros is not installed: colcon build, then source', allow_module_level=True)
 
+if not hasattr(pytest.fixture(lambda: None), '_pytestfixturefunction'):
+    pytest.skip('launch_pytest needs pytest below 8.4', allow_module_level=True)
+
 from launch.actions import IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
 
