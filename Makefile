@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test docs fuzz lint bench paper belief faults swaps conformance soak clean
+.PHONY: help install demo test test-launch docs fuzz lint bench paper belief faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,6 +16,7 @@ help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
+	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
 	@echo "make docs      the documentation as a site: out/docs/index.html"
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff (rules and format) and mypy (types)"
@@ -41,6 +42,10 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone'
 	$(BIN)/python -m pytest -m alone test/ros
+
+# in the environment that is sourced: launch, launch_ros and ros2cli are not in the wheels
+test-launch:
+	@.ci/test-launch
 
 # from scratch, since it is generated from code; warnings are errors; `make test` builds it, too
 docs: $(STAMP)

@@ -1,25 +1,31 @@
-"""Launch planner, belief, bridge and markers, with a simulated or a real robot."""
+"""
+Launch planner, belief, bridge and markers, with a simulated or a real robot.
 
-from launch.actions import DeclareLaunchArgument
-from launch.conditions import IfCondition
+All arguments are checked before any node starts, because a launch that fails later leaves the
+nodes running. A node that the robot needs and that ends shuts the launch down.
+"""
+
+from pathlib import Path
+import sys
+
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.events.process import ProcessExited
 from launch.substitutions import (
     Command,
-    EqualsSubstitution,
-    IfElseSubstitution,
     LaunchConfiguration,
-    NotEqualsSubstitution,
-    NotSubstitution,
     PathJoinSubstitution,
+    SubstitutionFailure,
 )
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
+from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
-from emppi_ros.nodes.common import graph
-from launch import LaunchDescription
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.nodes.common import graph, launch_arguments
+from launch import LaunchContext, LaunchDescription
 
 ARGUMENTS = {
-    'task': ('panda_push', 'name of a task in config/tasks, or path of a YAML file'),
+    'task': ('', "name of a task in config/tasks, or path of a YAML file; params_file's if empty"),
     'robot': ('', "name or path of a robot, in place of the task's own"),
     'prior': ('', "prior in config/priors, or path; the task's own if empty"),
     'save_belief': (
@@ -33,11 +39,12 @@ ARGUMENTS = {
         'parameters of the nodes',
     ),
     'namespace': ('', 'namespace of all nodes'),
-    'seed': ('0', 'random seed'),
+    'seed': ('', "random seed; params_file's if empty"),
     'description': ('', 'URDF or xacro file for robot_state_publisher; not started if empty'),
     'description_args': ('', 'for xacro, such as "arm_id:=panda hand:=true"'),
     'joint_states': ('joint_states', "for robot_state_publisher: the topic in the robot's YAML"),
     'rviz': ('false', 'start rviz2'),
+    'respawn': ('false', 'restart nodes that end, the bridge disarmed; else all nodes end'),
     'use_sim_time': (
         'false',
         'follow /clock, which the simulator publishes, or another one with simulate:=false',
@@ -49,6 +56,7 @@ ARGUMENTS = {
     ),
     'log_level': ('info', 'log level of all nodes'),
 }
+_RESPAWN_S = 2.0  # between the end of a node and its restart
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -57,59 +65,105 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(name, default_value=default, description=text)
         for name, (default, text) in ARGUMENTS.items()
     ]
-    values = {name: LaunchConfiguration(name) for name in ARGUMENTS}
-    texts = {name: ParameterValue(values[name], value_type=str) for name in ARGUMENTS}
-    hardware = IfElseSubstitution(
-        EqualsSubstitution(values['hardware'], ''),
-        NotSubstitution(values['simulate']),
-        values['hardware'],
+    return LaunchDescription([*arguments, OpaqueFunction(function=_start)])
+
+
+def _start(context: LaunchContext) -> list[Node]:
+    """Check all arguments and executables; then return the nodes."""
+    if Path(__file__).name in {Path(text).name for text in sys.argv}:  # not included by another
+        launch_arguments.check_names(context.argv, ARGUMENTS)
+    values = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    launch_arguments.check(values)
+    nodes = [*_our_nodes(values), *_display_nodes(values, context)]
+    for package, executable in [(node.node_package, node.node_executable) for node in nodes]:
+        ExecutableInPackage(executable=executable, package=package).perform(context)
+    return nodes
+
+
+def _our_nodes(values: dict[str, str]) -> list[Node]:
+    simulate = launch_arguments.flag('simulate', values['simulate'])
+    respawn = launch_arguments.flag('respawn', values['respawn'])
+    hardware = launch_arguments.flag('hardware', values['hardware'] or str(not simulate))
+    specs = graph.describe(
+        task=values['task'],
+        robot=values['robot'],
+        seed=int(values['seed']) if values['seed'] else '',
+        backend=values['backend'],
+        prior=values['prior'],
+        save_to=values['save_belief'],
+        hardware=hardware,
+        real_time_factor=float(values['real_time_factor']),
     )
-    use_sim_time = {'use_sim_time': ParameterValue(values['use_sim_time'], value_type=bool)}
-    nodes = [
+    return [
         Node(
             package=graph.PACKAGE,
             executable=spec.executable,
             name=spec.name,
             namespace=values['namespace'],
-            parameters=[values['params_file'], {**spec.parameters, **use_sim_time}],
+            parameters=[values['params_file'], {**_given(spec), **_use_sim_time(values)}],
             arguments=[
                 *('--ros-args', '--log-level', values['log_level']),
                 *('--enclave', f'/emppi/{spec.name}'),  # for SROS 2; of no effect without it
             ],
-            condition=IfCondition(values['simulate']) if spec.simulated_only else None,
+            respawn=respawn,
+            respawn_delay=_RESPAWN_S,
+            on_exit=None if respawn or spec is graph.MARKERS else _end_launch,
             output='screen',
         )
-        for spec in [
-            *graph.describe(
-                task=texts['task'],
-                robot=texts['robot'],
-                seed=ParameterValue(values['seed'], value_type=int),
-                backend=texts['backend'],
-                prior=texts['prior'],
-                save_to=texts['save_belief'],
-                hardware=ParameterValue(hardware, value_type=bool),
-                real_time_factor=ParameterValue(values['real_time_factor'], value_type=float),
-            ),
-            graph.MARKERS,
-        ]
+        for spec in [*specs, graph.MARKERS]
+        if simulate or not spec.simulated_only
     ]
-    share = FindPackageShare(graph.PACKAGE)
-    rviz = Node(
-        package='rviz2',
-        executable='rviz2',
-        namespace=values['namespace'],
-        arguments=['-d', PathJoinSubstitution([share, 'config', 'rviz', 'emppi.rviz'])],
-        parameters=[use_sim_time],
-        condition=IfCondition(values['rviz']),
-    )
-    xacro = Command(['xacro ', values['description'], ' ', values['description_args']])
-    description = Node(
-        package='robot_state_publisher',
-        executable='robot_state_publisher',
-        namespace=values['namespace'],
-        parameters=[{'robot_description': ParameterValue(xacro, value_type=str), **use_sim_time}],
-        remappings=[('joint_states', values['joint_states'])],
-        condition=IfCondition(NotEqualsSubstitution(values['description'], '')),
-        output='screen',
-    )
-    return LaunchDescription([*arguments, *nodes, description, rviz])
+
+
+def _given(spec: graph.NodeSpec) -> dict[str, object]:
+    """Return the parameters that are given; the others are those of the parameter file."""
+    return {
+        name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
+        for name, value in spec.parameters.items()
+        if value != ''
+    }
+
+
+def _use_sim_time(values: dict[str, str]) -> dict[str, bool]:
+    return {'use_sim_time': launch_arguments.flag('use_sim_time', values['use_sim_time'])}
+
+
+def _end_launch(event: ProcessExited, context: LaunchContext) -> None:
+    """Shut down with a non-zero exit code, which only an exception does."""
+    if not context.is_shutdown:
+        name = event.action.node_name
+        raise RuntimeError(f'{name} ended with exit code {event.returncode}: shutting down')
+
+
+def _display_nodes(values: dict[str, str], context: LaunchContext) -> list[Node]:
+    """Return rviz2 and robot_state_publisher, as far as they are wanted."""
+    nodes = []
+    if values['description']:
+        xacro = Command(['xacro ', values['description'], ' ', values['description_args']])
+        try:
+            text = xacro.perform(context)
+        except SubstitutionFailure as error:
+            raise ConfigError(f'description: {error}') from None
+        description = {'robot_description': ParameterValue(text, value_type=str)}
+        nodes.append(
+            Node(
+                package='robot_state_publisher',
+                executable='robot_state_publisher',
+                namespace=values['namespace'],
+                parameters=[{**description, **_use_sim_time(values)}],
+                remappings=[('joint_states', values['joint_states'])],
+                output='screen',
+            )
+        )
+    if launch_arguments.flag('rviz', values['rviz']):
+        layout = [FindPackageShare(graph.PACKAGE), 'config', 'rviz', 'emppi.rviz']
+        nodes.append(
+            Node(
+                package='rviz2',
+                executable='rviz2',
+                namespace=values['namespace'],
+                arguments=['-d', PathJoinSubstitution(layout)],
+                parameters=[_use_sim_time(values)],
+            )
+        )
+    return nodes

@@ -159,6 +159,10 @@ class Commander:
         self._enabled_at = -np.inf
         self._swap_at = np.inf
 
+    def configure(self, config: BridgeConfig) -> None:
+        """Use other timeouts from the next command on; the rate must stay the same."""
+        self._config = config
+
     @property
     def ready(self) -> bool:
         """Whether a joint state was measured, so that commands are possible."""

@@ -77,6 +77,11 @@ class Bag:
                 why = str(error) or type(error).__name__
                 self.cut = f'{path} is truncated or damaged at byte {file.tell()} ({why})'
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the robot, given or detected."""
+        return self._prefix
+
     def _relative(self, name: str) -> str:
         """Return a topic's name relative to the namespace, detected if there is one robot."""
         if not self._given and name.endswith('/emppi/task') and self._prefix == '/':

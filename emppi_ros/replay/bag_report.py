@@ -43,7 +43,7 @@ def observe(bag: Bag) -> BagRun:
         if message.topic == _TASK:
             text = message.data.data
             continue
-        for node, _, values in statuses(message.data):
+        for node, _, values in statuses(message.data, bag.namespace):
             if node == 'bridge' and started is None and values.get('state') in _MOVING:
                 started = _seconds(message.data)
     if text is None:
@@ -129,7 +129,7 @@ class _BagObserver:
         self._observer.record_belief(_seconds(message.data), belief)
 
     def _take_diagnostics(self, message: BagMessage) -> None:
-        for node, _, values in statuses(message.data):
+        for node, _, values in statuses(message.data, self._bag.namespace):
             self._observer.record_diagnostics(node, _seconds(message.data), values)
 
 

@@ -33,12 +33,23 @@ def stamp_ns(stamp: Any) -> int:
     return stamp.sec * NANO + stamp.nanosec
 
 
-def statuses(message: Any) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield node name, status and values of the emppi nodes in a DiagnosticArray."""
+def diagnostic_name(node: str, namespace: str = '') -> str:
+    """Return the name of a node's status: `emppi: bridge`, or `emppi: left/bridge`."""
+    return _PREFIX + f'{namespace.strip("/")}/{node}'.lstrip('/')
+
+
+def statuses(message: Any, namespace: str = '') -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """
+    Yield node name, status and values of the emppi nodes in a DiagnosticArray.
+
+    `/diagnostics` is shared by all robots: nodes of other namespaces are left out.
+    """
+    prefix = diagnostic_name('', namespace)
     for status in message.status:
-        if status.name.startswith(_PREFIX):
+        name = status.name.removeprefix(prefix)
+        if name != status.name and '/' not in name:
             values = {pair.key: pair.value for pair in status.values}
-            yield status.name.removeprefix(_PREFIX), status, values
+            yield name, status, values
 
 
 def belief_table(belief: Belief) -> Array:

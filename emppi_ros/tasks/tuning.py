@@ -63,6 +63,15 @@ def tune(data: Data, values: Mapping[str, Value]) -> dict[str, Any]:
     return changed
 
 
+def number(name: str, value: Any) -> Value:
+    """Return a value as numbers; ConfigError if it is neither a number nor a list of them."""
+    several = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    numbers = tuple(value) if several else (value,)
+    if not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
+        raise ConfigError(f'{name}: found {value!r}, expected a number or a list of numbers')
+    return tuple(map(float, numbers)) if several else float(numbers[0])
+
+
 def to_text(data: Data) -> str:
     """Return a task's YAML as text."""
     return yaml.safe_dump(copy.deepcopy(dict(data)), sort_keys=False, allow_unicode=True)

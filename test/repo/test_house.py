@@ -18,7 +18,8 @@ SOURCES = sorted(
 )
 LAUNCH_ARGUMENTS = {
     'task', 'robot', 'simulate', 'backend', 'params_file', 'namespace', 'prior', 'save_belief',
-    'seed', 'description', 'description_args', 'joint_states', 'rviz', 'use_sim_time', 'log_level',
+    'seed', 'description', 'description_args', 'joint_states', 'rviz', 'respawn', 'use_sim_time',
+    'log_level',
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool
@@ -325,3 +326,23 @@ def test_what_it_refuses_is_logged_but_never_by_the_loop_that_commands(
     robot.names = ['someone', *robot.names[1:]]
     harness.spin_until(lambda: any('joint state: ' in text for _, text in said))
     assert {thread for thread, _ in said} == {threading.main_thread()}
+
+
+def test_timeouts_may_be_set_while_disarmed(harness, robot):
+    node = harness.make(BridgeNode, **PATIENT)
+    change = [Parameter('plan_timeout_s', value=0.05), Parameter('plan_lost_s', value=0.06)]
+    harness.spin_until(lambda: robot.commands)
+    assert robot.arm().success
+    assert 'disarm it' in node.set_parameters_atomically(change).reason
+    robot.arm(False)
+    assert node.set_parameters_atomically(change).successful
+    wrong = node.set_parameters_atomically([Parameter('plan_lost_s', value=0.01)])
+    assert 'plan_lost_s: 0.01 is below plan_timeout_s 0.05' in wrong.reason
+    assert not node.set_parameters([Parameter('rate_hz', value=100.0)])[0].successful
+    assert node.get_parameter('plan_lost_s').value == 0.06
+
+
+def test_on_hardware_long_timeouts_are_refused_when_set(harness):
+    node = harness.make(BridgeNode, hardware=True)
+    (result,) = node.set_parameters([Parameter('state_timeout_s', value=0.5)])
+    assert 'on hardware at most 0.1 s' in result.reason

@@ -9,12 +9,14 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
 from geometry_msgs.msg import PoseStamped
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import uniform
+from emppi_ros.core import config
 from emppi_ros.core.errors import AllDivergedError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
@@ -22,6 +24,7 @@ from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task
 
 
@@ -228,3 +231,44 @@ def test_sigint_ends_it_cleanly(harness):
     children.end('planner', signal.SIGINT)
     harness.spin_until(lambda: children.code('planner') is not None)
     assert children.code('planner') == 0
+
+
+def test_the_planner_starts_with_tuned_numbers_of_a_parameter_file(harness):
+    texts = harness.listen(String, 'emppi/task', qos.LATCHED)
+    task, numbers = load_task('cartpole_swingup'), {'planner.temperature': 0.7}
+    node = harness.make(PlannerNode, task=task.name, **numbers)
+    assert node.task.planner.temperature == node.session.task.planner.temperature == 0.7
+    assert node.get_parameter('planner.temperature').value == 0.7
+    harness.spin_until(lambda: texts)
+    running = config.parse(texts[-1].data, 'emppi/task')
+    assert running == tuning.tune(task.data, numbers)  # nothing else has changed
+
+
+def test_numbers_that_were_set_are_restored_by_a_start_with_all_parameters(harness):
+    first = harness.make(PlannerNode, task='cartpole_swingup')
+    first.set_parameters([Parameter('planner.temperature', value=0.3)])
+    dumped = {name: first.get_parameter(name).value for name in first.get_parameters_by_prefix('')}
+    second = harness.make(PlannerNode, **dumped)
+    assert second.task.data == first.task.data
+    assert second.task.planner.temperature == 0.3
+
+
+@pytest.mark.parametrize(
+    ('value', 'words'), [(-1.0, 'found -1, expected from'), ('warm', "found 'warm', expected a")]
+)
+def test_a_start_with_a_wrong_number_is_refused(harness, value, words):
+    node = harness.make(PlannerNode, task='cartpole_swingup', **{'planner.temperature': value})
+    assert node.failed
+    assert f'planner.temperature: {words}' in node.problem
+
+
+def test_timeouts_of_the_planner_may_be_set_while_it_is_not_active(harness):
+    node = harness.make(PlannerNode, task='cartpole_swingup')
+    change = [Parameter('input_timeout_s', value=0.4)]
+    (result,) = node.set_parameters(change)
+    assert not result.successful and 'deactivate it' in result.reason
+    node.trigger_deactivate()
+    assert node.set_parameters(change)[0].successful
+    (result,) = node.set_parameters([Parameter('input_timeout_s', value=-1.0)])
+    assert not result.successful and 'a number above 0' in result.reason
+    assert node.get_parameter('input_timeout_s').value == 0.4

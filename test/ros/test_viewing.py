@@ -7,10 +7,16 @@ import pytest
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
 
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.node import Node
+from std_msgs.msg import String
+
 from emppi_ros.cli import view
 from emppi_ros.core.errors import ConfigError, ViewError
-from emppi_ros.nodes.common import graph, process
+from emppi_ros.nodes.common import graph, process, qos
+from emppi_ros.nodes.common.diagnostics import OK, Diagnostics, Report
 from emppi_ros.nodes.tools.web_source import RosSource
+from emppi_ros.tasks.task import task_text
 
 
 def test_without_a_graph_the_source_raises_and_cleans_up(harness):
@@ -81,3 +87,38 @@ def test_a_failed_source_shows_no_outdated_snapshot(harness, monkeypatch):
             seen.snapshot()
     finally:
         seen.close()
+
+
+def test_the_page_shows_its_own_robot_only(harness):
+    texts = harness.publisher(String, '/left/emppi/task', qos.LATCHED)
+    texts.publish(String(data=task_text('cartpole_swingup')))
+    seen = RosSource('left', patience_s=60.0, domain=harness.domain)
+    nodes = {
+        name: Node('bridge', namespace=name, context=harness.context) for name in ('left', 'right')
+    }
+    armed = {'right': True, 'left': False}
+    robots = {
+        name: Diagnostics(
+            node, lambda name=name: Report(OK, name, {'armed': armed[name], 'state': name})
+        )
+        for name, node in nodes.items()
+    }
+    heard = harness.listen(DiagnosticArray, '/diagnostics')
+
+    def report():
+        for robot in robots.values():
+            robot.publish()
+
+    harness.feeds.append(report)
+    try:
+        seen.set_watched(True)
+        harness.spin_until(lambda: seen.snapshot().state == 'left', 60.0)
+        harness.spin_until(lambda: {m.status[0].hardware_id for m in heard} == {'left', 'right'})
+        assert {m.status[0].name for m in heard} == {'emppi: left/bridge', 'emppi: right/bridge'}
+        assert seen.snapshot().state == 'left' and not seen.snapshot().armed
+        armed['left'] = True
+        harness.spin_until(lambda: seen.snapshot().armed)
+    finally:
+        seen.close()
+        for node in nodes.values():
+            node.destroy_node()

@@ -12,7 +12,7 @@ from emppi_ros.bridge import faults
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
-from emppi_ros.bridge.state_machine import Machine
+from emppi_ros.bridge.state_machine import Machine, Phase
 from emppi_ros.core.errors import ArmError, EmppiError
 from emppi_ros.nodes.backends.interface import Backend, BackendCommand, BackendState
 from emppi_ros.nodes.common import convert, qos
@@ -157,6 +157,16 @@ class CommandLoop:
                 self.commander.disarm()
             if self.backend.fault():
                 self.backend.recover()
+
+    def configure(self, config: BridgeConfig) -> None:
+        """Use other timeouts; ArmError unless the bridge is disarmed and at rest."""
+        with self.lock:
+            phase = self.machine.phase
+            if phase is not Phase.INACTIVE:
+                raise ArmError(f'the bridge is {phase.value}: disarm it to change its timeouts')
+            self._config = config
+            if self.commander is not None:
+                self.commander.configure(config)
 
     def trip(self, fault: Fault) -> None:
         """Brake and hold because of a fault."""

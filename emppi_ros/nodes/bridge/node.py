@@ -7,10 +7,13 @@ that follows /clock and never stops. After a fault it holds until
 the operator acknowledges the fault by disarming.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 import sys
+from typing import Any
 
 from rclpy.clock import Clock, ClockType
+from rclpy.subscription import Subscription
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -25,7 +28,7 @@ from emppi_ros.nodes import backends
 from emppi_ros.nodes.bridge import reset_service
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
-from emppi_ros.nodes.common import process
+from emppi_ros.nodes.common import parameters, process
 from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandClock
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
@@ -37,6 +40,10 @@ from emppi_ros.tasks import switch_protocol
 _STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
 _GRAPH_CHECK_S = 0.2  # between two checks of the graph
+_TIMEOUTS = (  # may be set while the bridge is not armed
+    'plan_timeout_s', 'rest_within_s', 'plan_lost_s', 'state_timeout_s', 'enable_timeout_s',
+    'swap_timeout_s',
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class BridgeNode(TaskFollowerNode):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__('bridge', **kwargs)
-        self._config = declare_all(self, BridgeConfig)
+        self._config = declare_all(self, BridgeConfig, _TIMEOUTS)
         self._monitor_config = declare_all(self, MonitorConfig)
         self._backend_config = config = declare_all(self, BackendConfig)
         if config.backend and config.backend not in BACKENDS:
@@ -80,8 +87,9 @@ class BridgeNode(TaskFollowerNode):
         self.create_service(SetBool, 'emppi/pause', self._pause)
         rest_service.serve(self, lambda: self.command_loop)
         reset_service.serve(self, lambda: self.command_loop, config.hardware)
-        if self._config.enable_timeout_s:
-            self.create_subscription(Bool, 'emppi/enable', self._enable, 1)
+        self._enable_subscription: Subscription | None = None
+        self._subscribe_enable()
+        parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop
         self.create_timer(_STATE_CHECK_S, self._publish_changes, clock=steady)
         self.create_timer(_GRAPH_CHECK_S, self._check_graph, clock=steady)
@@ -239,6 +247,22 @@ class BridgeNode(TaskFollowerNode):
             loop.commander.pause(request.data)
         response.success, response.message = True, 'paused' if request.data else 'not paused'
         return response
+
+    def _set_timeouts(self, values: Mapping[str, Any]) -> None:
+        """Use other timeouts from now on; EmppiError if one is invalid, or the bridge is armed."""
+        config = parameters.changed(self, self._config, values)
+        if self._backend_config.hardware:
+            config.check_hardware()
+        if self.command_loop is not None:
+            self.command_loop.configure(config)
+        self._config = config
+        self._subscribe_enable()
+
+    def _subscribe_enable(self) -> None:
+        if self._config.enable_timeout_s and self._enable_subscription is None:
+            self._enable_subscription = self.create_subscription(
+                Bool, 'emppi/enable', self._enable, 1
+            )
 
     def _enable(self, message: Bool) -> None:
         if self.command_loop is not None:

@@ -11,6 +11,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from emppi_ros.nodes.common import qos
+from emppi_ros.session.message_tables import diagnostic_name
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
@@ -24,11 +25,17 @@ class Report(NamedTuple):
 
 
 class Diagnostics:
-    """Publish what `report` returns: at 1 Hz, and on every call of `publish`."""
+    """
+    Publish what `report` returns: at 1 Hz, and on every call of `publish`.
+
+    The topic is shared by all robots; the name of the status and the `hardware_id` carry the
+    node's namespace.
+    """
 
     def __init__(self, node: Node, report: Callable[[], Report]) -> None:
         self._node, self._report = node, report
-        self._name = f'emppi: {node.get_name()}'
+        self._name = diagnostic_name(node.get_name(), node.get_namespace())
+        self._hardware = node.get_namespace().strip('/') or 'robot'
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', qos.DEFAULT)
         # the steady clock, so that diagnostics continue when simulated time stops
         self._timer = node.create_timer(
@@ -38,7 +45,12 @@ class Diagnostics:
     def publish(self) -> None:
         """Publish the current report."""
         report = self._report()
-        status = DiagnosticStatus(level=report.level, name=self._name, message=report.message)
+        status = DiagnosticStatus(
+            level=report.level,
+            name=self._name,
+            message=report.message,
+            hardware_id=self._hardware,
+        )
         status.values = [KeyValue(key=k, value=show(v)) for k, v in report.values.items()]
         message = DiagnosticArray(status=[status])
         message.header.stamp = self._node.get_clock().now().to_msg()

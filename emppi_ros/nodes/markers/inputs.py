@@ -19,12 +19,13 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud, candidates
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
+from emppi_ros.session.message_tables import statuses
 from emppi_ros.session.plan_preview import Candidates
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.changes import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 
-DIAGNOSTICS, BELIEF_STATUS = '/diagnostics', 'emppi: belief'
+DIAGNOSTICS = '/diagnostics'
 _CHANGED, _FROM = 'changed ', 'changed_from '  # before the name of a parameter
 _MAX_AGE_S = 1.0  # older candidates are not shown
 
@@ -54,6 +55,7 @@ class MarkerInputs:
         """
         self.selection, self._task, self._hold, self._stage = selection, task, hold, ''
         self._errors: dict[str, str] = {}
+        self._namespace = node.get_namespace()
         self.inputs = MeasurementInputs(node, task)
         self._belief: Belief | None = None
         self._plan: Plan | None = None
@@ -125,9 +127,9 @@ class MarkerInputs:
         self._candidates_at = convert.to_seconds(message.header.stamp)
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            if status.name == BELIEF_STATUS:
-                self._changes = read_changes({item.key: item.value for item in status.values})
+        for name, _, values in statuses(message, self._namespace):
+            if name == 'belief':
+                self._changes = read_changes(values)
 
     def _take_stage(self, message: String) -> None:
         for stage in self._task.stages:

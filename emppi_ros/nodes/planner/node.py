@@ -17,7 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.belief.particles import Belief
-from emppi_ros.core.errors import EmppiError, SwapError
+from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.nodes.common import convert, parameters, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
@@ -36,6 +36,7 @@ from emppi_ros.session.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
+_TIMEOUTS = ('input_timeout_s', 'belief_timeout_s')  # may be set while the node is not active
 _GRACE_CYCLES = 100  # at startup, without a warning that there is no plan
 
 
@@ -44,7 +45,8 @@ class PlannerNode(ManagedNode):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__('planner', **kwargs)
-        self._settings = parameters.declare_all(self, parameters.PlannerParameters)
+        self._settings = parameters.declare_all(self, parameters.PlannerParameters, _TIMEOUTS)
+        parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
         self._text_publisher = self.create_publisher(String, TOPIC, qos.LATCHED)
         self._switch = TaskSwitch(self, self, self._settings.robot)
         self._tuning = ParameterTuning(self, self._apply_parameters)
@@ -63,7 +65,11 @@ class PlannerNode(ManagedNode):
     def setup(self) -> None:
         """Load the task and publish it."""
         text = task_text(self._settings.task, self._settings.robot)
-        planner = self.create_planner(parse_task(text, self._settings.task), text)
+        task = parse_task(text, self._settings.task)
+        data = self._tuning.at_startup(task.data)
+        if data != task.data:
+            task, text = task.tuned(data), tuning.to_text(data)
+        planner = self.create_planner(task, text)
         self._publisher = self.create_publisher(JointTrajectory, 'emppi/plan', qos.DEFAULT)
         self._stage_publisher = self.create_publisher(String, STAGE, qos.LATCHED)
         self._install(planner)
@@ -119,6 +125,11 @@ class PlannerNode(ManagedNode):
         """Apply task YAML with other tunable values, from the next cycle on."""
         self._apply(data)
         self._tuning.show(data)
+
+    def _set_timeouts(self, values: Mapping[str, Any]) -> None:
+        if self.state == 'active':
+            raise ConfigError('the planner is active: deactivate it to change its timeouts')
+        self._settings = parameters.changed(self, self._settings, values)
 
     def _apply_parameters(self, data: Mapping[str, Any]) -> None:
         if self._switch.busy:

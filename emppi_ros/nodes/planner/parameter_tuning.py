@@ -8,8 +8,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import parameters
 from emppi_ros.tasks import tuning
-from emppi_ros.tasks.tuning import TunableParameter
+from emppi_ros.tasks.tuning import TunableParameter, Value
 
 
 class ParameterTuning:
@@ -27,6 +28,24 @@ class ParameterTuning:
         self._tunables: Mapping[str, TunableParameter] = {}
         self._ours = False  # whether this class itself sets parameters
         node.add_on_set_parameters_callback(self._set)
+
+    def at_startup(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return a task's YAML with the numbers that the node was started with.
+
+        These come from a parameter file, such as one of `ros2 param dump`, or the command line.
+        ConfigError if one is invalid.
+        """
+        given: dict[str, Value] = {}
+        self._ours = True
+        for name, tunable in tuning.tunable_parameters(data).items():
+            # declared with its type and range by `show`
+            value = parameters.declare(self._node, name, None, '', read_only=False)
+            self._node.undeclare_parameter(name)
+            if value is not None and (number := tuning.number(name, value)) != tunable.value:
+                given[name] = number
+        self._ours = False
+        return tuning.tune(data, given)
 
     def show(self, data: Mapping[str, Any]) -> None:
         """Declare the parameters of a task's YAML, with their values."""
@@ -49,16 +68,16 @@ class ParameterTuning:
             self._node.undeclare_parameter(name)
         self._tunables, self._data = {}, None
 
-    def _set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        values = {p.name: p.value for p in parameters if p.name in self._tunables}
+    def _set(self, changed: Sequence[Parameter]) -> SetParametersResult:
+        values = {p.name: p.value for p in changed if p.name in self._tunables}
         if self._ours or not values:
             return SetParametersResult(successful=True)
         try:
-            changed = tuning.tune(self._data, values)
-            self._apply(changed)
+            data = tuning.tune(self._data, values)
+            self._apply(data)
         except EmppiError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        self._data, self._tunables = changed, tuning.tunable_parameters(changed)
+        self._data, self._tunables = data, tuning.tunable_parameters(data)
         return SetParametersResult(successful=True)
 
 

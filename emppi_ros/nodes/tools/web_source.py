@@ -140,7 +140,7 @@ class GraphState:
         self._stage = message.data
 
     def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        for name, status, values in statuses(message):
+        for name, status, values in statuses(message, self._node.get_namespace()):
             self._diagnostics[name] = time.monotonic(), status.level, status.message, values
 
 

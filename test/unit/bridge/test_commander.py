@@ -107,6 +107,17 @@ def test_a_late_plan_is_reported_and_then_a_fault(arm):
     assert arm.commander.reason.startswith('held: the plan is 0.13')
 
 
+def test_timeouts_that_are_set_later_act_as_if_given_at_the_start():
+    config = BridgeConfig(plan_timeout_s=0.05, plan_lost_s=0.06)
+    arms = [Arm(config), Arm()]
+    arms[1].commander.configure(config)
+    for arm in arms:
+        arm.moving().plans = False
+        arm.run(0.3)
+        assert arm.commander.machine.fault.code == faults.PLAN_LATE
+    assert np.array_equal(arms[0].rows, arms[1].rows)
+
+
 def test_a_robot_with_a_longer_delay_is_braked_earlier():
     braked = []
     for delay in (0.0, 0.02):

@@ -1,0 +1,116 @@
+"""Check the arguments of the launch file, before any node starts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import math
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
+import yaml
+
+from emppi_ros.belief import prior_file
+from emppi_ros.core.errors import ConfigError, EmppiError, unknown
+from emppi_ros.nodes.belief.saver import with_prior
+from emppi_ros.robots.robot import BACKENDS
+from emppi_ros.tasks.task import parse_task, task_text
+
+LOG_LEVELS = ('debug', 'info', 'warn', 'error', 'fatal')
+_FLAGS = {'true': True, '1': True, 'false': False, '0': False}  # as launch reads conditions
+# set by `ros2 launch` itself, or read by every launched process
+_OF_LAUNCH = {
+    'emulate_tty', 'launch-prefix', 'launch-prefix-filter', 'sigkill_timeout', 'sigterm_timeout',
+}  # fmt: skip
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ConfigError for an argument that the launch file does not have."""
+    for text in given:
+        name = text.partition(':=')[0]
+        if name not in {*known, *_OF_LAUNCH}:
+            raise ConfigError(unknown('launch argument', name, known))
+
+
+def flag(name: str, text: str) -> bool:
+    """Return the value of a boolean argument; ConfigError if it is none."""
+    if text.lower() not in _FLAGS:
+        raise ConfigError(f'{name}: found {text!r}, expected true or false')
+    return _FLAGS[text.lower()]
+
+
+def check(values: Mapping[str, str]) -> None:
+    """
+    Raise ConfigError, which names the argument, unless nodes can start with these values.
+
+    An empty value leaves the choice to the parameter file, or else to the node's default.
+    """
+    file = _read(values['params_file'])
+    _check_namespace(values['namespace'])
+    _check_log_level(values['log_level'])
+    if values['seed'] and not values['seed'].isdecimal():
+        raise ConfigError(f'seed: found {values["seed"]!r}, expected a non-negative integer')
+    _check_factor(values['real_time_factor'])
+    if values['backend'] and values['backend'] not in BACKENDS:
+        raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
+    if values['save_belief']:
+        _name('save_belief', prior_file.check_path, Path(values['save_belief']))
+    chosen = dict(_of_node(file, 'planner'))
+    name = values['task'] or str(chosen.get('task', 'panda_push'))
+    text = _name('task', task_text, name, values['robot'] or str(chosen.get('robot', '')))
+    task = _name('task', parse_task, text, name)
+    _name('prior', with_prior, task, values['prior'])
+
+
+def _name(argument: str, function: Any, *args: Any) -> Any:
+    """Call a function; name the argument in its errors."""
+    try:
+        return function(*args)
+    except EmppiError as error:
+        raise ConfigError(f'{argument}: {error}') from None
+
+
+def _read(name: str) -> Any:
+    """Return the content of a parameter file; ConfigError if nodes cannot read it."""
+    path = Path(name)
+    if not path.is_file():
+        raise ConfigError(f'params_file: no such file: {name}')
+    context = rclpy.Context()
+    try:  # as the nodes do
+        context.init(['--ros-args', '--params-file', name])
+    except Exception as error:
+        raise ConfigError(f'params_file: {name}: {error}') from None
+    context.try_shutdown()
+    return yaml.safe_load(path.read_text(encoding='utf-8'))
+
+
+def _of_node(data: Any, node: str) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters that a parameter file sets for a node, in whatever namespace."""
+    for key, value in data.items() if isinstance(data, Mapping) else ():
+        if key.rpartition('/')[2] in (node, '*', '**') and 'ros__parameters' in value:
+            yield from value['ros__parameters'].items()
+        else:
+            yield from _of_node(value, node)
+
+
+def _check_factor(text: str) -> None:
+    try:
+        valid = 0.0 < float(text) < math.inf
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(f'real_time_factor: found {text!r}, expected a positive number')
+
+
+def _check_namespace(name: str) -> None:
+    try:
+        validate_namespace(name if name.startswith('/') else f'/{name}')
+    except InvalidNamespaceException as error:
+        raise ConfigError(f'namespace: {error}') from None
+
+
+def _check_log_level(text: str) -> None:
+    """Check a level, or LOGGER:=LEVEL."""
+    level = text.rpartition(':=')[2].lower()
+    if level not in LOG_LEVELS:
+        raise ConfigError(f'log_level: {unknown("log level", level, LOG_LEVELS)}')
