@@ -10,6 +10,7 @@ from emppi_ros.cli import extras, output, reports
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.robots.robot import BACKENDS
+from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks.task import load_task
 
 
@@ -31,6 +32,8 @@ def add_commands(commands: Any) -> None:
         help="time limit in seconds (the task's own)",
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
+    output.add_truth(parser)
+    output.add_prior(parser)
     parser.add_argument(
         '--out',
         metavar='DIR',
@@ -51,7 +54,8 @@ def demo(options: argparse.Namespace) -> None:
     """Run the graph, print a summary and write the report."""
     if options.out is not None:
         paths.check_output('--out', options.out, folder=True)
-    task = load_task(options.task)
+    task = load_task(options.task).with_prior(options.prior)
+    draw_truth(task, options.seed, parse_truth(options.truth, '--truth'))  # raises before any work
     if not task.file.real_time:
         raise ConfigError(
             f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
@@ -61,7 +65,14 @@ def demo(options: argparse.Namespace) -> None:
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         summary, record = graph.run_demo(
-            options.task, options.duration, options.seed, options.out, advance, options.backend
+            options.task,
+            options.duration,
+            options.seed,
+            options.out,
+            advance,
+            options.backend,
+            options.prior,
+            options.truth,
         )
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)

@@ -48,6 +48,7 @@ class BagWriter:
         self._channels: dict[str, int] = {}
         self._topics: dict[str, BagTopic] = {}
         self.counts: dict[str, int] = {}
+        self._times: dict[str, tuple[int, int]] = {}  # of the last message of each topic
         self._first: int | None = None
         self._last = 0
 
@@ -64,7 +65,17 @@ class BagWriter:
         self._topics[topic.name], self.counts[topic.name] = topic, 0
 
     def write(self, name: str, data: bytes, time_ns: int, sent_ns: int) -> None:
-        """Write a CDR message of a registered topic with the times of reception and sending."""
+        """
+        Write a CDR message of a registered topic with the times of reception and sending.
+
+        Neither goes back within a topic, because viewers sort by either of them: a message that
+        another one overtook gets the times of that one. The middleware holds a message back until
+        an earlier one of the same publisher has been sent again, and messages of several
+        publishers, as on /diagnostics, may arrive in another order than they were sent.
+        """
+        before = self._times.get(name, (0, 0))
+        time_ns, sent_ns = max(time_ns, before[0]), max(sent_ns, before[1])
+        self._times[name] = time_ns, sent_ns
         self._writer.add_message(
             self._channels[name], time_ns, data, sent_ns, sequence=self.counts[name]
         )

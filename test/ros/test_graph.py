@@ -17,13 +17,19 @@ from emppi_ros.nodes.common import graph, qos
 from emppi_ros.nodes.tools import demo
 from emppi_ros.nodes.tools.demo import DemoError, run_demo
 from emppi_ros.nodes.tools.process_group import NodeDiedError
+from emppi_ros.tasks.task import load_task
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
 def test_the_demo_runs_a_task_and_reports(task, tmp_path):
     seen = []
-    summary, record = run_demo(task, 2.0, seed=1, out=tmp_path, progress=seen.append)
+    first = load_task(task).parameters[0]
+    value = float(load_task(task).prior.mean()[0]) * 1.1
+    summary, record = run_demo(
+        task, 2.0, seed=1, out=tmp_path, progress=seen.append, truth=[f'{first.name}={value}']
+    )
+    assert summary['parameters'][first.name]['true'] == pytest.approx(value, rel=1e-5)  # as text
     assert summary['task'] == task
     assert set(summary) == {
         'task', 'success', 'time_s', 'rate_hz', 'plan_ms', 'deadline_misses', 'bridge_period_ms',

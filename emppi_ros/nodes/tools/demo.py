@@ -1,6 +1,7 @@
 """The graph of `emppi demo`: node processes on this machine, monitored and recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+import dataclasses
 from pathlib import Path
 import signal
 import sys
@@ -36,6 +37,8 @@ def run_demo(
     out: Path | None = None,
     progress: Callable[[float], None] | None = None,
     backend: str = '',
+    prior: str = '',
+    truth: Sequence[str] = (),
 ) -> tuple[dict[str, Any], RunRecord]:
     """
     Run a task as a graph of processes in real time, until success or a time limit.
@@ -43,14 +46,22 @@ def run_demo(
     `duration_s` counts from arming on and is the task's own by default; `progress` gets the
     seconds since arming. A folder `out` receives the logs of the nodes and a bag, which replaces
     an existing one. Without a name in `backend` the robot's own connects bridge and simulator.
+    `prior` names a prior file; `truth` has true values such as `block_mass=0.3`.
     Return the summary that `emppi demo --json` prints, and the data of the report. EmppiError if a
     node dies, or the graph does not start.
     """
-    loaded = load_task(task)
+    loaded = load_task(task).with_prior(prior)
     _exit_on_sigterm()
     environment = isolated_environment()
     client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
-    specs = graph.describe(task, '', seed, backend)
+    specs = graph.describe(task, '', seed, backend, False, prior)
+    if truth:
+        specs = [
+            dataclasses.replace(spec, parameters={**spec.parameters, 'truth': list(truth)})
+            if spec.name == 'simulator'
+            else spec
+            for spec in specs
+        ]
     bag = None if out is None else BagRecorder(client.node, out / 'bag', overwrite=True)
     children = ProcessGroup(specs, environment, None if out is None else out / 'log')
     try:

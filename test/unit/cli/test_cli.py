@@ -299,6 +299,8 @@ def test_run_starts_from_a_prior_and_names_parameters_without_one(
         (['check', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
         (['bench', 'planner', '--task', 'x'], ["'x'", 'panda_push']),
         (['demo', 'x'], ["'x'", 'panda_push']),
+        (['demo', 'panda_push', '--truth', 'mass=1'], ["'mass'", 'block_mass']),
+        (['demo', 'panda_push', '--prior', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
     ],
 )
 def test_errors_are_one_line_on_stderr(
