@@ -2,6 +2,7 @@
 
 import struct
 
+from mcap.reader import make_reader
 import pytest
 from rosbags.highlevel import AnyReader
 import yaml
@@ -56,6 +57,17 @@ def test_a_written_bag_is_read_here_and_by_other_readers(tmp_path):
     assert messages == found
     metadata = yaml.safe_load((folder / 'metadata.yaml').read_text())
     assert metadata['rosbag2_bagfile_information']['duration'] == {'nanoseconds': 499}
+
+
+def test_times_within_a_topic_never_go_back(tmp_path):
+    writer = BagWriter(tmp_path / 'bag')
+    writer.add(STRING)
+    for received, sent in ((10, 5), (9, 7), (12, 6)):
+        writer.write('/emppi/task', cdr('x'), received, sent)
+    writer.close()
+    with writer.path.open('rb') as file:
+        messages = [message for _, _, message in make_reader(file).iter_messages()]
+    assert [(one.log_time, one.publish_time) for one in messages] == [(10, 5), (10, 7), (12, 7)]
 
 
 def test_a_bag_truncated_anywhere_is_read_up_to_there(tmp_path, rng):
