@@ -47,12 +47,6 @@ def add_commands(commands: Any) -> None:
     output.add_truth(parser)
     output.add_prior(parser)
     parser.add_argument(
-        '--save',
-        metavar='FILE.yaml',
-        type=Path,
-        help='write the final belief, for --prior of another run',
-    )
-    parser.add_argument(
         '--duration',
         metavar='S',
         type=output.duration,
@@ -69,6 +63,18 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--no-stop', action='store_true', help='continue after success, until the time limit'
     )
+    _add_outputs(parser)
+    parser.set_defaults(execute=run)
+
+
+def _add_outputs(parser: Any) -> None:
+    """Add what a run writes and prints."""
+    parser.add_argument(
+        '--save',
+        metavar='FILE.yaml',
+        type=Path,
+        help='write the final belief, for --prior of another run',
+    )
     parser.add_argument('--video', metavar='F.mp4', type=Path, help='write a video (.mp4, .gif)')
     parser.add_argument(
         '--record',
@@ -81,7 +87,6 @@ def add_commands(commands: Any) -> None:
         '--out', metavar='DIR', type=Path, help='write plots and a summary to this folder'
     )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
-    parser.set_defaults(execute=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -39,7 +39,7 @@ for given in json.loads(sys.argv[1]):
 """
 WAYS = {
     'node': ('common.process', 'process.run(make)'),
-    'demo': ('tools.demo', 'module.load_task = lambda _: None\n'
+    'demo': ('tools.demo', 'from unittest import mock\n    module.load_task = mock.MagicMock()\n'
              '    module.process.rclpy.Context = make\n'
              '    try: module.run_demo("x")\n    except EmppiError: pass'),
 }  # fmt: skip

@@ -112,7 +112,10 @@ def _damped_newton(
         gradient = (information @ bodies + linear + weight * first)[free]
         curvature = (information + weight * second)[block]
         unit = 1.0 / np.sqrt(np.diag(curvature))  # parameters differ by orders of magnitude
-        step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
+        try:
+            step = -unit * np.linalg.solve(curvature * np.outer(unit, unit), unit * gradient)
+        except np.linalg.LinAlgError:
+            break  # rounding, as below
         decrement = np.sqrt(max(float(-gradient @ step), 0.0) / weight)
         # stays consistent and always descends (self-concordance: Nesterov)
         candidate = bodies.copy()

@@ -109,7 +109,7 @@ def test_one_fine_prediction_corrects_the_joints_of_all_particles(rng):
         task.belief = dataclasses.replace(
             task.belief, substep_s=substep_s, fine_substep_s=fine_substep_s
         )
-        predictor = Predictor(task, len(theta), 1)
+        predictor = Predictor(task, len(theta), 1, fine=True)
         predictor.write(theta)
         return predictor.predict((0.0, start), 0.02, commands, typical).qvel
 
