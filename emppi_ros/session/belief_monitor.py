@@ -29,6 +29,7 @@ _PERIOD = 3  # evaluate one chain out of three, for a third of the cost
 _SCALE = _PERIOD * _CHAIN / (_CHAIN - 1)
 _MIN_UPDATES = 100  # before a parameter is reported as unidentifiable or collapsed
 _MIN_FIT_UPDATES, _MIN_FIT_S = 25, 1.0  # before errors are reported as a misfit
+_PERSISTENT = 25  # successive updates with correlated errors: a jump correlates fewer
 _TAIL, _WIDE_TAIL = 0.01, 0.05  # probabilities, at either end of a prior
 _STEP = 0.5  # of the prior's standard deviation, up and down: enough to change contacts
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # spreads the chains evenly over the particles
@@ -85,6 +86,7 @@ class BeliefMonitor:
         self.updates = self.diverged = 0
         self.misfit: list[str] = []
         self._first: float | None = None  # s, of the first update
+        self._inflated = np.zeros(count, dtype=np.intp)  # successive updates
         self.innovations = InnovationStatistics()
         self.information = np.zeros((count, count))
         self.restart()
@@ -138,7 +140,14 @@ class BeliefMonitor:
         else:
             excess = diagnostics.learned_excess(deviations, learned.independent)
             names = [parameter.name for parameter in self._task.parameters]
-            excess |= diagnostics.persistence(names, learned.inflation)
+            inflation = diagnostics.persistence(names, learned.inflation)
+            over = np.array([value > 1.0 for value in inflation.values()])
+            self._inflated = np.where(over, self._inflated + 1, 0)
+            excess |= {
+                name: value
+                for (name, value), updates in zip(inflation.items(), self._inflated, strict=True)
+                if updates >= _PERSISTENT or name in self.misfit
+            }
         self.misfit = diagnostics.misfit(excess, self.misfit)
 
     @property
