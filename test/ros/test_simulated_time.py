@@ -121,14 +121,64 @@ def test_the_simulator_is_the_clock_which_can_be_slow_and_paused_but_not_set_bac
     assert node._pace.factor == 0.5
 
 
+class SteppedClock:
+    """A clock that a test sets, and joint states of a robot at home."""
+
+    def __init__(self, harness):
+        self._harness, self._robot = harness, harness.publish_task('panda_push').robot
+        self._clock = harness.publisher(Clock, '/clock')
+        self._states = harness.publisher(JointState, 'joint_states')
+
+    def set(self, node, seconds):
+        """Set the clock, and wait until a node has it."""
+        message = Clock(clock=convert.to_stamp(seconds))
+        self._repeat(self._clock, message, lambda: abs(node.now() - seconds) < 1e-6)
+
+    def measure(self, seconds, condition):
+        """Publish joint states with a stamp until a condition holds."""
+        home = np.array(self._robot.home)
+        message = convert.write_joints(self._robot, seconds, home, np.zeros_like(home))
+        self._repeat(self._states, message, condition)
+
+    def _repeat(self, publisher, message, condition):
+        """Publish until a condition holds: the first messages may be lost, or dropped."""
+
+        def publish():
+            publisher.publish(message)
+            return condition()
+
+        self._harness.spin_until(publish)
+
+
+def _active_belief(harness, seconds):
+    """Return a belief node that is active since a time, and its clock."""
+    node, world = harness.make(BeliefNode, use_sim_time=True), SteppedClock(harness)
+    world.set(node, seconds)
+    harness.spin_until(lambda: node.state == 'active')
+    return node, world
+
+
 def test_a_clock_that_is_set_back_is_a_new_beginning(harness):
-    world = SimulatedClock(harness)
-    world.time = 100.0
-    node = harness.make(BeliefNode, use_sim_time=True)
-    harness.spin_until(lambda: node.state == 'active' and node.session.estimator.joints_stamp > 0)
-    world.time = 1.0
-    harness.spin_until(lambda: 1.0 < node.session.estimator.joints_stamp < 50.0)
+    node, world = _active_belief(harness, 10.0)
+    estimator = node.session.estimator
+    world.measure(10.0, lambda: estimator.joints_stamp > 0.0)
+    world.set(node, 9.99)  # by little, and soon ahead again
+    world.set(node, 10.01)
+    harness.spin_until(lambda: estimator.joints_stamp == -np.inf)
+    world.measure(10.01, lambda: estimator.joints_stamp > 0.0)
+    world.set(node, 1.0)
+    world.measure(1.0, lambda: 0.0 < estimator.joints_stamp < 5.0)
     assert node.state == 'active' and not node.failed
+
+
+def test_what_was_measured_before_the_clock_was_set_back_is_dropped(harness):
+    node, world = _active_belief(harness, 1.0)
+    errors = node._inputs.errors
+    world.measure(100.0, lambda: errors)  # as on its way while the clock was set back
+    assert 'joint_states: stamped 99.000 s later than /clock' in errors['joint_states']
+    world.measure(1.0, lambda: node.session.estimator.joints_stamp > 0.0)
+    assert node.session.estimator.joints_stamp < 5.0
+    harness.spin_until(lambda: not errors)
 
 
 @pytest.mark.alone

@@ -19,13 +19,17 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 APPLIED = 'emppi/applied'
 PLAN = 'emppi/plan'
+# messages may be ahead of /clock by what a node needs to receive it, and by a fast simulation
+_AHEAD_S = 1.0
 
 
 class MeasurementInputs:
     """
     Subscriptions to joint states, tracked poses and applied commands, read by `poll`.
 
-    Invalid messages are dropped. `errors` holds the reason by topic until the next valid one.
+    Invalid messages are dropped, and in simulated time those from before /clock was set back: they
+    would be newer than all that follow. `errors` holds the reason by topic until the next valid
+    one.
     """
 
     def __init__(self, node: Node, task: Task, session: Measurements | None = None) -> None:
@@ -35,6 +39,7 @@ class MeasurementInputs:
         self.estimator: Estimator = self._session.estimator
         self.stamps: dict[str, float] = {}
         self.errors: dict[str, str] = {}
+        self._now = np.inf  # s, /clock; infinite without simulated time
         topic = task.robot.topics.joint_states
         take = [(JointState, topic, self.take_joints, qos.SENSOR)]
         take.append((JointState, APPLIED, self.take_applied, qos.DEFAULT))
@@ -55,6 +60,8 @@ class MeasurementInputs:
 
     def poll(self) -> None:
         """Handle all messages that have arrived."""
+        clock = self._node.get_clock()
+        self._now = clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else np.inf
         for subscription in self._subscriptions:
             subscription.poll()
 
@@ -80,20 +87,29 @@ class MeasurementInputs:
     def take_joints(self, message: JointState) -> float:
         """Add a joint state; return its stamp."""
         stamp, position, velocity = convert.read_joints(self._task.robot, message)
+        self._check_stamp(stamp)
         self._session.add_joints(stamp, position, velocity)
         return stamp
 
     def take_applied(self, message: JointState) -> float:
         """Add an applied command; return its stamp."""
         stamp, command = convert.read_applied(self._task.robot, message)
+        self._check_stamp(stamp)
         self._session.add_command(stamp, command)
         return stamp
 
     def take_pose(self, name: str, message: PoseStamped) -> float:
         """Add a tracked pose; return its stamp."""
         stamp, pose = convert.read_pose(self._task.robot, message)
+        self._check_stamp(stamp)
         self._session.add_pose(name, stamp, *pose)
         return stamp
+
+    def _check_stamp(self, stamp: float) -> None:
+        if stamp > self._now + _AHEAD_S:
+            raise StaleInputError(
+                f'stamped {stamp - self._now:.3f} s later than /clock, as before it was set back'
+            )
 
     def _receive(self, topic: str, take: Callable, message: object) -> None:
         try:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from rclpy.clock import Clock, ClockType
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
@@ -12,6 +13,7 @@ from emppi_ros.nodes.common.polling import Loop
 
 NO_CLOCK = 'waiting for /clock: use_sim_time is set, is the simulator running?'
 _CLOCK_CHECK_S = 0.05
+_BACK = Duration(nanoseconds=-1)
 
 
 class ManagedNode(LifecycleNode):
@@ -38,7 +40,10 @@ class ManagedNode(LifecycleNode):
         if self.simulated_time:
             steady = Clock(clock_type=ClockType.STEADY_TIME)
             self._clock_timer = self.create_timer(_CLOCK_CHECK_S, self._check_clock, clock=steady)
-            self._last_now = 0.0
+            self._set_back_s = 0.0  # since the node was activated
+            # readings of the clock would miss that it is set back, and soon ahead again
+            back = JumpThreshold(min_forward=None, min_backward=_BACK, on_clock_change=False)
+            self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._jumped)
 
     def setup(self) -> None:
         """Create everything that depends on the task."""
@@ -125,6 +130,7 @@ class ManagedNode(LifecycleNode):
     def _start(self) -> None:
         if not self.clock_runs:
             raise StaleInputError(NO_CLOCK)
+        self._set_back_s = 0.0
         self.start()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -155,13 +161,16 @@ class ManagedNode(LifecycleNode):
             raise
         return _SUCCESS
 
+    def _jumped(self, jump: TimeJump) -> None:
+        self._set_back_s = -jump.delta.nanoseconds * 1e-9  # a callback of the clock must not block
+
     def _check_clock(self) -> None:
-        """Activate at the first /clock, and begin again when it is set back."""
-        last, self._last_now = self._last_now, self.now()
+        """Activate at the first /clock, and begin again after it was set back."""
         if self._activates and self.clock_runs and self.state == 'inactive':
             self.trigger_activate()
-        elif self._last_now < last and self.state == 'active':
-            self.get_logger().warning(f'/clock was set back by {last - self._last_now:.3f} s')
+        elif self._set_back_s and self.state == 'active':
+            self.get_logger().warning(f'/clock was set back by {self._set_back_s:.3f} s')
+            self._set_back_s = 0.0
             self._transition(self.restart)
 
     def _report(self) -> Report:
