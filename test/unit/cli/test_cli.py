@@ -52,7 +52,10 @@ def test_tasks_lists_every_task(capsys: pytest.CaptureFixture) -> None:
     assert 'panda_push' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('task', ['panda_push', 'cartpole_swingup', 'fr3_follow', 'fr3_pickup'])
+@pytest.mark.parametrize(
+    'task',
+    ['panda_push', 'cartpole_swingup', 'fr3_pickup', 'ur5e_push', 'ur5e_reach', 'xarm7_push'],
+)
 def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> None:
     assert main(['check', str(find_config('tasks', task))]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == 'ok'

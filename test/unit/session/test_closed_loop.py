@@ -211,6 +211,16 @@ def test_fr3_pickup_learns_its_load_when_it_picks_it_up_and_brings_it_to_the_she
         assert weights.mean(belief.log_weights, belief.theta)[0] == pytest.approx(true, abs=0.1)
 
 
+@pytest.mark.parametrize('name', ['ur5e_reach', 'xarm7_reach', 'ur5e_push'])
+def test_other_arms_by_position_and_velocity_succeed_and_learn(name: str) -> None:
+    loop = ClosedLoop(load_task(name), seed=0)
+    assert loop.run().success
+    theta, log_weights = loop.filter.belief
+    mean = weights.mean(log_weights, theta)
+    sd = np.sqrt(weights.mean(log_weights, (theta - mean) ** 2))
+    assert np.all(np.abs(mean - loop.trace.truth) < 4.0 * sd)  # one seed: far, but not wrong
+
+
 def test_a_reset_of_the_scene_is_no_evidence():
     loop = ClosedLoop(load_task('panda_push'), 0)
     loop.run(0.5)
