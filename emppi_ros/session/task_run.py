@@ -1,8 +1,13 @@
 """
-The run of a task for one goal of the action `emppi/run_task`: switching -> running -> ended.
+The run of a task for one goal of the action `emppi/run_task`.
 
-Pure functions of an immutable state. Times [s] are those of the node's clock. A run never arms
-the robot.
+It goes from checking to switching, running and ended. It checks that the robot may move, for a
+moment since the bridge reports arming only a little later than it replies.
+
+Pure functions of an immutable state. A run never arms the robot.
+
+Times [s] of the task are those of the node's clock, which may be simulated. What other nodes
+take for an answer is measured on a steady clock.
 """
 
 from collections.abc import Mapping
@@ -16,6 +21,7 @@ from emppi_ros.tasks.hold_timer import ROUNDING_S
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
 SILENCE_S = 3.0  # without a report of the bridge, which sends one a second, or a measurement
+CHECK_S = 1.5  # in which the bridge, which reports once a second, must report an armed robot
 SWITCH_S = 60.0  # in which the planner replies: the sum of its own limits is below
 _TRUE = 'True'  # in diagnostics
 
@@ -104,23 +110,37 @@ class Ending(NamedTuple):
 class Observation(NamedTuple):
     """What is known at a time."""
 
-    now: float
+    now: float  # by the node's clock
+    steady: float  # by the steady clock
     report: BridgeReport  # the last one of the bridge
-    reported: float  # when it came, as `now`
+    reported: float  # when it came, by the steady clock
     reply: SwitchReply | None = None  # of the planner, to the request of this run
     error: float = math.nan  # norm of the success residual
     measured: float = -math.inf  # stamp of the error
     task: str = ''  # name of the running task
+    text: str = ''  # digest of its YAML
+    switches: int = 0  # how often this node followed a switch
     canceled: bool = False
+
+
+class RunPhase(enum.Enum):
+    """What a run waits for."""
+
+    CHECKING = 'checking the robot'
+    SWITCHING = 'switching the task'
+    RUNNING = 'running'
+    ENDED = 'ended'
 
 
 class TaskRun(NamedTuple):
     """The state of a run."""
 
-    begun: float  # when the goal was accepted
-    started: float = math.inf  # when the robot began with the task
+    begun: float  # when the phase began, by the steady clock
+    switches_task: bool  # whether the goal asks for a switch
+    phase: RunPhase = RunPhase.CHECKING
+    started: float = math.inf  # when the robot began with the task, by the node's clock
+    switches: int = 0  # that this node had followed then
     near_since: float = math.inf  # stamp from which on the error was below its limit
-    task: str = ''  # name of the task, once it runs
     ending: Ending | None = None
 
 
@@ -137,35 +157,46 @@ def refusal(report: BridgeReport, silent: bool) -> Ending | None:
     return None
 
 
-def begin(seen: Observation, switches: bool) -> TaskRun:
-    """Return the state of a new run; without a switch of the task it starts at once."""
-    ending = refusal(seen.report, _is_silent(seen))
-    if switches or ending is not None:
-        return TaskRun(seen.now, ending=ending)
-    return TaskRun(seen.now, seen.now, task=seen.task)
-
-
 def advance(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
     """Return the state after an observation; a run that has ended does not change."""
-    if run.ending is not None:
+    if run.phase is RunPhase.ENDED:
         return run
-    ending = _interruption(run, seen)
-    if ending is None and math.isinf(run.started):
-        ending, run = _after_switch(run, seen)
-    elif ending is None:
-        ending, run = _after_measurement(run, seen, rule)
-    return run._replace(ending=ending)
+    if seen.canceled:
+        following = run.phase is not RunPhase.CHECKING
+        return _ended(run, Ending(EndCode.CANCELED, 'canceled', stop=following))
+    if run.phase is RunPhase.CHECKING:
+        return _check(run, seen)
+    if (ending := _interruption(run, seen)) is not None:
+        return _ended(run, ending)
+    if run.phase is RunPhase.SWITCHING:
+        return _await_switch(run, seen)
+    return _await_success(run, seen, rule)
+
+
+def _ended(run: TaskRun, ending: Ending) -> TaskRun:
+    return run._replace(phase=RunPhase.ENDED, ending=ending)
+
+
+def _started(run: TaskRun, seen: Observation) -> TaskRun:
+    return run._replace(phase=RunPhase.RUNNING, started=seen.now, switches=seen.switches)
+
+
+def _check(run: TaskRun, seen: Observation) -> TaskRun:
+    """Go on if the robot may move; end the run if it still may not after a while."""
+    if (ending := refusal(seen.report, _is_silent(seen))) is not None:
+        return run if seen.steady - run.begun <= CHECK_S else _ended(run, ending)
+    if run.switches_task:
+        return run._replace(phase=RunPhase.SWITCHING, begun=seen.steady)
+    return _started(run, seen)
 
 
 def _is_silent(seen: Observation) -> bool:
-    return seen.now - seen.reported > SILENCE_S
+    return seen.steady - seen.reported > SILENCE_S
 
 
 def _interruption(run: TaskRun, seen: Observation) -> Ending | None:
-    """Return why the run ends, whatever its phase, if so."""
+    """Return why a run ends while it switches or runs, if so."""
     report = seen.report
-    if seen.canceled:
-        return Ending(EndCode.CANCELED, 'canceled', stop=True)
     if _is_silent(seen):
         return Ending(EndCode.NO_REPORT, _silence('the bridge'), stop=True)
     if report.code is StatusCode.INVALID:
@@ -174,45 +205,41 @@ def _interruption(run: TaskRun, seen: Observation) -> Ending | None:
         return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
     if not report.armed:
         return Ending(EndCode.NOT_ARMED, 'disarmed during the run')
-    if run.task and seen.task != run.task:
+    if run.phase is RunPhase.RUNNING and seen.switches != run.switches:
         return Ending(EndCode.TASK_CHANGED, f'the task was switched to {seen.task} meanwhile')
     return None
 
 
-def _after_switch(run: TaskRun, seen: Observation) -> tuple[Ending | None, TaskRun]:
+def _await_switch(run: TaskRun, seen: Observation) -> TaskRun:
     reply = seen.reply
     if reply is not None and reply.said == switch_protocol.REFUSED:
-        return Ending(EndCode.REFUSED, reply.reason), run
+        return _ended(run, Ending(EndCode.REFUSED, reply.reason))
     if reply is not None and reply.said == switch_protocol.FAILED:
-        return Ending(EndCode.SWITCH_FAILED, reply.reason), run
-    if reply is not None and reply.said == switch_protocol.DONE:
-        task = str(reply.figures.get('task', ''))
-        # the node itself may follow a little later
-        if task == seen.task:
-            return None, run._replace(started=seen.now, task=task)
-    if seen.now - run.begun > SWITCH_S:
+        return _ended(run, Ending(EndCode.SWITCH_FAILED, reply.reason))
+    if reply is not None and reply.figures.get('digest') == seen.text:
+        return _started(run, seen)  # this node may follow later than others
+    if seen.steady - run.begun > SWITCH_S:
         text = f'the planner did not switch the task within {SWITCH_S:g} s: is it running?'
-        return Ending(EndCode.SWITCH_FAILED, text, stop=True), run
-    return None, run
+        return _ended(run, Ending(EndCode.SWITCH_FAILED, text, stop=True))
+    return run
 
 
-def _after_measurement(
-    run: TaskRun, seen: Observation, rule: SuccessRule
-) -> tuple[Ending | None, TaskRun]:
+def _await_success(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
     elapsed = seen.now - run.started
     if seen.measured >= run.started:  # of this run
         near = seen.error < rule.below
         since = min(run.near_since, seen.measured) if near else math.inf
         run = run._replace(near_since=since)
         if seen.measured - since >= rule.hold_s - ROUNDING_S:
-            return Ending(EndCode.NONE, f'{run.task} succeeded after {elapsed:.1f} s'), run
+            text = f'{seen.task} succeeded after {elapsed:.1f} s'
+            return _ended(run, Ending(EndCode.NONE, text))
     if seen.now - max(seen.measured, run.started) > SILENCE_S:
-        return Ending(EndCode.NO_REPORT, _silence('the measurements'), stop=True), run
+        return _ended(run, Ending(EndCode.NO_REPORT, _silence('the measurements'), stop=True))
     if elapsed > rule.timeout_s:
         error = f'error {seen.error:.3g}, success below {rule.below:.3g}'
         text = f'no success within {rule.timeout_s:g} s: {error}'
-        return Ending(EndCode.TIMEOUT, text, stop=True), run
-    return None, run
+        return _ended(run, Ending(EndCode.TIMEOUT, text, stop=True))
+    return run
 
 
 def _silence(source: str) -> str:

@@ -13,10 +13,11 @@ from emppi_ros.session.task_run import (
     BridgeReport,
     EndCode,
     Observation,
+    RunPhase,
     StatusCode,
     SuccessRule,
+    TaskRun,
     advance,
-    begin,
 )
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
@@ -29,15 +30,25 @@ VALUES = {'lifecycle': 'active', 'armed': 'True', 'paused': 'False', 'swapping':
 
 def see(now, report=MOVING, **others):
     """Return an observation with fresh reports of an armed robot."""
-    return Observation(now, report, others.pop('reported', now), task='push', **others)
+    return Observation(
+        now, now, report, others.pop('reported', now), task='push', text='digest', **others
+    )
 
 
-def reply(said, reason='', task='push'):
-    return SwitchReply('/planner', 'x', said, reason, {'task': task})
+def reply(said, reason='', text='digest'):
+    return SwitchReply('/planner', 'x', said, reason, {'task': 'push', 'digest': text})
 
 
-def running():
-    return begin(see(0.0), switches=False)
+def running(now=0.0):
+    run = advance(TaskRun(now, switches_task=False), see(now), RULE)
+    assert run.phase is RunPhase.RUNNING
+    return run
+
+
+def switching():
+    run = advance(TaskRun(0.0, switches_task=True), see(0.0), RULE)
+    assert run.phase is RunPhase.SWITCHING
+    return run
 
 
 @pytest.mark.parametrize(
@@ -81,23 +92,38 @@ def test_a_bridge_without_a_robot_has_no_valid_report():
 )
 @pytest.mark.parametrize('switches', [False, True])
 def test_a_robot_that_cannot_move_ends_a_run_before_it_begins(report, code, words, switches):
-    ending = begin(see(0.0, report), switches).ending
+    run = TaskRun(0.0, switches)
+    for now in (0.0, task_run.CHECK_S):
+        run = advance(run, see(now, report), RULE)
+        assert run.phase is RunPhase.CHECKING
+    ending = advance(run, see(task_run.CHECK_S + 0.1, report), RULE).ending
     assert ending.code is code and words in ending.message and not ending.stop
 
 
+def test_a_robot_that_was_armed_just_before_may_run():
+    run = advance(TaskRun(0.0, False), see(0.0, MOVING._replace(armed=False)), RULE)
+    assert advance(run, see(0.1), RULE).phase is RunPhase.RUNNING
+
+
+def test_a_goal_that_is_canceled_before_it_begins_leaves_the_robot_as_it_is():
+    ending = advance(TaskRun(0.0, True), see(0.0, BridgeReport(), canceled=True), RULE).ending
+    assert ending.code is EndCode.CANCELED and not ending.stop
+
+
 def test_an_old_report_does_not_count():
-    assert begin(see(4.0, reported=0.9), switches=False).ending.code is EndCode.NO_REPORT
+    run = advance(TaskRun(2.0, False), see(4.0, reported=0.9), RULE)
+    assert run.ending.code is EndCode.NO_REPORT
     run = advance(running(), see(3.1, reported=0.0, measured=3.1), RULE)
     assert run.ending.code is EndCode.NO_REPORT and run.ending.stop
 
 
 def test_a_run_starts_when_the_switch_is_done_and_this_node_has_followed():
-    run = begin(see(0.0), switches=True)
-    for seen in (see(1.0), see(2.0, reply=reply(switch_protocol.DONE, task='drawer'))):
+    run = switching()
+    for seen in (see(1.0), see(2.0, reply=reply(switch_protocol.DONE, text='other'))):
         run = advance(run, seen, RULE)
-        assert run.ending is None and math.isinf(run.started)
+        assert run.phase is RunPhase.SWITCHING
     run = advance(run, see(3.0, reply=reply(switch_protocol.DONE)), RULE)
-    assert (run.started, run.task, run.ending) == (3.0, 'push', None)
+    assert (run.started, run.phase) == (3.0, RunPhase.RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +134,14 @@ def test_a_run_starts_when_the_switch_is_done_and_this_node_has_followed():
     ],
 )
 def test_a_switch_that_is_refused_or_fails_ends_the_run_with_its_reason(said, code):
-    run = begin(see(0.0), switches=True)
+    run = switching()
     ending = advance(run, see(1.0, reply=reply(said, 'robot: another one')), RULE).ending
     assert (ending.code, ending.message) == (code, 'robot: another one')
     assert not ending.stop  # the switch leaves the robot as it was, or at rest
 
 
 def test_a_planner_that_does_not_reply_ends_the_run():
-    run = begin(see(0.0), switches=True)
+    run = switching()
     now = task_run.SWITCH_S
     assert advance(run, see(now), RULE).ending is None
     assert advance(run, see(now + 0.1), RULE).ending.code is EndCode.SWITCH_FAILED
@@ -131,7 +157,7 @@ def test_success_takes_an_error_that_stays_small_long_enough():
 
 
 def test_measurements_from_before_the_start_do_not_count():
-    run = begin(see(5.0), switches=False)
+    run = running(5.0)
     run = advance(run, see(5.6, error=0.0, measured=4.9), RULE)
     assert run.ending is None and math.isinf(run.near_since)
 
@@ -161,7 +187,7 @@ def test_a_pause_by_an_operator_is_waited_for():
 
 
 def test_a_task_that_somebody_else_switches_to_ends_the_run():
-    ending = advance(running(), see(1.0)._replace(task='drawer'), RULE).ending
+    ending = advance(running(), see(1.0)._replace(task='drawer', switches=1), RULE).ending
     assert ending.code is EndCode.TASK_CHANGED and 'drawer' in ending.message
 
 
@@ -177,20 +203,20 @@ replies = st.none() | st.builds(
     reply,
     st.sampled_from([switch_protocol.DONE, switch_protocol.FAILED, switch_protocol.REFUSED]),
     st.just('why'),
-    st.sampled_from(['push', 'drawer']),
+    st.sampled_from(['digest', 'other']),
 )
 steps = st.tuples(st.floats(0.01, 2.0), reports | st.just(MOVING), replies, st.floats(0.0, 0.3))
 
 
 @given(st.lists(steps, max_size=40), st.booleans())
 def test_whatever_happens_a_run_ends_once_and_never_succeeds_without_a_cause(moments, switches):
-    now, seen = 0.0, see(0.0)
-    run = begin(seen, switches)
+    now, run = 0.0, TaskRun(0.0, switches)
     near_since = math.inf
     for wait, report, answer, error in moments:
         now += wait
-        before, seen = run, see(now, report, reply=answer, error=error, measured=now)
-        run = advance(run, seen, RULE)
+        before = run
+        run = advance(run, see(now, report, reply=answer, error=error, measured=now), RULE)
+        assert (run.phase is RunPhase.ENDED) == (run.ending is not None)
         if before.ending is not None:
             assert run == before
             continue
@@ -198,4 +224,4 @@ def test_whatever_happens_a_run_ends_once_and_never_succeeds_without_a_cause(mom
         if run.ending is not None and run.ending.success:
             assert report.armed and not report.fault and report.code is not StatusCode.INVALID
             assert now - near_since >= RULE.hold_s - 1e-9  # rounding of sums of steps
-            assert run.started <= near_since or not switches
+            assert before.phase is RunPhase.RUNNING and run.started <= now - RULE.hold_s + 1e-9
