@@ -20,7 +20,7 @@ from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.hold_timer import ROUNDING_S
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
-SILENCE_S = 3.0  # without a report of the bridge, which sends one a second, or a measurement
+SILENCE_S = 5.0  # without a report of the bridge, which sends one a second, or a measurement
 CHECK_S = 1.5  # in which the bridge, which reports once a second, must report an armed robot
 SWITCH_S = 60.0  # in which the planner replies: the sum of its own limits is below
 _TRUE = 'True'  # in diagnostics

@@ -224,8 +224,10 @@ class TaskServerNode(TaskFollowerNode):
         self._send_result(goal, ending, text)
 
     def _send_result(self, goal: _Goal, ending: Ending, text: str) -> None:
-        log = self.get_logger().info if ending.success else self.get_logger().warning
-        log(f'{RUN_TASK}: {text}')
+        if ending.success:  # rclpy wants one line of code per severity
+            self.get_logger().info(f'{RUN_TASK}: {text}')
+        else:
+            self.get_logger().warning(f'{RUN_TASK}: {text}')
         result = interfaces.RunTask.Result(
             success=ending.success, error_code=int(ending.code), message=text, task=self.task.name
         )

@@ -111,9 +111,9 @@ def test_a_goal_that_is_canceled_before_it_begins_leaves_the_robot_as_it_is():
 
 
 def test_an_old_report_does_not_count():
-    run = advance(TaskRun(2.0, False), see(4.0, reported=0.9), RULE)
+    run = advance(TaskRun(4.0, False), see(6.0, reported=0.9), RULE)
     assert run.ending.code is EndCode.NO_REPORT
-    run = advance(running(), see(3.1, reported=0.0, measured=3.1), RULE)
+    run = advance(running(), see(5.1, reported=0.0, measured=5.1), RULE)
     assert run.ending.code is EndCode.NO_REPORT and run.ending.stop
 
 
@@ -168,7 +168,7 @@ def test_measurements_from_before_the_start_do_not_count():
         ({'report': MOVING._replace(fault='state-late')}, EndCode.FAULT, False),
         ({'report': MOVING._replace(armed=False)}, EndCode.NOT_ARMED, False),
         ({'canceled': True}, EndCode.CANCELED, True),
-        ({'measured': -math.inf, 'now': 3.1}, EndCode.NO_REPORT, True),
+        ({'measured': -math.inf, 'now': 5.1}, EndCode.NO_REPORT, True),
         ({'now': 10.1, 'measured': 10.1}, EndCode.TIMEOUT, True),
     ],
 )
