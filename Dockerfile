@@ -17,11 +17,11 @@ RUN apt-get update \
 COPY . src/emppi_ros
 RUN apt-get update \
     && rosdep update --rosdistro "$ROS_DISTRO" \
-    && rosdep install --from-paths src --ignore-src -y \
+    && rosdep install --from-paths src src/emppi_ros/emppi_msgs --ignore-src -y \
     && pip install -r src/emppi_ros/requirements.txt \
     && rm -rf /var/lib/apt/lists/*
 RUN source "/opt/ros/$ROS_DISTRO/setup.bash" \
-    && colcon build --packages-select emppi_ros
+    && colcon build --base-paths src src/emppi_ros/emppi_msgs --packages-select emppi_ros emppi_msgs
 
 # every command finds ROS and this package
 RUN printf '%s\n' '#!/bin/bash' 'source /root/ws/install/setup.bash' 'exec "$@"' > /entrypoint.sh \

@@ -1,10 +1,11 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-launch docs fuzz lint bench paper belief faults swaps conformance soak clean
+.PHONY: help install demo test test-launch msgs docs fuzz lint bench paper belief faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emppi_installed
+MSGS_TOOLS ?= .venv-msgs
 FRANKA_SIM ?= .venv-franka-sim
 CONFORMANCE ?= .venv-conformance
 CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
@@ -17,6 +18,7 @@ help:
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
 	@echo "make test      all tests"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
+	@echo "make msgs      emppi_msgs into $(VENV), without a ROS 2 installation; needs cmake and a C++ compiler"
 	@echo "make docs      the documentation as a site: out/docs/index.html"
 	@echo "make fuzz      wrong YAML, messages and scenes, for an hour"
 	@echo "make lint      ruff (rules and format) and mypy (types)"
@@ -46,6 +48,13 @@ test: $(STAMP)
 # in the environment that is sourced: launch, launch_ros and ros2cli are not in the wheels
 test-launch:
 	@.ci/test-launch
+
+# optional: tests that need emppi_msgs are skipped without it
+msgs: $(VENV)/.emppi_msgs_built
+
+$(VENV)/.emppi_msgs_built: $(STAMP) .ci/build-msgs $(shell find emppi_msgs -type f)
+	@.ci/build-msgs "$(VENV)" "$(MSGS_TOOLS)"
+	@touch $@
 
 # from scratch, since it is generated from code; warnings are errors; `make test` builds it, too
 docs: $(STAMP)
@@ -113,4 +122,4 @@ soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(CONFORMANCE) $(FRANKA_SIM) build install log out *.egg-info
+	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) build install log out *.egg-info

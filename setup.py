@@ -106,7 +106,14 @@ setup(
             'emppi = emppi_ros.cli:main',
             *(
                 f'emppi_{node} = emppi_ros.nodes.{node}.node:main'
-                for node in ('planner', 'belief', 'bridge', 'simulator', 'markers')
+                for node in (
+                    'planner',
+                    'belief',
+                    'bridge',
+                    'simulator',
+                    'markers',
+                    'task_server',
+                )  # fmt: skip
             ),
         ]
     },

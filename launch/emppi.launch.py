@@ -21,7 +21,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.nodes.common import graph, launch_arguments
+from emppi_ros.nodes.common import graph, interfaces, launch_arguments
 from launch import LaunchContext, LaunchDescription
 
 ARGUMENTS = {
@@ -84,6 +84,7 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
     simulate = launch_arguments.flag('simulate', values['simulate'])
     respawn = launch_arguments.flag('respawn', values['respawn'])
     hardware = launch_arguments.flag('hardware', values['hardware'] or str(not simulate))
+    optional = [graph.MARKERS, *([graph.TASK_SERVER] if interfaces.AVAILABLE else [])]
     specs = graph.describe(
         task=values['task'],
         robot=values['robot'],
@@ -107,10 +108,10 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
             ],
             respawn=respawn,
             respawn_delay=_RESPAWN_S,
-            on_exit=None if respawn or spec is graph.MARKERS else _end_launch,
+            on_exit=None if respawn or spec in optional else _end_launch,
             output='screen',
         )
-        for spec in [*specs, graph.MARKERS]
+        for spec in [*specs, *optional]
         if simulate or not spec.simulated_only
     ]
 

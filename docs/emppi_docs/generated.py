@@ -18,6 +18,7 @@ MAKERS = {  # word -> function from an argument to Markdown
     'fields': 'emppi_docs.keys:fields',
     'topics': 'emppi_docs.graph:topics',
     'services': 'emppi_docs.graph:services',
+    'actions': 'emppi_docs.graph:actions',
     'parameters': 'emppi_docs.parameters:of_node',
     'tunable': 'emppi_docs.parameters:tunable',
     'launch': 'emppi_docs.parameters:launch_arguments',

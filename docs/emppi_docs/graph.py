@@ -1,5 +1,5 @@
 """
-Topics, services and faults.
+Topics, services, actions and faults.
 
 Who uses what is read from the SROS 2 policy, which a test holds against the graph that runs;
 types, QoS and words are in `reference/graph.yaml`, which another test holds against both.
@@ -25,17 +25,19 @@ USES = {  # kind -> element and attribute of the policy
     'subscribe': ('topics', 'subscribe'),
     'serve': ('services', 'reply'),
     'call': ('services', 'request'),
+    'execute': ('actions', 'execute'),
+    'send goals': ('actions', 'call'),
 }
 
 
 def described() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return topics and services by name, from `reference/graph.yaml`."""
+    """Return topics, services and actions by name, from `reference/graph.yaml`."""
     entries: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(SOURCE.read_text())
     return entries
 
 
 def used(kind: str) -> dict[str, list[str]]:
-    """Return the nodes that publish, subscribe to, serve or call each topic or service."""
+    """Return the nodes that use each topic, service or action in a way, one of `USES`."""
     policy = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
     element, attribute = USES[kind]
     users: dict[str, list[str]] = {}
@@ -68,7 +70,15 @@ def topics() -> str:
 
 def services() -> str:
     """Return a table of services."""
-    servers, callers = used('serve'), used('call')
+    return _servers('service', used('serve'), used('call'))
+
+
+def actions() -> str:
+    """Return a table of actions."""
+    return _servers('action', used('execute'), used('send goals'))
+
+
+def _servers(kind: str, servers: dict[str, list[str]], callers: dict[str, list[str]]) -> str:
     rows = [
         (
             f'`{name}`',
@@ -77,9 +87,9 @@ def services() -> str:
             ', '.join(callers.get(name, [])),
             entry['what'],
         )
-        for name, entry in described()['services'].items()
+        for name, entry in described()[f'{kind}s'].items()
     ]
-    return table(('service', 'type', 'server', 'clients', 'description'), rows)
+    return table((kind, 'type', 'server', 'clients', 'description'), rows)
 
 
 def faults() -> str:

@@ -307,6 +307,9 @@ class TaskFile:
     targets: TargetsConfig | None = key(None, doc='random target orientations')
     parameters: Mapping[str, Any] = key({}, doc='name -> uncertain parameter')
     objects: Mapping[str, Any] = key({}, doc='name -> tracked object')
+    prior: str = key(
+        '', doc='prior file in place of the priors of `parameters`: a name, or a path'
+    )
     description: str = key('', doc='one sentence, shown by `emppi tasks`')
     probe: ProbeConfig = key(ProbeConfig(), doc='what `emppi run --probe` does')
     view: ViewConfig | None = key(None, doc='camera, in place of `overview` in the scene')

@@ -1,8 +1,8 @@
 """
 Requests and replies for switching the task at runtime.
 
-A request is the YAML of a task, or the name of an installed task. Requests and replies are text;
-a reply identifies its request by a digest of the request's text.
+A request is the YAML of a task, the name of an installed task, or `{task: NAME, prior: FILE}`.
+Requests and replies are text; a reply identifies its request by a digest of the request's text.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ import uuid
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError, unknown
 from emppi_ros.robots.robot import Robot, load_robot
+from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 from emppi_ros.tasks.validation import validate
 
@@ -57,6 +58,19 @@ def tagged(text: str) -> str:
     return f'{text.rstrip()}{_TAG}{uuid.uuid4().hex}\n'
 
 
+def request(task: str, prior: str) -> str:
+    """
+    Return the request for a task, by name or as YAML, whose belief starts from a prior file.
+
+    ConfigError if the YAML is invalid.
+    """
+    if not prior:
+        return task
+    if _is_name(task):
+        return tuning.to_text({'task': task.strip(), 'prior': prior})
+    return tuning.to_text({**config.parse(task, 'task'), 'prior': prior})
+
+
 def requested(text: str, robot: str = '') -> str:
     """
     Return the task YAML that a request asks for; ConfigError if it names an unknown task.
@@ -65,9 +79,24 @@ def requested(text: str, robot: str = '') -> str:
     """
     yaml, tag, rest = text.rpartition(_TAG)
     text = yaml + '\n' if tag and '\n' not in rest.rstrip() else text
-    name = text.strip()
-    if ':' in name or '\n' in name:
+    if _is_name(text):
+        return _installed(text.strip(), robot)
+    try:
+        data = config.parse(text, 'task')
+    except ConfigError:  # to be reported where the task is parsed
         return text
+    if set(data) != {'task', 'prior'}:
+        return text
+    task = config.parse(_installed(str(data['task']), robot), 'task')
+    return tuning.to_text({**task, 'prior': str(data['prior'])})
+
+
+def _is_name(text: str) -> bool:
+    return not {':', '\n'} & set(text.strip())
+
+
+def _installed(name: str, robot: str) -> str:
+    """Return the YAML of an installed task."""
     if name not in paths.available('tasks'):
         raise ConfigError(unknown('task', name, paths.available('tasks')))
     return task_text(name, robot)

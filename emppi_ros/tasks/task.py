@@ -353,11 +353,23 @@ def load_task(name: str) -> Task:
     or lacks a body, joint or actuator that the task names.
     """
     path = paths.find_config('tasks', name)
-    return _make(config.load(path), str(path), path.parent)
+    data = config.load(path)
+    task = _make(data, str(path), path.parent)
+    if not task.file.prior:
+        return task
+    try:
+        file = prefix_errors('prior', paths.find_config, 'priors', task.file.prior, path.parent)
+        return task.with_prior(str(file))
+    except EmppiError as error:
+        raise config.located(error, str(path), data) from None
 
 
 def parse_task(text: str, where: str = 'task') -> Task:
-    """Return a task from a YAML text, such as a message on the topic `emppi/task`."""
+    """
+    Return a task from a YAML text, such as a message on the topic `emppi/task`.
+
+    Its prior is that of `parameters`: only the belief reads the file that the key `prior` names.
+    """
     return _make(config.parse(text, where), where, None)
 
 
@@ -381,6 +393,8 @@ def task_text(name: str, robot: str = '') -> str:
         )
         by_path = (robot or file.robot).endswith(('.yaml', '.yml'))
         changed['robot'] = str(robot_file.resolve()) if by_path else robot
+    if file.prior.endswith(('.yaml', '.yml')):
+        changed['prior'] = str(paths.find_config('priors', file.prior, path.parent).resolve())
     if not changed:
         return path.read_text(encoding='utf-8')
     return yaml.safe_dump({**data, **changed}, sort_keys=False, allow_unicode=True)

@@ -46,6 +46,9 @@ def _emppi(words):
     return ''
 
 
+KINDS = {'topic': '/msg/', 'service': '/srv/', 'action': '/action/'}
+
+
 def _ros2(words):
     """Check the names of this package in a `ros2` command."""
     if words[:2] == ['launch', 'emppi_ros']:
@@ -56,14 +59,14 @@ def _ros2(words):
         known = {f'emppi_{name}' for name in parameters.node_modules()} | {'emppi'}
         return '' if words[2] in known else f'no executable {words[2]}'
     named = [word for word in words[2:] if not word.startswith('-')]
-    if words[0] in ('topic', 'service') and named:
+    if words[0] in KINDS and named:
         entries = graph.described()[f'{words[0]}s']
         name = named[0].removeprefix('/')
         entry = entries.get(re.sub('^tracking/.*', 'tracking/*', name))
         if entry is None:
             return f'no {words[0]} {name}'
         kinds = [w for w in named[1:] if w.count('/') == 2]
-        wanted = entry['type'].replace('/', '/msg/' if words[0] == 'topic' else '/srv/')
+        wanted = entry['type'].replace('/', KINDS[words[0]])
         return f'{name} is of type {wanted}' if kinds and kinds != [wanted] else ''
     if words[0] == 'param' and named:
         node = named[0].removeprefix('/')

@@ -66,8 +66,9 @@ def test_every_part_of_the_reference_is_used():
 
 @pytest.mark.parametrize(('kind', 'uses'), [
     ('topics', ('publish', 'subscribe')), ('services', ('serve', 'call')),
+    ('actions', ('execute', 'send goals')),
 ])  # fmt: skip
-def test_topics_and_services_are_those_that_the_policy_allows(kind, uses):
+def test_topics_services_and_actions_are_those_that_the_policy_allows(kind, uses):
     allowed = set().union(*(graph.used(use) for use in uses))
     described = graph.described()[kind]
     optional = {name for name, entry in described.items() if entry.get('optional')}

@@ -7,13 +7,21 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 
+from rclpy.action import (
+    get_action_client_names_and_types_by_node,
+    get_action_server_names_and_types_by_node,
+)
+
 from emppi_ros.core import paths
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
-from emppi_ros.nodes.common import graph
+from emppi_ros.nodes.common import graph, interfaces
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
+from emppi_ros.nodes.task_server.inputs import RunInputs
+from emppi_ros.nodes.task_server.node import TaskServerNode
+from emppi_ros.nodes.topics.named_belief import NAMED
 
 POLICY = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
 KINDS = {  # element and attribute, by what a node's entity is called in the graph
@@ -21,8 +29,15 @@ KINDS = {  # element and attribute, by what a node's entity is called in the gra
     'subscriber': ('topics', 'subscribe'),
     'service': ('services', 'reply'),
     'client': ('services', 'request'),
+    'action server': ('actions', 'execute'),
+    'action client': ('actions', 'call'),
 }
-NODES = [spec.name for spec in [*graph.describe('', '', 0), graph.MARKERS]]
+NODES = [spec.name for spec in [*graph.describe('', '', 0), graph.MARKERS, graph.TASK_SERVER]]
+LOOKS = {
+    'action server': get_action_server_names_and_types_by_node,
+    'action client': get_action_client_names_and_types_by_node,
+}
+RUNNING = [name for name in NODES if interfaces.AVAILABLE or name != graph.TASK_SERVER.name]
 PEOPLE = ['operator', 'recorder']
 COMMANDS = {
     'forward': '/forward_velocity_controller/commands',
@@ -45,8 +60,10 @@ def allowed(name, kind):
 
 
 def used(node, name, kind):
+    if kind in LOOKS:
+        return {action for action, _ in LOOKS[kind](node, name, '/')}
     found = getattr(node, f'get_{kind}_names_and_types_by_node')(name, '/')
-    return {topic for topic, _ in found}
+    return {topic for topic, _ in found if '/_action/' not in topic}
 
 
 def run(harness, backend):
@@ -62,14 +79,18 @@ def run(harness, backend):
     harness.make(BeliefNode)
     harness.make(BridgeNode, backend=backend)
     harness.make(MarkersNode)
+    if interfaces.AVAILABLE:
+        server = harness.make(TaskServerNode)
+        harness.spin_until(lambda: server.state == 'active', 60.0)
+        server._inputs = RunInputs(server, server.task)  # as during a goal
     harness.spin_until(lambda: applied and pictures, 60.0)
-    asked = [(name, kind) for name in NODES for kind in KINDS]
+    asked = [(name, kind) for name in RUNNING for kind in KINDS]
     found = [{}]
 
     def settled():  # the graph is discovered piece by piece
         harness.spin_for(0.5)
         found.append({(name, kind): used(harness.tester, name, kind) for name, kind in asked})
-        return found[-1] == found[-2] and all(found[-1][name, 'publisher'] for name in NODES)
+        return found[-1] == found[-2] and all(found[-1][name, 'publisher'] for name in RUNNING)
 
     harness.spin_until(settled, 30.0)
     return found[-1]
@@ -83,6 +104,8 @@ def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
         assert not stray, f'{name} needs {kind} of {stray}, which the policy denies'
         unused = {rule for rule in rules if not any(fnmatchcase(n, rule) for n in names)}
         others = {topic for key, topic in COMMANDS.items() if key != backend}
+        if not interfaces.AVAILABLE:
+            others.add(f'/{NAMED}')
         assert unused <= others, f'the policy allows {name} {kind} of {unused}: nobody needs it'
 
 
@@ -92,11 +115,15 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
         assert [n for n in everyone if topic in allowed(n, 'publisher')] == ['bridge']
     assert [n for n in everyone if '/emppi/task' in allowed(n, 'publisher')] == ['planner']
     assert [n for n in everyone if '/emppi/plan' in allowed(n, 'publisher')] == ['planner']
-    for service in ('/emppi/arm', '/emppi/pause', '/bridge/change_state', '/simulator/reset'):
+    for service in ('/emppi/arm', '/bridge/change_state', '/simulator/reset'):
         assert [n for n in everyone if service in allowed(n, 'client')] == ['operator']
-    for topic, who in (('request', 'operator'), ('next', 'planner')):
+    pausing = [n for n in everyone if '/emppi/pause' in allowed(n, 'client')]
+    assert pausing == ['task_server', 'operator']
+    for topic, who in (('request', ['task_server', 'operator']), ('next', ['planner'])):
         publish = [n for n in everyone if f'/emppi/task/{topic}' in allowed(n, 'publisher')]
-        assert publish == [who]
+        assert publish == who
+    action = '/emppi/run_task'
+    assert [n for n in everyone if action in allowed(n, 'action client')] == ['operator']
     assert [n for n in everyone if '/emppi/swap' in allowed(n, 'client')] == ['planner']
     assert [n for n in everyone if '/emppi/reset' in allowed(n, 'client')] == ['simulator']
     for name in everyone:
@@ -143,9 +170,9 @@ def test_the_policy_is_one_that_sros2_reads():
     for part in POLICY.iter():
         assert part.tag in {
             'policy', 'enclaves', 'enclave', 'profiles', 'profile', 'topics', 'topic', 'services',
-            'service',
+            'service', 'actions', 'action',
         }  # fmt: skip
-        if part.tag in ('topics', 'services'):
+        if part.tag in ('topics', 'services', 'actions'):
             assert list(part.attrib.values()) == ['ALLOW']
 
 

@@ -7,12 +7,14 @@ import sys
 import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
+from rclpy.action import get_action_names_and_types
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'docs'))
 
 from emppi_docs import graph, parameters
 
 from emppi_ros.nodes.bridge.node import BridgeNode
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import interfaces, qos
 from emppi_ros.nodes.markers.node import ROLLOUTS
 from emppi_ros.nodes.planner.node import PlannerNode
 
@@ -23,6 +25,8 @@ OTHER_BACKENDS = ('trajectory_', 'fci_', 'realtime', 'motion_', 'move_', 'collis
 @pytest.mark.parametrize('name', parameters.node_modules())
 def test_parameters_are_those_that_the_node_declares(harness, name):
     documented = {row[0]: row[1] for row in parameters.declared(name)}
+    if name == 'task_server' and not interfaces.AVAILABLE:
+        pytest.skip(interfaces.MISSING)
     node = harness.make(parameters.node_class(parameters.node_modules()[name]))
     names = {n for n in node._parameters if n not in OF_ROS and '.' not in n}
     missing = {n for n in set(documented) - names if not n.startswith(OTHER_BACKENDS)}
@@ -60,10 +64,14 @@ def test_topics_and_services_have_the_types_and_qos_that_are_written(harness):
     for name in ('simulator', 'belief', 'markers'):
         harness.make(parameters.node_class(modules[name]))
     harness.make(BridgeNode, backend='trajectory')
+    if interfaces.AVAILABLE:
+        harness.make(parameters.node_class(modules['task_server']))
     wanted = {'emppi/plan', 'emppi/belief', 'emppi/applied', 'emppi/rollouts', 'tracking/block'}
     harness.spin_until(lambda: wanted <= set(endpoints(harness)), 60.0)
     for topic, ends in endpoints(harness).items():
         if graph.OWN.fullmatch(topic) or topic.endswith('/transition_event') or not ends:
+            continue
+        if '/_action/' in topic:
             continue
         entry = entry_of(topic)
         assert entry, f'{topic} is not in docs/reference/graph.yaml'
@@ -76,3 +84,7 @@ def test_topics_and_services_have_the_types_and_qos_that_are_written(harness):
     services = dict(harness.tester.get_service_names_and_types())
     for name, entry in graph.described()['services'].items():
         assert services[f'/{name}'] == [entry['type'].replace('/', '/srv/')]
+    if interfaces.AVAILABLE:
+        actions = dict(get_action_names_and_types(harness.tester))
+        for name, entry in graph.described()['actions'].items():
+            assert actions[f'/{name}'] == [entry['type'].replace('/', '/action/')]

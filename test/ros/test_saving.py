@@ -10,13 +10,15 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
+from emppi_ros.belief import prior_file
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.belief.node import BeliefNode
-from emppi_ros.nodes.belief.saver import SAVE
+from emppi_ros.nodes.belief.saver import SAVE, with_prior
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.tasks.task import load_task
+from emppi_ros.tasks.task import load_task, parse_task, task_text
 
 CARTPOLE = 'cartpole_swingup'
 
@@ -31,6 +33,18 @@ def saved(path, name=CARTPOLE):
     return task.with_prior(str(path)).prior.initial_belief(
         task.belief.particles, np.random.default_rng()
     )
+
+
+def test_the_prior_of_the_task_or_of_the_node_is_used_but_never_one_of_two(tmp_path):
+    known = tmp_path / 'known.yaml'
+    values = ParameterPrior('kg', values=(0.1, 0.2))
+    prior_file.write(known, PriorFile('test', (), {'pole_mass': values}, (1.0, 1.0)))
+    task = parse_task(f'{task_text(CARTPOLE)}\nprior: {known}\n')
+    for name in ('', str(known)):
+        changed, text = with_prior(task, name)
+        assert (changed.prior.file, text) == (str(known), known.read_text())
+    with pytest.raises(ConfigError, match=r"the task names '.*known.yaml', but .* is 'other'"):
+        with_prior(task, 'other')
 
 
 def test_a_belief_that_was_killed_goes_on_from_what_was_saved(harness, tmp_path):

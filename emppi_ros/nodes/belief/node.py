@@ -31,6 +31,7 @@ from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.journal import JournalPublisher
+from emppi_ros.nodes.topics.named_belief import NamedBeliefPublisher
 from emppi_ros.nodes.topics.task import StageSubscriber, TaskFollowerNode
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, Journal, describe
@@ -50,6 +51,7 @@ class BeliefNode(TaskFollowerNode):
         self._lock = threading.Lock()  # of the session
         self._settings = declare_all(self, BeliefParameters)
         self._journal_publisher = JournalPublisher(self, BELIEF)
+        self._named_publisher = NamedBeliefPublisher(self)
         self.create_service(Trigger, 'emppi/reset_belief', self._reset)
         self._saver = BeliefSaver(self, self._settings.save_to, self._save)
 
@@ -193,6 +195,7 @@ class BeliefNode(TaskFollowerNode):
     def _publish(self, belief: StampedBelief) -> None:
         self._published_at = time.monotonic()
         self._publisher.publish(belief_cloud.write_belief(self.task, belief.stamp, belief.belief))
+        self._named_publisher.publish(self.task, belief, self.session.counts['updates'])
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.state in ('inactive', 'active')

@@ -26,9 +26,16 @@ def with_prior(task: Task, name: str) -> tuple[Task, str]:
     """
     Return the task with the prior of a file, and the text of the file.
 
-    An empty name keeps the task's own prior, and so does a missing file whose name contains
-    `{task}`: nothing was saved for this task yet.
+    An empty name means the task's own prior, or the file that the task names. So does a missing
+    file whose name contains `{task}`: nothing was saved for this task yet. ConfigError if task and
+    `name` name different files.
     """
+    if name and task.file.prior and name != task.file.prior:
+        raise ConfigError(
+            f'prior: the task names {task.file.prior!r}, but the parameter `prior` of the belief '
+            f'node is {name!r}: remove one of them'
+        )
+    name = name or task.file.prior
     path = os.path.expanduser(name).replace(_TASK, task.name)
     if not path or (_TASK in name and not Path(path).exists()):
         return task, ''

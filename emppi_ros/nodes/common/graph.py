@@ -55,3 +55,5 @@ def describe(
 
 
 MARKERS = NodeSpec('markers')  # for display only; the robot does not need it
+# the action `emppi/run_task`, where emppi_msgs is built; the robot does not need it
+TASK_SERVER = NodeSpec('task_server')

@@ -144,7 +144,11 @@ class TaskSwitch:
         task = switch_protocol.checked(text, REQUEST, planner.task.robot)
         if tuning.is_tuned(planner.task.data, task.data):
             planner.tune(task.data)
-            self._answer(self._about, switch_protocol.DONE, task=task.name, tuned=True)
+            published = {
+                'task': task.name,
+                'digest': switch_protocol.digest(tuning.to_text(task.data)),
+            }
+            self._answer(self._about, switch_protocol.DONE, **published, tuned=True)
             return
         new_planner = planner.create_planner(task, text)
         yield
@@ -173,7 +177,8 @@ class TaskSwitch:
         state = yield from self._request_rest(False, 'the bridge did not release the arm')
         figures = {name: b - a for name, a, b in zip(_DURATIONS, times, times[1:], strict=False)}
         figures |= {'to_first_plan_s': times[-1] - times[0], 'bridge': state}
-        self._answer(self._about, switch_protocol.DONE, task=task.name, tuned=False, **figures)
+        published = {'task': task.name, 'digest': switch_protocol.digest(text)}
+        self._answer(self._about, switch_protocol.DONE, **published, tuned=False, **figures)
 
     def _followers(self) -> set[str]:
         """Return the full names of all nodes that must follow the switch."""

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
+from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
@@ -41,6 +42,20 @@ def test_a_task_may_be_asked_for_by_its_name_or_by_its_yaml():
     assert switch_protocol.requested(PUSH) == PUSH
     assert switch_protocol.requested(switch_protocol.tagged('panda_push')) == PUSH
     assert 'robot: fr3' in switch_protocol.requested('panda_push', 'fr3')
+
+
+@pytest.mark.parametrize('task', ['panda_push', PUSH])
+def test_a_request_with_a_prior_is_for_the_task_with_that_prior(task):
+    text = switch_protocol.requested(switch_protocol.request(task, 'seen.yaml'))
+    assert config.parse(text, 'x') == {**config.parse(PUSH, 'x'), 'prior': 'seen.yaml'}
+    assert switch_protocol.request(task, '') == task
+
+
+def test_an_unknown_name_with_a_prior_is_told_and_the_robot_is_replaced():
+    with pytest.raises(ConfigError, match="did you mean 'panda_push'"):
+        switch_protocol.requested(switch_protocol.request('panda_pusch', 'seen'))
+    request = switch_protocol.request('panda_push', 'seen')
+    assert 'robot: fr3' in switch_protocol.requested(request, 'fr3')
 
 
 def test_an_unknown_name_is_told_with_what_there_is():

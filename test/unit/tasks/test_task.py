@@ -22,7 +22,7 @@ from emppi_ros.robots import robot as robots
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.schema import TaskFile
-from emppi_ros.tasks.task import Task, load_task, parse_task
+from emppi_ros.tasks.task import Task, load_task, parse_task, task_text
 
 TASKS, ROBOTS = paths.available('tasks'), paths.available('robots')
 # true masses that the paper's prior leaves out
@@ -275,6 +275,20 @@ def test_keys_of_the_file_are_the_fields_of_its_class():
         TaskFile.__dataclass_fields__
     )
     assert isinstance(load_task(INSTALLED[0]), Task)
+
+
+def test_a_task_may_name_its_prior_file(write_task, task_data, tmp_path):
+    path = write_task('slider', {**task_data('slider'), 'prior': 'known.yaml'})
+    with pytest.raises(ConfigError, match=r'slider.yaml.* prior: no such file: known.yaml'):
+        load_task(str(path))
+    known = tmp_path / 'known.yaml'
+    prior_file.write(
+        known, PriorFile('test', (), {'mass': ParameterPrior('kg', values=(1.0, 2.0))}, (1.0, 1.0))
+    )
+    assert load_task(str(path)).prior.file == str(known)
+    text = task_text(str(path))  # for nodes, which may run in another folder
+    assert config.parse(text, 'x')['prior'] == str(known)
+    assert parse_task(text).prior.file == ''  # only the belief reads it
 
 
 def test_with_prior_leaves_the_task_itself_unchanged(make_task, tmp_path):

@@ -1,0 +1,246 @@
+"""
+The run of a task for one goal of the action `emppi/run_task`.
+
+It goes from checking to switching, running and ended. It checks that the robot may move, for a
+moment since the bridge reports arming only a little later than it replies.
+
+Pure functions of an immutable state. A run never arms the robot.
+
+Times [s] of the task are those of the node's clock, which may be simulated. What other nodes
+take for an answer is measured on a steady clock.
+"""
+
+from collections.abc import Mapping
+import enum
+import math
+from typing import NamedTuple
+
+from emppi_ros.bridge.state_machine import Phase
+from emppi_ros.tasks import switch_protocol
+from emppi_ros.tasks.hold_timer import ROUNDING_S
+from emppi_ros.tasks.switch_protocol import SwitchReply
+
+SILENCE_S = 5.0  # without a report of the bridge, which sends one a second, or a measurement
+CHECK_S = 1.5  # in which the bridge, which reports once a second, must report an armed robot
+SWITCH_S = 60.0  # in which the planner replies: the sum of its own limits is below
+_TRUE = 'True'  # in diagnostics
+
+
+class EndCode(enum.IntEnum):
+    """Why a run ended: `error_code` of the action's result."""
+
+    NONE = 0
+    REFUSED = 1
+    SWITCH_FAILED = 2
+    NOT_ARMED = 3
+    PAUSED = 4
+    FAULT = 5
+    TIMEOUT = 6
+    CANCELED = 7
+    TASK_CHANGED = 8
+    NO_REPORT = 9
+
+
+class StatusCode(enum.IntEnum):
+    """What the robot does: `code` of the topic `emppi/status`."""
+
+    INVALID = -1
+    FOLLOWING = 0
+    WAITING = 1
+    NOT_ARMED = 2
+    PAUSED = 3
+    SWITCHING = 4
+    FAULT = 5
+
+
+class BridgeReport(NamedTuple):
+    """What the bridge reports in its diagnostics."""
+
+    code: StatusCode = StatusCode.INVALID
+    message: str = 'no report from the bridge: is it running?'
+    fault: str = ''  # its code
+    armed: bool = False
+    paused: bool = False
+
+
+def read_report(message: str, values: Mapping[str, str]) -> BridgeReport:
+    """Return the report in the message and values of the bridge's diagnostics."""
+    if 'armed' not in values:
+        return BridgeReport(message=f'the bridge is not active: {message}')
+    flags = {name: values.get(name) == _TRUE for name in ('armed', 'paused', 'swapping')}
+    fault = values.get('fault', '')
+    if values.get('lifecycle', 'active') != 'active':
+        code = StatusCode.INVALID
+    elif fault:
+        code = StatusCode.FAULT
+    elif not flags['armed']:
+        code = StatusCode.NOT_ARMED
+    elif flags['swapping']:
+        code = StatusCode.SWITCHING
+    elif flags['paused']:
+        code = StatusCode.PAUSED
+    elif values.get('state') == Phase.MOVING.value:
+        code = StatusCode.FOLLOWING
+    else:
+        code = StatusCode.WAITING
+    return BridgeReport(code, message, fault, flags['armed'], flags['paused'])
+
+
+class SuccessRule(NamedTuple):
+    """When a task has succeeded: its error was below a limit for a time."""
+
+    below: float
+    hold_s: float
+    timeout_s: float  # from the start of the run
+
+
+class Ending(NamedTuple):
+    """Why a run ended."""
+
+    code: EndCode
+    message: str
+    stop: bool = False  # whether the robot still follows plans, and has to be paused
+
+    @property
+    def success(self) -> bool:
+        """Whether the task succeeded."""
+        return self.code is EndCode.NONE
+
+
+class Observation(NamedTuple):
+    """What is known at a time."""
+
+    now: float  # by the node's clock
+    steady: float  # by the steady clock
+    report: BridgeReport  # the last one of the bridge
+    reported: float  # when it came, by the steady clock
+    reply: SwitchReply | None = None  # of the planner, to the request of this run
+    error: float = math.nan  # norm of the success residual
+    measured: float = -math.inf  # stamp of the error
+    task: str = ''  # name of the running task
+    text: str = ''  # digest of its YAML
+    switches: int = 0  # how often this node followed a switch
+    canceled: bool = False
+
+
+class RunPhase(enum.Enum):
+    """What a run waits for."""
+
+    CHECKING = 'checking the robot'
+    SWITCHING = 'switching the task'
+    RUNNING = 'running'
+    ENDED = 'ended'
+
+
+class TaskRun(NamedTuple):
+    """The state of a run."""
+
+    begun: float  # when the phase began, by the steady clock
+    switches_task: bool  # whether the goal asks for a switch
+    phase: RunPhase = RunPhase.CHECKING
+    started: float = math.inf  # when the robot began with the task, by the node's clock
+    switches: int = 0  # that this node had followed then
+    near_since: float = math.inf  # stamp from which on the error was below its limit
+    ending: Ending | None = None
+
+
+def refusal(report: BridgeReport, silent: bool) -> Ending | None:
+    """Return why a run must not begin, if so; `silent`: the report is too old."""
+    if silent or report.code is StatusCode.INVALID:
+        return Ending(EndCode.NO_REPORT, report.message if not silent else _silence('the bridge'))
+    if report.fault:
+        return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
+    if not report.armed:
+        return Ending(EndCode.NOT_ARMED, 'not armed: arm the robot by the service emppi/arm first')
+    if report.paused:
+        return Ending(EndCode.PAUSED, 'paused: resume by the service emppi/pause first')
+    return None
+
+
+def advance(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
+    """Return the state after an observation; a run that has ended does not change."""
+    if run.phase is RunPhase.ENDED:
+        return run
+    if seen.canceled:
+        following = run.phase is not RunPhase.CHECKING
+        return _ended(run, Ending(EndCode.CANCELED, 'canceled', stop=following))
+    if run.phase is RunPhase.CHECKING:
+        return _check(run, seen)
+    if (ending := _interruption(run, seen)) is not None:
+        return _ended(run, ending)
+    if run.phase is RunPhase.SWITCHING:
+        return _await_switch(run, seen)
+    return _await_success(run, seen, rule)
+
+
+def _ended(run: TaskRun, ending: Ending) -> TaskRun:
+    return run._replace(phase=RunPhase.ENDED, ending=ending)
+
+
+def _started(run: TaskRun, seen: Observation) -> TaskRun:
+    return run._replace(phase=RunPhase.RUNNING, started=seen.now, switches=seen.switches)
+
+
+def _check(run: TaskRun, seen: Observation) -> TaskRun:
+    """Go on if the robot may move; end the run if it still may not after a while."""
+    if (ending := refusal(seen.report, _is_silent(seen))) is not None:
+        return run if seen.steady - run.begun <= CHECK_S else _ended(run, ending)
+    if run.switches_task:
+        return run._replace(phase=RunPhase.SWITCHING, begun=seen.steady)
+    return _started(run, seen)
+
+
+def _is_silent(seen: Observation) -> bool:
+    return seen.steady - seen.reported > SILENCE_S
+
+
+def _interruption(run: TaskRun, seen: Observation) -> Ending | None:
+    """Return why a run ends while it switches or runs, if so."""
+    report = seen.report
+    if _is_silent(seen):
+        return Ending(EndCode.NO_REPORT, _silence('the bridge'), stop=True)
+    if report.code is StatusCode.INVALID:
+        return Ending(EndCode.NO_REPORT, report.message, stop=True)
+    if report.fault:
+        return Ending(EndCode.FAULT, f'{report.message} [{report.fault}]')
+    if not report.armed:
+        return Ending(EndCode.NOT_ARMED, 'disarmed during the run')
+    if run.phase is RunPhase.RUNNING and seen.switches != run.switches:
+        return Ending(EndCode.TASK_CHANGED, f'the task was switched to {seen.task} meanwhile')
+    return None
+
+
+def _await_switch(run: TaskRun, seen: Observation) -> TaskRun:
+    reply = seen.reply
+    if reply is not None and reply.said == switch_protocol.REFUSED:
+        return _ended(run, Ending(EndCode.REFUSED, reply.reason))
+    if reply is not None and reply.said == switch_protocol.FAILED:
+        return _ended(run, Ending(EndCode.SWITCH_FAILED, reply.reason))
+    if reply is not None and reply.figures.get('digest') == seen.text:
+        return _started(run, seen)  # this node may follow later than others
+    if seen.steady - run.begun > SWITCH_S:
+        text = f'the planner did not switch the task within {SWITCH_S:g} s: is it running?'
+        return _ended(run, Ending(EndCode.SWITCH_FAILED, text, stop=True))
+    return run
+
+
+def _await_success(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
+    elapsed = seen.now - run.started
+    if seen.measured >= run.started:  # of this run
+        near = seen.error < rule.below
+        since = min(run.near_since, seen.measured) if near else math.inf
+        run = run._replace(near_since=since)
+        if seen.measured - since >= rule.hold_s - ROUNDING_S:
+            text = f'{seen.task} succeeded after {elapsed:.1f} s'
+            return _ended(run, Ending(EndCode.NONE, text))
+    if seen.now - max(seen.measured, run.started) > SILENCE_S:
+        return _ended(run, Ending(EndCode.NO_REPORT, _silence('the measurements'), stop=True))
+    if elapsed > rule.timeout_s:
+        error = f'error {seen.error:.3g}, success below {rule.below:.3g}'
+        text = f'no success within {rule.timeout_s:g} s: {error}'
+        return _ended(run, Ending(EndCode.TIMEOUT, text, stop=True))
+    return run
+
+
+def _silence(source: str) -> str:
+    return f'nothing from {source} for {SILENCE_S:g} s'
