@@ -66,6 +66,16 @@ class Estimator:
         """Time of the newest joint state; -inf before the first."""
         return self._joints.last_stamp
 
+    @property
+    def joint_positions(self) -> Array:
+        """The newest positions (n,), in the order of the robot's joints."""
+        return self._joints.last[: len(self._task.robot.joints)]
+
+    def recent_tracks(self, stamp: float, age_s: float) -> dict[str, Track]:
+        """Return the motion at a time of each object whose last pose is at most `age_s` older."""
+        recent = [name for name, track in self._tracks.items() if stamp - track.stamp <= age_s]
+        return {name: self._track(name, stamp) for name in recent}
+
     def add_joints(self, stamp: float, position: Array, velocity: Array) -> bool:
         """
         Add a joint state: position and velocity (n,), in the order of the robot's joints.

@@ -14,13 +14,15 @@ from rclpy.action import (
 
 from emppi_ros.core import paths
 from emppi_ros.nodes.belief.node import BeliefNode
+from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
 from emppi_ros.nodes.bridge.node import BridgeNode
-from emppi_ros.nodes.common import graph, interfaces
+from emppi_ros.nodes.common import graph, interfaces, qos
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
 from emppi_ros.nodes.task_server.inputs import RunInputs
 from emppi_ros.nodes.task_server.node import TaskServerNode
+from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.named_belief import NAMED
 
 POLICY = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
@@ -69,11 +71,13 @@ def used(node, name, kind):
 def run(harness, backend):
     """Bring up the nodes in this process, and look at them; return what each of them uses."""
     from sensor_msgs.msg import JointState
+    from std_msgs.msg import String
     from visualization_msgs.msg import MarkerArray
 
     applied = harness.listen(JointState, 'emppi/applied')
     pictures = harness.listen(MarkerArray, ROLLOUTS)  # else nobody draws
     harness.listen(MarkerArray, BELIEF_MARKERS)
+    described = harness.listen(String, DESCRIPTION, qos.LATCHED)  # some seconds after the start
     harness.make(PlannerNode, task='panda_push')
     harness.make(SimulatorNode)
     harness.make(BeliefNode)
@@ -83,7 +87,7 @@ def run(harness, backend):
         server = harness.make(TaskServerNode)
         harness.spin_until(lambda: server.state == 'active', 60.0)
         server._inputs = RunInputs(server, server.task)  # as during a goal
-    harness.spin_until(lambda: applied and pictures, 60.0)
+    harness.spin_until(lambda: applied and pictures and described, 60.0)
     asked = [(name, kind) for name in RUNNING for kind in KINDS]
     found = [{}]
 
@@ -98,12 +102,13 @@ def run(harness, backend):
 
 @pytest.mark.parametrize('backend', COMMANDS)
 def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
+    without_tf2 = {transforms.TF} if transforms.TFMessage is None else set()
     for (name, kind), names in run(harness, backend).items():
         rules = allowed(name, kind)
         stray = {n for n in names if not any(fnmatchcase(n, rule) for rule in rules)}
         assert not stray, f'{name} needs {kind} of {stray}, which the policy denies'
         unused = {rule for rule in rules if not any(fnmatchcase(n, rule) for n in names)}
-        others = {topic for key, topic in COMMANDS.items() if key != backend}
+        others = {topic for key, topic in COMMANDS.items() if key != backend} | without_tf2
         if not interfaces.AVAILABLE:
             others.add(f'/{NAMED}')
         assert unused <= others, f'the policy allows {name} {kind} of {unused}: nobody needs it'

@@ -1,5 +1,5 @@
 """
-The node `markers`: publishes belief, rollouts and objects for rviz.
+The node `markers`: publishes belief, rollouts, objects, description and transforms for rviz.
 
 It subscribes to the other nodes only while it has subscribers itself, so that it costs nothing
 without subscribers. It runs in its own process at the lowest priority.
@@ -23,6 +23,7 @@ from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.markers import conversion
 from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
+from emppi_ros.nodes.markers.scene_publisher import ScenePublisher
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.cost import COST, write_cost
 from emppi_ros.nodes.topics.task import TaskFollowerNode
@@ -38,6 +39,9 @@ class MarkersParameters:
     """Parameters of the node."""
 
     rate_hz: float = config.between(0.1, 30.0, 5.0, doc='updates per second')
+    tf_rate_hz: float = config.between(
+        0.0, 100.0, 20.0, doc='transforms per second on /tf; 0: neither /tf nor robot_description'
+    )
 
 
 class MarkersNode(TaskFollowerNode):
@@ -46,6 +50,7 @@ class MarkersNode(TaskFollowerNode):
     def __init__(self, **kwargs: object) -> None:
         super().__init__('markers', **kwargs)
         self._settings = declare_all(self, MarkersParameters)
+        self._scene: ScenePublisher | None = None
 
     def setup(self) -> None:
         """Take the task."""
@@ -71,11 +76,21 @@ class MarkersNode(TaskFollowerNode):
     def start(self) -> None:
         """Start drawing."""
         self.loop = Loop('drawing', 1.0 / self._settings.rate_hz, self._work)
+        if self._settings.tf_rate_hz > 0.0:
+            self._scene = ScenePublisher(self, self.task, self._settings.tf_rate_hz)
 
     def stop(self) -> None:
         """Stop drawing."""
         super().stop()
+        if self._scene is not None:
+            self._scene.close()
+            self._scene = None
         self._subscribe(set())
+
+    @property
+    def failed(self) -> bool:
+        """Whether the process must exit."""
+        return super().failed or (self._scene is not None and bool(self._scene.loop.failure))
 
     def teardown(self) -> None:
         """Forget the task."""

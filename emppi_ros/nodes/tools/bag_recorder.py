@@ -2,8 +2,9 @@
 Recorder of a running graph: writes every message that a replay or a report needs into a bag.
 
 Messages are written as received, without deserializing them; only the task is read, since it
-names the robot's topics. Planner and belief publish their journals only while the recorder
-subscribes. It does not record `emppi/candidates`, which would slow the planner down.
+names the robot's topics, and measurements, for the scene (`scene_recorder`). Planner and belief
+publish their journals only while the recorder subscribes. It does not record `emppi/candidates`,
+which would slow the planner down.
 """
 
 from collections.abc import Callable
@@ -14,12 +15,10 @@ import time
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
-import yaml
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
@@ -27,6 +26,7 @@ from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
+from emppi_ros.nodes.tools.scene_recorder import SceneRecorder
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
@@ -58,6 +58,7 @@ class BagRecorder:
         self._flushed, self._began = time.monotonic(), time.monotonic()
         self._optional: set[str] = set()  # command topics that this robot may not use
         self._silent: list[str] = []
+        self._scene: SceneRecorder | None = None
         self._closed = False
         self.problem = ''  # with the task: then the robot's topics are not recorded
         for topic in ALWAYS:
@@ -66,7 +67,7 @@ class BagRecorder:
     @property
     def counts(self) -> dict[str, int]:
         """Number of written messages by topic."""
-        return {name: self._writer.counts.get(name, 0) for name in self._subscriptions}
+        return dict.fromkeys(self._subscriptions, 0) | self._writer.counts
 
     @property
     def silent(self) -> list[str]:
@@ -82,6 +83,8 @@ class BagRecorder:
         """Write received messages."""
         for subscription in list(self._subscriptions.values()):
             subscription.poll()
+        if self._scene is not None:
+            self._scene.poll()
         if time.monotonic() > self._flushed + _FLUSH_S:
             self._flushed = time.monotonic()
             self._writer.flush()
@@ -92,6 +95,8 @@ class BagRecorder:
         self._closed = True
         for subscription in self._subscriptions.values():
             subscription.close()
+        if self._scene is not None:
+            self._scene.close()
         self._writer.close()
 
     def _subscribe(self, topic: TopicSpec) -> None:
@@ -103,7 +108,8 @@ class BagRecorder:
         def take(data: bytes, sent_ns: int, received_ns: int) -> None:
             if name not in self._writer.counts:
                 text = message_definitions.text(topic.kind)
-                self._writer.add(BagTopic(name, kind, text, _qos_text(topic.profile)))
+                profile = message_definitions.qos_text(topic.profile)
+                self._writer.add(BagTopic(name, kind, text, profile))
             self._writer.write(name, data, received_ns, sent_ns)
             if topic.name == TOPIC:
                 self._take_task(deserialize_message(data, String))
@@ -119,6 +125,9 @@ class BagRecorder:
         except EmppiError as error:
             self.problem = f'the topics of the robot are not recorded: {error}'
             return
+        if self._scene is not None:
+            self._scene.close()
+        self._scene = SceneRecorder(self._node, self._writer, task)
         self.problem, self._began = '', time.monotonic()
         self._subscribe(TopicSpec(task.robot.topics.joint_states, JointState, qos.SENSOR))
         for name in task.tracked:
@@ -166,20 +175,3 @@ def _commands(robot: Robot) -> list[TopicSpec]:
         for interface, name in robot.topics.commands.items()
         if interface in (robot.command, *_COMMANDS)
     ]
-
-
-def _qos_text(profile: QoSProfile) -> str:
-    """Return a QoS profile in the format of `ros2 bag`, which it needs to play topics."""
-    infinite = {'sec': 9223372036, 'nsec': 854775807}
-    fields = {
-        'history': int(profile.history),
-        'depth': profile.depth,
-        'reliability': int(profile.reliability),
-        'durability': int(profile.durability),
-        'deadline': dict(infinite),
-        'lifespan': dict(infinite),
-        'liveliness': 1,  # automatic
-        'liveliness_lease_duration': dict(infinite),
-        'avoid_ros_namespace_conventions': False,
-    }
-    return yaml.safe_dump([fields], sort_keys=False).strip()

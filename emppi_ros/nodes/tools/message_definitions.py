@@ -1,8 +1,12 @@
-"""Message definitions as text (ros2msg), generated from the Python types, for bags."""
+"""Message definitions (ros2msg, from the Python types) and QoS profiles as text, for bags."""
 
+from collections.abc import Iterable
 import importlib
 import re
 from typing import Any
+
+from rclpy.qos import QoSProfile
+import yaml
 
 _PRIMITIVES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte'}
 _FIELD = re.compile(r'(sequence<)?(?P<base>[\w/]+(<\d+>)?)(, (?P<most>\d+))?>?(?P<size>\[\d+\])?')
@@ -18,7 +22,33 @@ def name(kind: Any) -> str:
 def text(kind: Any) -> str:
     """Return the definition of a message type and of all types that it contains."""
     first, *others = _collect(kind, {}).items()
-    parts = [first[1], *(f'{_RULE}\nMSG: {other}\n{fields}' for other, fields in others)]
+    return _join(first[1], others)
+
+
+def nested(fields: str, kind: Any) -> str:
+    """Return the definition of a message with these fields, which contain another type."""
+    return _join(fields, _collect(kind, {}).items())
+
+
+def qos_text(profile: QoSProfile) -> str:
+    """Return a QoS profile in the format of `ros2 bag`, which it needs to play topics."""
+    infinite = {'sec': 9223372036, 'nsec': 854775807}
+    fields = {
+        'history': int(profile.history),
+        'depth': profile.depth,
+        'reliability': int(profile.reliability),
+        'durability': int(profile.durability),
+        'deadline': dict(infinite),
+        'lifespan': dict(infinite),
+        'liveliness': 1,  # automatic
+        'liveliness_lease_duration': dict(infinite),
+        'avoid_ros_namespace_conventions': False,
+    }
+    return yaml.safe_dump([fields], sort_keys=False).strip()
+
+
+def _join(fields: str, others: Iterable[tuple[str, str]]) -> str:
+    parts = [fields, *(f'{_RULE}\nMSG: {name}\n{text}' for name, text in others)]
     return '\n'.join(parts)
 
 

@@ -35,6 +35,15 @@ def test_without_poses_or_joints_the_error_names_what_is_missing(estimator):
         estimator.state(0.0)
 
 
+def test_recent_tracks_are_those_whose_last_pose_is_not_too_old(estimator):
+    _joints(estimator, 0.1, position=0.3)
+    np.testing.assert_array_equal(estimator.joint_positions, [0.3])
+    assert estimator.recent_tracks(0.1, 0.5) == {}
+    estimator.add_pose('block', 0.1, _pose(x=0.2))
+    assert estimator.recent_tracks(0.6, 0.5)['block'].position[0] == 0.2
+    assert estimator.recent_tracks(0.7, 0.5) == {}
+
+
 def test_the_stamp_is_that_of_the_input_which_is_furthest_behind(estimator):
     _joints(estimator, 0.10)
     estimator.add_pose('block', 0.07, _pose())

@@ -1,0 +1,185 @@
+"""
+The bodies of a scene as links that one joint each connects, as in a URDF and in `/tf`.
+
+A MuJoCo body may have several joints, and a joint's anchor may lie anywhere; a joint of a URDF
+turns its link about the link's own origin. Links without geometry are inserted where needed.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+FIXED, HINGE, SLIDE, FREE = 'fixed', 'hinge', 'slide', 'free'
+_TYPES = {
+    mujoco.mjtJoint.mjJNT_HINGE.value: HINGE,
+    mujoco.mjtJoint.mjJNT_SLIDE.value: SLIDE,
+    mujoco.mjtJoint.mjJNT_BALL.value: FREE,  # a URDF has no ball joint
+}
+
+
+class LinkPose(NamedTuple):
+    """A pose in a frame; `a @ b` is pose b, given in the frame a, in the frame of a."""
+
+    position: Array  # (3,) m
+    quaternion: Array  # (4,) unit, wxyz
+
+    def __matmul__(self, other: 'LinkPose') -> 'LinkPose':
+        """Return a pose in the frame of this one as a pose in the frame of this one's parent."""
+        moved, turned = np.empty(3), np.empty(4)
+        mujoco.mju_rotVecQuat(moved, other.position, self.quaternion)
+        mujoco.mju_mulQuat(turned, self.quaternion, other.quaternion)
+        return LinkPose(self.position + moved, turned)
+
+
+class Link(NamedTuple):
+    """
+    A link, and the joint between its parent and it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the frame.
+    parent : int
+        Index of the parent link; -1 for the root, which is the first link.
+    bodies : tuple of int
+        Bodies whose geometry the link has; empty for an inserted link.
+    kind : str
+        Kind of the joint: `fixed`, `hinge`, `slide` or `free`.
+    joint : int
+        The model's joint; -1 for fixed links and for `free` links whose pose is measured.
+    axis : (3,) array
+        Unit vector in the frame of the link.
+    origin : LinkPose
+        Pose in the parent at joint position 0; of a free link its pose in the model.
+
+    """
+
+    name: str
+    parent: int
+    bodies: tuple[int, ...]
+    kind: str
+    joint: int
+    axis: Array
+    origin: LinkPose
+
+
+_NO_AXIS = np.array([1.0, 0.0, 0.0])
+_IDENTITY = LinkPose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+
+
+def link_tree(
+    model: mujoco.MjModel, root: str, prefix: str = '', measured: Collection[int] = ()
+) -> list[Link]:
+    """
+    Return the links of a scene, parents first.
+
+    The first one is the world and has the name `root`. A body of that name that is fixed at the
+    world's origin is the same link; elsewhere it is called `NAME_body`. `prefix` is put before
+    all other names. Bodies in `measured` are connected to the root by free links.
+    """
+    places: dict[int, int] = {0: 0}  # of bodies among the links
+    merged = [0]
+    links: list[Link] = []
+    taken = {root}
+    names = scene.names(model, 'body')
+    data = scene.kinematics(model, model.qpos0)
+    for body in range(1, model.nbody):
+        origin = LinkPose(model.body_pos[body].copy(), model.body_quat[body].copy())
+        parent = places[int(model.body_parentid[body])]
+        if names[body] == root and parent == 0 and _is_at_origin(model, body, origin):
+            places[body] = 0
+            merged.append(body)
+            continue
+        name = prefix + (names[body] or f'body{body}')
+        name = f'{name}_body' if name in taken else name
+        taken.add(name)
+        if body in measured:
+            at = LinkPose(data.xpos[body].copy(), data.xquat[body].copy())
+            links.append(Link(name, 0, (body,), FREE, -1, _NO_AXIS, at))
+        else:
+            links += _chain(model, body, name, origin, parent, len(links) + 1)
+        places[body] = len(links)
+    first = Link(root, -1, tuple(merged), FIXED, -1, _NO_AXIS, _IDENTITY)
+    return [first, *links]
+
+
+def link_poses(
+    model: mujoco.MjModel,
+    links: list[Link],
+    qpos: Array,
+    measured: Mapping[int, LinkPose] | None = None,
+) -> list[LinkPose]:
+    """
+    Return the pose of each link in its parent, in a configuration (nq,).
+
+    `measured` has the poses of measured bodies in the root; others are where the model has them.
+    """
+    given = measured or {}
+    poses = []
+    for link in links:
+        if link.joint >= 0:
+            poses.append(_moved(model, link, qpos[model.jnt_qposadr[link.joint] :]))
+        elif link.kind == FREE and link.bodies[0] in given:
+            poses.append(given[link.bodies[0]])
+        else:
+            poses.append(link.origin)
+    return poses
+
+
+def _chain(
+    model: mujoco.MjModel,
+    body: int,
+    name: str,
+    origin: LinkPose,
+    parent: int,
+    index: int,
+) -> list[Link]:
+    """Return the links from a body's parent to the body, one for each joint; the body's last."""
+    first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+    if count and model.jnt_type[first] == mujoco.mjtJoint.mjJNT_FREE.value:
+        return [Link(name, parent, (body,), FREE, first, _NO_AXIS, origin)]
+    chain: list[Link] = []
+    for joint in range(first, first + count):
+        kind, axis = _TYPES[int(model.jnt_type[joint])], model.jnt_axis[joint].copy()
+        anchor = np.zeros(3) if kind == SLIDE else model.jnt_pos[joint].copy()
+        zero = _motion(kind, axis, -float(model.qpos0[model.jnt_qposadr[joint]]))
+        origin = origin @ LinkPose(anchor, _IDENTITY.quaternion) @ zero
+        last = joint == first + count - 1 and not anchor.any()
+        label = name if last else f'{name}_{scene.names(model, "joint")[joint] or joint}'
+        bodies = (body,) if last else ()
+        chain.append(Link(label, parent, bodies, kind, joint, axis, origin))
+        parent, index = index, index + 1
+        origin = LinkPose(-anchor, _IDENTITY.quaternion)
+    if not chain or not chain[-1].bodies:
+        chain.append(Link(name, parent, (body,), FIXED, -1, _NO_AXIS, origin))
+    return chain
+
+
+def _motion(kind: str, axis: Array, q: float) -> LinkPose:
+    """Return the pose after a motion of a joint by q; of a ball joint or free one none."""
+    if kind == SLIDE:
+        return LinkPose(q * axis, _IDENTITY.quaternion)
+    turn = np.array(_IDENTITY.quaternion)
+    if kind == HINGE:
+        mujoco.mju_axisAngle2Quat(turn, axis, q)
+    return LinkPose(np.zeros(3), turn)
+
+
+def _moved(model: mujoco.MjModel, link: Link, q: Array) -> LinkPose:
+    """Return the pose of a link in its parent; q begins with its joint's positions."""
+    if link.kind != FREE:
+        return link.origin @ _motion(link.kind, link.axis, float(q[0]))
+    if model.jnt_type[link.joint] == mujoco.mjtJoint.mjJNT_FREE.value:
+        return LinkPose(q[:3].copy(), q[3:7] / np.linalg.norm(q[3:7]))
+    return link.origin @ LinkPose(np.zeros(3), q[:4] / np.linalg.norm(q[:4]))
+
+
+def _is_at_origin(model: mujoco.MjModel, body: int, pose: LinkPose) -> bool:
+    same = np.allclose([*pose.position, *pose.quaternion], [0, 0, 0, 1, 0, 0, 0], atol=1e-9)
+    return bool(same) and not model.body_jntnum[body] and model.body_mocapid[body] < 0

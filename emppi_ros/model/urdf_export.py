@@ -1,0 +1,252 @@
+"""
+Export a scene as URDF, for displays such as rviz, Foxglove and Rerun.
+
+The links are those of `link_tree`. Shapes that a URDF does not have are approximated: a capsule
+is a cylinder between two spheres, an ellipsoid a capsule, a plane a thin box. Contact geometry
+is left out: the URDF is for displays, not for planning.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from pathlib import Path
+from typing import NamedTuple
+import xml.etree.ElementTree as ET
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.model import scene
+from emppi_ros.model.link_tree import FIXED, FREE, HINGE, Link, LinkPose
+
+Array = npt.NDArray[np.float64]
+MADE_HERE = '<!-- made by emppi_ros from the MJCF scene, for displays -->'
+_UNLIMITED = 1e6  # rad, m, per second, N or Nm: a URDF needs numbers
+_SHOWN_GROUPS = 3  # of geoms: 0 to 2, as in MuJoCo's viewer
+_PLANE_M = 0.001  # thickness
+_ROUNDING = 1e-9
+_IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+class UrdfLimits(NamedTuple):
+    """Limits of a joint in a URDF, in rad or m, rad/s or m/s, and Nm or N."""
+
+    lower: float
+    upper: float
+    velocity: float = _UNLIMITED
+    effort: float = _UNLIMITED
+
+
+class _Geometry(NamedTuple):
+    """A URDF geometry, and its pose in the frame of the geom."""
+
+    tag: str
+    attributes: dict[str, str]
+    pose: LinkPose
+
+
+def to_urdf(
+    model: mujoco.MjModel,
+    links: Sequence[Link],
+    name: str,
+    limits: Mapping[str, UrdfLimits] | None = None,
+) -> str:
+    """
+    Return a scene as URDF; `limits` replaces those of the model by joint name.
+
+    Files of meshes are referred to by absolute paths. A mesh without a file is a box.
+    """
+    robot = ET.Element('robot', name=name)
+    for i, link in enumerate(links):
+        item = ET.SubElement(robot, 'link', name=link.name)
+        if i > 0 and link.bodies:  # a display warns of a root with mass
+            _add_inertial(item, model, link.bodies[0])
+        for body in link.bodies:
+            _add_visuals(item, model, body)
+    taken: set[str] = set()
+    for link in links[1:]:
+        joint = _add_joint(robot, model, link, links[link.parent].name, limits or {})
+        if joint.get('name') in taken:  # a fixed link whose body is called like a joint
+            joint.set('name', f'{joint.get("name")}_fixed')
+        taken.add(str(joint.get('name')))
+    ET.indent(robot)
+    return f'{MADE_HERE}\n{ET.tostring(robot, encoding="unicode")}\n'
+
+
+def _add_joint(
+    robot: ET.Element,
+    model: mujoco.MjModel,
+    link: Link,
+    parent: str,
+    limits: Mapping[str, UrdfLimits],
+) -> ET.Element:
+    name = scene.names(model, 'joint')[link.joint] if link.joint >= 0 else ''
+    name = name or f'{link.name}_joint'
+    found = limits.get(name) or _limits(model, link)
+    kind = {FIXED: 'fixed', FREE: 'floating', HINGE: 'revolute'}.get(link.kind, 'prismatic')
+    if kind == 'revolute' and not (math.isfinite(found.lower) and math.isfinite(found.upper)):
+        kind = 'continuous'
+    joint = ET.SubElement(robot, 'joint', name=name, type=kind)
+    _add_origin(joint, link.origin)
+    ET.SubElement(joint, 'parent', link=parent)
+    ET.SubElement(joint, 'child', link=link.name)
+    if kind in ('revolute', 'continuous', 'prismatic'):
+        ET.SubElement(joint, 'axis', xyz=_text(link.axis))
+        written = {'velocity': found.velocity, 'effort': found.effort}
+        if kind != 'continuous':
+            written |= {'lower': found.lower, 'upper': found.upper}
+        ET.SubElement(joint, 'limit', {key: _clipped(v) for key, v in written.items()})
+    return joint
+
+
+def _limits(model: mujoco.MjModel, link: Link) -> UrdfLimits:
+    """Return the limits of the model; infinite where there are none."""
+    if link.joint < 0 or not model.jnt_limited[link.joint]:
+        return UrdfLimits(-math.inf, math.inf)
+    return UrdfLimits(*model.jnt_range[link.joint].tolist())
+
+
+def _add_inertial(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
+    mass = float(model.body_mass[body])
+    if mass <= 0.0:
+        return
+    inertial = ET.SubElement(item, 'inertial')
+    _add_origin(inertial, LinkPose(model.body_ipos[body], model.body_iquat[body]))
+    ET.SubElement(inertial, 'mass', value=repr(mass))
+    xx, yy, zz = (repr(value) for value in model.body_inertia[body].tolist())
+    ET.SubElement(inertial, 'inertia', ixx=xx, iyy=yy, izz=zz, ixy='0', ixz='0', iyz='0')
+
+
+def _add_visuals(item: ET.Element, model: mujoco.MjModel, body: int) -> None:
+    first = int(model.body_geomadr[body])
+    for geom in range(first, first + int(model.body_geomnum[body])):
+        color = _color(model, geom)
+        if model.geom_group[geom] >= _SHOWN_GROUPS or color[3] == 0.0:
+            continue
+        pose = LinkPose(model.geom_pos[geom], model.geom_quat[geom])
+        for shape in _shapes(model, geom):
+            visual = ET.SubElement(item, 'visual')
+            _add_origin(visual, pose @ shape.pose)
+            geometry = ET.SubElement(visual, 'geometry')
+            ET.SubElement(geometry, shape.tag, shape.attributes)
+            material = ET.SubElement(visual, 'material', name=f'geom{geom}')
+            ET.SubElement(material, 'color', rgba=_text(color))
+
+
+def _color(model: mujoco.MjModel, geom: int) -> Array:
+    material = int(model.geom_matid[geom])
+    color = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
+    return np.round(color.astype(np.float64), 6)
+
+
+def _shapes(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    """Yield the URDF geometries of a geom; none for an unbounded plane or a height field."""
+    make = _SHAPES.get(int(model.geom_type[geom]))
+    if make is not None:
+        yield from make(model, geom)
+
+
+def _plane(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    x, y, _ = model.geom_size[geom]
+    if x > 0.0 and y > 0.0:
+        yield _box(np.array([x, y, 0.5 * _PLANE_M]), np.array([0.0, 0.0, -0.5 * _PLANE_M]))
+
+
+def _sphere(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    yield _ball(model.geom_size[geom, 0], np.zeros(3))
+
+
+def _cylinder(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    radius, half, _ = model.geom_size[geom]
+    yield _rod(radius, half, _IDENTITY)
+
+
+def _capsule(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    radius, half, _ = model.geom_size[geom]
+    yield from _pill(radius, half, _IDENTITY)
+
+
+def _ellipsoid(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    """Yield a capsule along the longest axis; its thickness is the mean of the two others."""
+    size = model.geom_size[geom]
+    longest = int(np.argmax(size))
+    radius = math.sqrt(np.prod(np.delete(size, longest)))
+    turn = np.empty(4)
+    mujoco.mju_quatZ2Vec(turn, np.eye(3)[longest])
+    yield from _pill(radius, size[longest] - radius, turn)
+
+
+def _cuboid(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    yield _box(model.geom_size[geom], np.zeros(3))
+
+
+def _mesh(model: mujoco.MjModel, geom: int) -> Iterator[_Geometry]:
+    mesh = int(model.geom_dataid[geom])
+    start = int(model.mesh_pathadr[mesh])
+    name = '' if start < 0 else bytes(model.paths[start:]).split(b'\0', 1)[0].decode()
+    if not Path(name).is_file():
+        yield _box(model.geom_aabb[geom, 3:], model.geom_aabb[geom, :3])
+        return
+    # the compiler moved the mesh to its principal axes: undo that
+    moved = LinkPose(model.mesh_pos[mesh], model.mesh_quat[mesh])
+    turned, place = np.empty(4), np.empty(3)
+    mujoco.mju_negQuat(turned, moved.quaternion)
+    mujoco.mju_rotVecQuat(place, -moved.position, turned)
+    attributes = {
+        'filename': Path(name).resolve().as_uri(),
+        'scale': _text(model.mesh_scale[mesh]),
+    }
+    yield _Geometry('mesh', attributes, LinkPose(place, turned))
+
+
+_SHAPES: dict[int, Callable[[mujoco.MjModel, int], Iterator[_Geometry]]] = {
+    mujoco.mjtGeom.mjGEOM_PLANE.value: _plane,
+    mujoco.mjtGeom.mjGEOM_SPHERE.value: _sphere,
+    mujoco.mjtGeom.mjGEOM_CYLINDER.value: _cylinder,
+    mujoco.mjtGeom.mjGEOM_CAPSULE.value: _capsule,
+    mujoco.mjtGeom.mjGEOM_ELLIPSOID.value: _ellipsoid,
+    mujoco.mjtGeom.mjGEOM_BOX.value: _cuboid,
+    mujoco.mjtGeom.mjGEOM_MESH.value: _mesh,
+}
+
+
+def _box(half: Array, centre: Array) -> _Geometry:
+    return _Geometry('box', {'size': _text(2.0 * half)}, LinkPose(centre, _IDENTITY))
+
+
+def _ball(radius: float, centre: Array) -> _Geometry:
+    return _Geometry('sphere', {'radius': repr(float(radius))}, LinkPose(centre, _IDENTITY))
+
+
+def _rod(radius: float, half: float, turn: Array) -> _Geometry:
+    size = {'radius': repr(float(radius)), 'length': repr(2.0 * float(half))}
+    return _Geometry('cylinder', size, LinkPose(np.zeros(3), turn))
+
+
+def _pill(radius: float, half: float, turn: Array) -> Iterator[_Geometry]:
+    """Yield a cylinder of a half length along z, turned, between two spheres."""
+    tip = np.empty(3)
+    mujoco.mju_rotVecQuat(tip, np.array([0.0, 0.0, half]), turn)
+    yield _rod(radius, half, turn)
+    yield _ball(radius, tip)
+    yield _ball(radius, -tip)
+
+
+def _add_origin(item: ET.Element, pose: LinkPose) -> None:
+    matrix = np.empty(9)
+    mujoco.mju_quat2Mat(matrix, pose.quaternion)
+    m = matrix.reshape(3, 3)
+    pitch = math.atan2(-m[2, 0], math.hypot(m[0, 0], m[1, 0]))
+    if math.hypot(m[0, 0], m[1, 0]) > _ROUNDING:  # else roll and yaw turn about one axis
+        roll, yaw = math.atan2(m[2, 1], m[2, 2]), math.atan2(m[1, 0], m[0, 0])
+    else:
+        roll, yaw = math.atan2(-m[1, 2], m[1, 1]), 0.0
+    ET.SubElement(item, 'origin', xyz=_text(pose.position), rpy=_text([roll, pitch, yaw]))
+
+
+def _clipped(value: float) -> str:
+    return repr(min(max(float(value), -_UNLIMITED), _UNLIMITED))
+
+
+def _text(values: Sequence[float] | Array) -> str:
+    return ' '.join(repr(float(value)) for value in values)

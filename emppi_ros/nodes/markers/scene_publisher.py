@@ -1,0 +1,85 @@
+"""
+Publisher of the scene for RobotModel and TF displays: `robot_description` and `/tf`.
+
+The description is the scene's MJCF as URDF. If another node publishes one, such as
+robot_state_publisher, that one is in force: then neither the description nor the links of the
+robot are published, only objects and axes.
+"""
+
+import time
+
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from std_msgs.msg import String
+
+from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common.polling import Loop
+from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics.transforms import TF, TransformSource
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.scene_frames import SceneFrames
+
+_CHECK_S = 1.0  # between looks for another description
+_DISCOVERY_S = 3.0  # in which another one is discovered, at the start
+NO_TF = 'tf2_msgs is not installed: /tf is not published; source a ROS 2 installation'
+
+
+class ScenePublisher:
+    """Publishes until `close`, transforms only while they have subscribers."""
+
+    def __init__(self, node: Node, task: Task, rate_hz: float) -> None:
+        self._node, self._task = node, task
+        self._source: TransformSource | None = None
+        self._description: Publisher | None = None
+        self._check_at = time.monotonic() + _DISCOVERY_S
+        self._tf: Publisher | None = None
+        if transforms.TFMessage is None:
+            node.get_logger().info(NO_TF, once=True)
+        else:
+            self._tf = node.create_publisher(transforms.TFMessage, TF, qos.DEFAULT)
+        self.loop = Loop('scene', 1.0 / rate_hz, self._work)
+
+    def close(self) -> None:
+        """Stop, and withdraw the description."""
+        self.loop.stop()
+        self._withdraw()
+        self._watch(False)
+        if self._tf is not None:
+            self._node.destroy_publisher(self._tf)
+
+    def _work(self, _moment: float) -> None:
+        if time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + _CHECK_S
+            self._check_description()
+        self._watch(self._tf is not None and self._tf.get_subscription_count() > 0)
+        if self._source is not None and self._tf is not None:
+            sent = self._source.poll(links=self._description is not None)
+            if sent:
+                self._tf.publish(transforms.TFMessage(transforms=sent))
+
+    def _watch(self, wanted: bool) -> None:
+        """Subscribe to measurements, or end that."""
+        if wanted and self._source is None:
+            self._source = TransformSource(self._node, self._task)
+        elif not wanted and self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def _check_description(self) -> None:
+        """Publish the description if no other node does."""
+        me = (self._node.get_name(), self._node.get_namespace())
+        topic = self._node.resolve_topic_name(DESCRIPTION)
+        publishers = self._node.get_publishers_info_by_topic(topic)
+        if any((info.node_name, info.node_namespace) != me for info in publishers):
+            self._withdraw()
+        elif self._description is None:
+            self._description = self._node.create_publisher(String, DESCRIPTION, qos.LATCHED)
+            namespace = self._node.get_namespace().strip('/')
+            frames = SceneFrames(self._task, f'{namespace}/' if namespace else '')
+            self._description.publish(String(data=frames.description()))
+
+    def _withdraw(self) -> None:
+        if self._description is not None:
+            self._node.destroy_publisher(self._description)
+            self._description = None

@@ -1,0 +1,58 @@
+"""
+The scene in a bag, so that Foxglove and Rerun show it: `robot_description` and `/tf`.
+
+The recorder makes them itself, as the node `markers` does, which runs beside few graphs.
+"""
+
+import time
+
+from geometry_msgs.msg import TransformStamped
+from rclpy.node import Node
+from rclpy.serialization import serialize_message
+from std_msgs.msg import String
+
+from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
+from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.tools import message_definitions
+from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics.transforms import TF, TransformSource
+from emppi_ros.replay.bag_writer import BagTopic, BagWriter
+from emppi_ros.tasks.task import Task
+
+_PERIOD_S = 0.05
+
+
+class SceneRecorder:
+    """Writes the description of a task's scene, and from then on transforms."""
+
+    def __init__(self, node: Node, writer: BagWriter, task: Task) -> None:
+        """Subscribe, and write the description."""
+        self._writer, self._next = writer, time.monotonic()
+        self._source = TransformSource(node, task)
+        name = node.resolve_topic_name(DESCRIPTION)
+        transform = message_definitions.name(TransformStamped).replace('/msg/', '/')
+        definition = message_definitions.nested(f'{transform}[] transforms', TransformStamped)
+        self._add(name, message_definitions.name(String), message_definitions.text(String), True)
+        self._add(TF, transforms.KIND, definition, False)
+        self._write(name, serialize_message(String(data=self._source.frames.description())))
+
+    def poll(self) -> None:
+        """Write the transforms, if they are due."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _PERIOD_S
+        if sent := self._source.poll():
+            self._write(TF, transforms.to_cdr(sent))
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._source.close()
+
+    def _add(self, name: str, kind: str, definition: str, latched: bool) -> None:
+        if name not in self._writer.counts:  # else this is the scene of another task
+            profile = message_definitions.qos_text(qos.LATCHED if latched else qos.DEFAULT)
+            self._writer.add(BagTopic(name, kind, definition, profile))
+
+    def _write(self, name: str, data: bytes) -> None:
+        now = time.time_ns()
+        self._writer.write(name, data, now, now)

@@ -1,0 +1,120 @@
+"""
+The topic `/tf`: where links of the robot, tracked objects and possible axes of joints are.
+
+All frames have the namespace as prefix, such as `left/block`, except the robot's `frame`, which is
+the frame of the tracked poses. tf2_msgs comes with ROS 2, not with the wheels of rclpy; bags need
+only the bytes.
+"""
+
+import math
+import struct
+
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import TransformStamped
+from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.inputs import MeasurementInputs
+from emppi_ros.nodes.common.polling import PolledSubscription
+from emppi_ros.nodes.topics import belief_cloud
+from emppi_ros.nodes.topics.belief_cloud import BELIEF
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.scene_frames import SceneFrame, SceneFrames
+from emppi_ros.viz.shapes.joint_axes import uncertain_objects
+
+try:
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
+
+TF = '/tf'
+KIND = 'tf2_msgs/msg/TFMessage'
+_MAX_AGE_S = 0.5  # of a tracked pose; later the object has no transform
+_SET_BACK_S = 1.0  # measurements that are this much older: the clock was set back
+
+
+class TransformSource:
+    """Subscriptions to measurements and belief, and the transforms that follow from them."""
+
+    def __init__(self, node: Node, task: Task) -> None:
+        """Subscribe; to the belief only if it is about axes of joints."""
+        namespace = node.get_namespace().strip('/')
+        self.frames = SceneFrames(task, f'{namespace}/' if namespace else '')
+        self._task, self._inputs, self._last = task, MeasurementInputs(node, task), -math.inf
+        self._axes: list[SceneFrame] = []
+        self._subscription = (
+            PolledSubscription(node, PointCloud2, BELIEF, self._take_belief, qos.LATCHED)
+            if uncertain_objects(task)
+            else None
+        )
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self._inputs.close()
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def poll(self, links: bool = True) -> list[TransformStamped]:
+        """
+        Return the transforms at the newest joint state; none if there is no newer one.
+
+        `links` are those of the robot and the scene, beside objects and axes.
+        """
+        self._inputs.poll()
+        if self._subscription is not None:
+            self._subscription.poll()
+        estimator = self._inputs.estimator
+        received = self._inputs.stamps.get(self._task.robot.topics.joint_states, -math.inf)
+        if received < self._last - _SET_BACK_S:
+            self._inputs.clear()
+            self._last = -math.inf
+        stamp = estimator.joints_stamp
+        if not stamp > self._last:
+            return []
+        self._last = stamp
+        tracks = estimator.recent_tracks(stamp, _MAX_AGE_S)
+        frames = [*self.frames.objects(tracks), *self._axes]
+        if links:
+            frames += self.frames.links(estimator.joint_positions)
+        time = convert.to_stamp(stamp)
+        return [_write_transform(frame, time) for frame in frames]
+
+    def _take_belief(self, message: PointCloud2) -> None:
+        try:
+            belief: Belief = belief_cloud.read_belief(self._task, message)
+        except EmppiError:  # of another task; the belief's own diagnostics report errors
+            return
+        self._axes = self.frames.axes(belief)
+
+
+def _write_transform(frame: SceneFrame, stamp: Time) -> TransformStamped:
+    message = TransformStamped(child_frame_id=frame.name)
+    message.header.frame_id, message.header.stamp = frame.parent, stamp
+    place, turn = message.transform.translation, message.transform.rotation
+    place.x, place.y, place.z = frame.pose.position.tolist()
+    turn.w, turn.x, turn.y, turn.z = frame.pose.quaternion.tolist()
+    return message
+
+
+def to_cdr(transforms: list[TransformStamped]) -> bytes:
+    """Return a tf2_msgs/TFMessage as CDR, little-endian, without tf2_msgs."""
+    body = bytearray(struct.pack('<I', len(transforms)))
+
+    def align(size: int) -> None:
+        body.extend(bytes(-len(body) % size))
+
+    for one in transforms:
+        align(4)
+        body.extend(struct.pack('<iI', one.header.stamp.sec, one.header.stamp.nanosec))
+        for text in (one.header.frame_id, one.child_frame_id):
+            data = text.encode() + b'\0'
+            align(4)
+            body.extend(struct.pack('<I', len(data)) + data)
+        align(8)
+        place, turn = one.transform.translation, one.transform.rotation
+        values = (place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w)
+        body.extend(struct.pack('<7d', *values))
+    return b'\0\1\0\0' + bytes(body)

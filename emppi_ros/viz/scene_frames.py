@@ -1,0 +1,111 @@
+"""
+Frames of a task's scene: links of robot and objects, and the possible axes of uncertain joints.
+
+Links have the names of the bodies. The frame of a possible axis lies on the axis, which is its z;
+it has the name of the joint and of its kind, such as `handle_hinge`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.belief.particles import Belief
+from emppi_ros.model import uncertain_joints
+from emppi_ros.model.link_tree import FREE, LinkPose, link_poses, link_tree
+from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
+from emppi_ros.robots.robot import Robot
+from emppi_ros.state import articulation, tracking
+from emppi_ros.state.tracking import Track
+from emppi_ros.tasks.objects import FreeObject
+from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes.joint_axes import kind_names, uncertain_objects
+from emppi_ros.viz.shapes.shapes import Array
+
+_MIN_PROBABILITY = 0.01  # of a kind of joint that has a frame
+
+
+class SceneFrame(NamedTuple):
+    """A frame, and its pose in its parent."""
+
+    name: str
+    parent: str
+    pose: LinkPose
+
+
+class SceneFrames:
+    """The frames of a task's scene; `prefix` is put before all names but that of the world."""
+
+    def __init__(self, task: Task, prefix: str = '') -> None:
+        self._task, self._prefix, self._root = task, prefix, task.robot.frame
+        self._bodies = {
+            name: item.body(task.model) if isinstance(item, FreeObject) else item.body
+            for name, item in {**task.objects, **task.jointed}.items()
+        }
+        self._links = link_tree(task.model, self._root, prefix, list(self._bodies.values()))
+
+    def description(self) -> str:
+        """Return the scene as URDF, with the limits of the robot's YAML."""
+        task = self._task
+        return to_urdf(task.visual_model(), self._links, task.name, _limits(task.robot))
+
+    def links(self, joints: Array) -> list[SceneFrame]:
+        """Return all links but the tracked objects, at joint positions (n,) of the robot."""
+        model, qpos = self._task.model, self._task.start().qpos
+        qpos[self._task.map.qpos] = joints
+        poses = link_poses(model, self._links, qpos)
+        return [
+            SceneFrame(link.name, self._links[link.parent].name, pose)
+            for link, pose in list(zip(self._links, poses, strict=True))[1:]
+            if not (link.kind == FREE and link.joint < 0)
+        ]
+
+    def objects(self, tracks: Mapping[str, Track]) -> list[SceneFrame]:
+        """Return tracked objects, by name, at their estimated poses."""
+        names = {body: link.name for link in self._links for body in link.bodies}
+        return [
+            SceneFrame(
+                names[self._bodies[name]],
+                self._root,
+                LinkPose(track.position, tracking.to_quaternion(track.rotation)),
+            )
+            for name, track in tracks.items()
+        ]
+
+    def axes(self, belief: Belief) -> list[SceneFrame]:
+        """Return the mean axis of each kind of each uncertain joint, as far as it is probable."""
+        task, frames = self._task, list[SceneFrame]()
+        weights = np.exp(belief.log_weights)
+        for joint, item in uncertain_objects(task):
+            motion = uncertain_joints.motion(task.model, task.parameters, joint, belief.theta)
+            kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
+            world = articulation.from_joints(item, *motion)
+            for kind, name in enumerate(kind_names(task, joint)):
+                chosen = kinds == kind
+                if weights[chosen].sum() < _MIN_PROBABILITY:
+                    continue
+                axis = _mean_axis(world.axis[chosen], weights[chosen])
+                centres = np.where(world.hinge[:, None], world.pivot, world.position)[chosen]
+                centre = np.average(centres, axis=0, weights=weights[chosen])
+                turn = np.empty(4)
+                mujoco.mju_quatZ2Vec(turn, axis)
+                label = f'{self._prefix}{joint.name}_{name.replace(" ", "_")}'
+                frames.append(SceneFrame(label, self._root, LinkPose(centre, turn)))
+        return frames
+
+
+def _mean_axis(axes: Array, weights: Array) -> Array:
+    """Return the mean (3,) of axes (n, 3) whose signs are arbitrary: the principal direction."""
+    _, vectors = np.linalg.eigh((weights[:, None] * axes).T @ axes)
+    axis = vectors[:, -1]
+    return axis if axis @ axes[np.argmax(weights)] >= 0.0 else -axis
+
+
+def _limits(robot: Robot) -> dict[str, UrdfLimits]:
+    limits = robot.limits
+    rows = zip(limits.position.lower, limits.position.upper, limits.velocity, strict=True)
+    found = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
+    for name, effort in zip(robot.commanded, limits.effort):  # noqa: B905  (there may be none)
+        found[name] = found[name]._replace(effort=effort)
+    return found
