@@ -103,7 +103,11 @@ def _add_settings(parser: argparse.ArgumentParser, offered: Mapping[str, Method]
         help=f'last share of each recording, which is forecast, not learned from ({shares})',
     )
     parser.add_argument(
-        '--step', metavar='S', type=float, help='time step of the model (that of scene or task)'
+        '--step',
+        metavar='S',
+        type=float,
+        help='time step of the model (that of the scene; states: at most 1 ms if joints were '
+        'sampled more often than the scene steps)',
     )
     parser.add_argument(
         '--lag',
@@ -139,6 +143,8 @@ def run(options: argparse.Namespace) -> None:
     method.check(own, plant, len(options.data), settings)
     recordings = [delay_inputs(read_recording(files), options.lag) for files in options.data]
     check_distinct(recordings)
+    if options.step is None:
+        plant.model.opt.timestep = method.default_step(plant, recordings)
     result = method.identify(plant, recordings, own, settings)
     summary = _write_outputs(options, method, plant, recordings, result)
     output.show(summary, options.json)

@@ -120,6 +120,10 @@ class Method(ABC):
     def check(self, options: Any, plant: Plant, recordings: int, run: RunSettings) -> None:  # noqa: B027
         """Raise ConfigError for options that do not fit together, before recordings are read."""
 
+    def default_step(self, plant: Plant, recordings: Sequence[Recording]) -> float:
+        """Return the time step of the model if none is given: that of the scene."""
+        return float(plant.model.opt.timestep)
+
     @abstractmethod
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: Any, run: RunSettings

@@ -7,6 +7,7 @@ Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2)
 from collections.abc import Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
+import difflib
 
 import mujoco
 import numpy as np
@@ -27,6 +28,8 @@ _TERM_KEYS = ('norm', 'deadzone', 'weight', 'terminal_weight')
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
     """Return the residual that a YAML mapping of its keys describes, bound to a model."""
     if 'residual' not in data:
+        for key in difflib.get_close_matches('residual', map(str, data), n=1):
+            raise ConfigError(f"{where}: unknown key {key!r} (did you mean 'residual'?)")
         raise ConfigError(f"{where}: missing key 'residual' (one of {', '.join(RESIDUALS)})")
     name = data['residual']
     if not isinstance(name, str) or name not in RESIDUALS:

@@ -37,7 +37,7 @@ class HeldOutForecast(NamedTuple):
     @classmethod
     def of_motion(cls, model: mujoco.MjModel, measured: Array, forecast: Array) -> Self:
         """Return the forecast of configurations (T, nq), (N, T, nq), one per time step."""
-        shown = _coordinates(model)
+        shown = coordinates(model)
         index = [i for i, _, _ in shown]
         time = model.opt.timestep * np.arange(1, len(measured) + 1)
         quantities = [(name, unit) for _, name, unit in shown]
@@ -150,7 +150,7 @@ def forecast_error(forecasts: Sequence[HeldOutForecast]) -> dict[str, float]:
     }
 
 
-def _coordinates(model: mujoco.MjModel) -> list[tuple[int, str, str]]:
+def coordinates(model: mujoco.MjModel) -> list[tuple[int, str, str]]:
     """Return index in qpos, name and unit of hinges, slides and positions of free bodies."""
     shown = []
     for joint, name in enumerate(scene.names(model, 'joint')):

@@ -123,9 +123,9 @@ def _check_all_observed(recording: Recording, model: mujoco.MjModel, observed: s
         )
 
 
-def check_rate(signal: Signal, step: float) -> None:
-    """Raise if the model steps more often than the signal was sampled."""
-    if signal.period > 1.5 * step:
+def check_rate(signal: Signal, step: float, most: int) -> None:
+    """Raise if the model steps more often than `most` times per sample of the signal."""
+    if signal.period > (most + 0.5) * step:
         raise IdentificationError(
             f'{signal.where}: a sample every {signal.period:.3g} s, and the model steps every '
             f'{step:.3g} s: record more often, or take longer steps'

@@ -16,6 +16,9 @@ from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
 _FINER = 0.75  # of the model's step: samples at shorter periods are those of another clock
+_PHYSICAL = 1e-3  # s: with steps up to it, estimates are those of continuous time
+# of steps between samples; their positions are only interpolated, which must not outweigh dynamics
+_INTERPOLATED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,12 @@ class Motion:
     """
     Observed configurations of a model, one for each of N time steps, and its inputs.
 
-    Where `weights` is 0 nothing was observed, and `qpos` is only where the search starts. Several
-    recordings may follow one another: no dynamics connect them.
+    Where `weights` is below 1 nothing was observed, and `qpos` is interpolated: where the search
+    starts. Several recordings may follow one another: no dynamics connect them.
     """
 
     qpos: Array  # (N, nq), filtered or not
-    weights: Array  # (N, nv) of squared errors, 1 for an observed degree of freedom
+    weights: Array  # (N, nv) of squared errors, 1 for an observed degree of freedom, or less
     ctrl: Array  # (N, nu), each applied until the next
     applied: Array  # (N, nv) external generalised forces, N or N m
     begins: tuple[int, ...] = (0,)  # first step of each recording
@@ -37,6 +40,11 @@ class Motion:
     def steps(self) -> int:
         """The number of configurations, N."""
         return len(self.qpos)
+
+    @property
+    def observed(self) -> npt.NDArray[np.bool_]:
+        """Where a degree of freedom was observed (N, nv)."""
+        return self.weights >= 1.0
 
     @property
     def parts(self) -> list[slice]:
@@ -53,15 +61,19 @@ def join(motions: Sequence[Motion]) -> Motion:
 
 
 def resample(
-    recording: Recording, model: mujoco.MjModel, bodies: Mapping[str, str] | None = None
+    recording: Recording,
+    model: mujoco.MjModel,
+    bodies: Mapping[str, str] | None = None,
+    steps_per_sample: int = 1,
 ) -> Motion:
     """
     Return the recording on the time steps of a model, where all signals overlap.
 
     Positions are interpolated, rotations along the shortest arc; a command holds until the next.
-    Poses may be sampled less often than the model steps: they count as observed at the steps next
-    to their samples. `bodies` maps tracked objects to bodies of another name. IdentificationError
-    if names, units, clocks or the sampling rate of joints do not fit the model.
+    Poses may be sampled less often than the model steps, and joints by up to `steps_per_sample`:
+    they count as observed at the steps next to their samples. `bodies` maps tracked objects to
+    bodies of another name. IdentificationError if names, units, clocks or the sampling rate of
+    joints do not fit the model.
     """
     bodies = bodies or {}
     matching.check_names(recording, model, bodies)
@@ -86,10 +98,13 @@ def resample(
             qpos[:, q : q + 7] = _interpolate_poses(signal, time)
             weights[:, v : v + 6] = _near_samples(signal, time, model.opt.timestep)[:, None]
         elif signal.kind == 'position':
-            matching.check_rate(signal, model.opt.timestep)
+            matching.check_rate(signal, model.opt.timestep, steps_per_sample)
             matching.check_motion(recording, signal)
             joint = scene.find_scalar(model, signal.of)
             qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
+            if signal.period > 1.5 * model.opt.timestep:
+                near = _near_samples(signal, time, model.opt.timestep)
+                weights[:, model.jnt_dofadr[joint]] = np.maximum(near, _INTERPOLATED)
         else:
             joint = scene.find_scalar(model, signal.of)
             applied[:, model.jnt_dofadr[joint]] += force(signal)
@@ -99,6 +114,32 @@ def resample(
 def step_times(recording: Recording, model: mujoco.MjModel) -> Array:
     """Return the times (N,) of the model's steps that all signals but velocities cover."""
     return common_clock(_required(recording, model), model.opt.timestep, 'steps')
+
+
+def physical_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
+    """
+    Return a step of at most 1 ms that divides the shortest sampling period of joints.
+
+    Estimates with it are those of continuous time, as far as the motion is concerned. Without
+    positions of joints it is the model's step, if that is shorter than 1 ms, or 1 ms.
+    """
+    periods = [r.signals['position', of].period for r in recordings for of in r.names('position')]
+    if not periods:
+        return min(model.opt.timestep, _PHYSICAL)
+    step = min(periods) / np.ceil(min(periods) / _PHYSICAL - 1e-3)
+    return min(round(float(step), 6), model.opt.timestep)
+
+
+def default_step(recordings: Sequence[Recording], model: mujoco.MjModel) -> float:
+    """
+    Return the step at which the recordings are compared with the model, if none is given.
+
+    Recordings with a sample per step of the model may be simulations with this step. Those with
+    more samples are not, and the physical step suits them.
+    """
+    if any(_steps_are_coarse(recording, model) for recording in recordings):
+        return physical_step(recordings, model)
+    return float(model.opt.timestep)
 
 
 def _steps_are_coarse(recording: Recording, model: mujoco.MjModel) -> bool:
@@ -131,10 +172,10 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
     return np.column_stack([*place, quaternions])
 
 
-def _near_samples(pose: Signal, time: Array, h: float) -> Array:
+def _near_samples(signal: Signal, time: Array, h: float) -> Array:
     """Return 1 at steps that are next to a sample, 0 elsewhere (n,)."""
-    after = np.clip(np.searchsorted(pose.time, time), 1, len(pose.time) - 1)
-    away = np.minimum(np.abs(pose.time[after] - time), np.abs(time - pose.time[after - 1]))
+    after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
+    away = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
     return (away <= 0.5 * h * (1.0 + 1e-6)).astype(np.float64)
 
 

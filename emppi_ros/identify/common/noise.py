@@ -17,6 +17,7 @@ _MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to 
 _MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
 _ORDER = 5  # of differences
 MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+_WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation is only noise
 
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
@@ -80,3 +81,22 @@ def uneven_difference_noise(time: Array, values: Array) -> float:
     weights = 1.0 / np.prod(apart, axis=2)
     rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
     return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
+
+
+def correlation_time(residuals: Array) -> float:
+    """
+    Return the integrated autocorrelation time of residuals (n,), in samples; at least 1.
+
+    The mean of n residuals is as uncertain as that of n / time white ones. The sum of
+    autocorrelations ends where the window exceeds five times itself (Sokal 1997): for white
+    residuals it is 1 with a standard error of sqrt(22 / n).
+    """
+    n = len(residuals)
+    squares = float(np.sum(residuals**2))
+    if n < MIN_NOISE_SAMPLES or not squares > 0.0:
+        return 1.0
+    spectrum = np.abs(np.fft.rfft(residuals, 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum, 2 * n)[: n // 2] / squares
+    times = 2.0 * np.cumsum(correlation) - 1.0
+    ended = np.arange(len(times)) >= _WINDOW * times
+    return max(float(times[np.argmax(ended)] if ended.any() else times[-1]), 1.0)

@@ -108,14 +108,41 @@ def note_deviations(
     ]
 
 
+def note_correlation(plant: Plant, motion: Motion, result: StatesEstimate) -> list[str]:
+    """
+    Return a note on the joints whose residuals are correlated by more than the error of that.
+
+    The standard error of the correlation time of n white residuals is sqrt(22 / n) samples.
+    """
+    times, joints = result.uncertainty.correlation, scene.names(plant.model, 'joint')
+    counts = np.array([motion.observed[part].sum(axis=0) for part in motion.parts])
+    high = times > 1.0 + _SIGNIFICANT * np.sqrt(22.0 / np.maximum(counts, 1))
+    high &= result.uncertainty.affected
+    worst = {
+        joints[plant.model.dof_jntid[dof]]: np.max(times[high[:, dof], dof])
+        for dof in np.flatnonzero(high.any(axis=0))
+    }
+    if not worst:
+        return []
+    each = ', '.join(f'{name} over {time:.2g} samples' for name, time in worst.items())
+    return [
+        f'residuals are correlated ({each}), as errors of the model are; standard deviations are '
+        f'{np.sqrt(max(worst.values())):.2g} times those of as many independent residuals'
+    ]
+
+
 def note_disagreement(
     plant: Plant, names: Sequence[str], alone: Sequence[StatesEstimate], together: StatesEstimate
 ) -> list[str]:
-    """Return a note on the parameters on which the recordings disagree."""
+    """
+    Return a note on the parameters on which the recordings disagree.
+
+    The variance of the difference is that of one recording, less that of all.
+    """
     disagreements = []
     for i, unknown in enumerate(plant.unknowns):
         off = [one.theta[i] - together.theta[i] for one in alone]
-        sd = [np.hypot(one.uncertainty.sd[i], together.uncertainty.sd[i]) for one in alone]
+        sd = [one.uncertainty.sd[i] for one in alone]
         if any(np.abs(off) > _DISAGREEMENT * np.array(sd)):
             each = ', '.join(
                 f'{one.theta[i]:.4g} +- {one.uncertainty.sd[i]:.2g} in {name}'

@@ -1,7 +1,7 @@
 """The method `states`: least squares over states and parameters of all recordings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import mujoco
@@ -13,18 +13,19 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, delay_rows, difference, join, resample
+from emppi_ros.identify.common.motion import Motion, default_step, join, resample
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
-from emppi_ros.identify.common.signals import MIN_SAMPLES
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.states import diagnostics
+from emppi_ros.identify.states import diagnostics, forecast, step_check
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
+from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
 _FORECAST_SAMPLES = 100
+_WIDER = 2.0  # factor between the spreads that are tried
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class StatesMethod(Method):
 
     description = 'least squares over states and parameters'
     options = StatesOptions
+    held_out = 0.2
+
+    def default_step(self, plant: Plant, recordings: Sequence[Recording]) -> float:
+        """Return the scene's step, or 1 ms if joints were sampled at a shorter period."""
+        return default_step(recordings, plant.model)
 
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: StatesOptions,
@@ -55,7 +61,9 @@ class StatesMethod(Method):
         parts = []
         for name, recording in zip(names, recordings, strict=True):
             with named_errors(name):
-                motion = resample(recording, plant.model, plant.bodies)
+                motion = resample(
+                    recording, plant.model, plant.bodies, step_check.MAX_STEPS_PER_SAMPLE
+                )
                 parts.append(split(motion, run.held_out))
         searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
         total, costs = 2 * config.iterations * searches, list[float]()
@@ -68,22 +76,32 @@ class StatesMethod(Method):
             motions = [known for known, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
             lag = diagnostics.estimate_lag(plant, motion, config, result)
+            correlated = diagnostics.note_correlation(plant, motion, result)
+            shorter = None
+            if correlated:
+                shorter = step_check.find_shorter_step(
+                    plant, recordings, run.held_out, config, (motion, result)
+                )
             advance(total)
-        samples = draw_samples(plant, result, options.spread, run.seed)
         summary = summarize(plant, result)
         if lag is not None:
             summary['command_lag_s'] = lag.seconds
+        if shorter is not None:
+            notes.append(
+                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
+                f'biases the estimates: give --step {shorter:.6g}'
+            )
+        elif lag is not None:
             notes = [*notes, *lag.notes]
-        notes = [*notes, *diagnostics.note_deviations(plant, names, recordings, motion, result)]
+        notes = [*notes, *correlated]
+        notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
+        prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
+        if prior.missed and run.out is not None:
+            raise IdentificationError('; '.join([*prior.notes(options.spread), *notes]))
+        notes += prior.notes(options.spread)
         if notes:
             summary['notes'] = '; '.join(notes)
-        forecasts = list[HeldOutForecast]()
-        for (known, later), rows in zip(parts, motion.parts, strict=True):
-            if not later.steps:
-                continue
-            reached = replace(known, qpos=result.solution.qpos[rows])
-            qpos = forecast(plant, samples[:_FORECAST_SAMPLES], reached, later)
-            forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
+        samples, forecasts = prior.samples, [one for one in prior.forecasts if one is not None]
         if forecasts:
             summary['held_out_error'] = figures.forecast_error(forecasts)
         return Identification(
@@ -93,7 +111,7 @@ class StatesMethod(Method):
             {
                 'state_weight': config.state_weight,
                 'step_s': float(plant.model.opt.timestep),
-                'spread': options.spread,
+                'spread': prior.spread,
                 'seed': run.seed,
                 'held_out': run.held_out,
             },
@@ -159,6 +177,73 @@ def draw_samples(plant: Plant, result: StatesEstimate, spread: float, seed: int)
     return samples
 
 
+class CheckedPrior(NamedTuple):
+    """Samples of a prior, and the held-out parts as it forecasts them."""
+
+    samples: Array  # (n, P)
+    spread: float  # factor on the standard deviations of the posterior
+    forecasts: list[HeldOutForecast | None]
+    missed_before: dict[str, float]  # standard deviations, with the spread that was asked for
+    missed: dict[str, float]  # with this spread
+
+    def notes(self, asked: float) -> list[str]:
+        """Return notes for the user who asked for a spread."""
+        if not self.missed_before:
+            return []
+        each = ', '.join(f'{name} by {x:.2g}' for name, x in self.missed_before.items())
+        begin = f'forecasts of the held-out part miss {each} standard deviations'
+        if self.missed:
+            return [
+                f'{begin}, and no spread of the parameters explains them: the model lacks '
+                'something, or its step is too long: no prior is written'
+            ]
+        return [
+            f'{begin} with --spread {asked:g}: the prior has {self.spread / asked:g} times its '
+            'standard deviations: the model is less exact than its estimates seem'
+        ]
+
+
+def draw_prior(
+    plant: Plant,
+    motion: Motion,
+    parts: Sequence[tuple[Motion, Motion]],
+    result: StatesEstimate,
+    settings: tuple[SolverConfig, float, int],
+) -> CheckedPrior:
+    """
+    Return samples that are as wide as their forecasts of the held-out parts require.
+
+    The spread is doubled until the measurements lie within the forecasts. It is that of `settings`
+    (solver, spread, seed) if nothing is held out, or if no spread is wide enough.
+    """
+    config, asked, seed = settings
+    samples = draw_samples(plant, result, asked, seed)
+    if not any(later.steps for _, later in parts):
+        return CheckedPrior(samples, asked, [], {}, {})
+    ends = forecast.end_states(plant, motion, config.state_weight, result)
+
+    def check(spread: float, samples: Array) -> CheckedPrior:
+        found = forecast.forecast_parts(
+            plant, samples[:_FORECAST_SAMPLES], result, parts, ends, seed
+        )
+        missed = forecast.contradictions(plant, result, parts, found)
+        return CheckedPrior(samples, spread, found, missed, missed)
+
+    first = check(asked, samples)
+    last, spread = first, asked
+    kept = posterior_samples.excited(result.knowledge)
+    shares = (result.uncertainty.sd / plant.scales)[kept]
+    while last.missed:
+        spread *= _WIDER
+        if posterior_samples.knowledge_level(float(np.max(spread * shares))) == 'unexcited':
+            return first
+        try:
+            last = check(spread, draw_samples(plant, result, spread, seed))
+        except IdentificationError:  # wider than the bounds
+            return first
+    return last._replace(missed_before=first.missed)
+
+
 def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
     """Return each parameter with its uncertainty, and the convergence of the search."""
     solution, uncertainty = result.solution, result.uncertainty
@@ -176,6 +261,7 @@ def summarize(plant: Plant, result: StatesEstimate) -> dict[str, Any]:
         'iterations': solution.iterations,
         'converged': solution.converged,
         'mean_cost': solution.mean_cost,
+        'step_s': float(plant.model.opt.timestep),
         'steps': len(solution.qpos),
         'observation_sd': dict(zip(dofs, _rms(uncertainty.observation_sd), strict=True)),
         'impulse_sd': dict(zip(dofs, _rms(uncertainty.impulse_sd), strict=True)),
@@ -198,40 +284,3 @@ def _dof_names(model: mujoco.MjModel) -> list[str]:
 def _rms(values: Array) -> list[float]:
     """Return root mean squares over recordings."""
     return np.sqrt(np.mean(values**2, axis=0)).tolist()
-
-
-def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
-    """Return the part of a motion to learn from, and the last share, which is held out."""
-    count = motion.steps - int(share * motion.steps)
-    if count < MIN_SAMPLES:
-        raise IdentificationError(
-            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
-            f'{MIN_SAMPLES}: hold out less, or record for longer'
-        )
-    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
-    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
-
-
-def forecast(plant: Plant, thetas: Array, known: Motion, later: Motion) -> Array:
-    """
-    Return forecasts (n, T, nq) of a motion from its last two known configurations.
-
-    For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs.
-    """
-    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
-    ctrl = np.concatenate([known.ctrl, later.ctrl])
-    applied = np.concatenate([known.applied, later.applied])[before]
-    last = difference(plant.model, known.qpos[-2:-1], known.qpos[-1:])[0]
-    motions = np.empty((len(thetas), *later.qpos.shape))
-    for rows, theta in zip(motions, thetas, strict=True):
-        model = plant.at(theta)
-        acting = ctrl
-        if plant.delay is not None:
-            acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
-        data = mujoco.MjData(model)
-        data.qpos[:], data.qvel[:] = known.qpos[-1], last / model.opt.timestep
-        inputs = zip(rows, acting[before], applied, strict=True)
-        for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
-            mujoco.mj_step(model, data)
-            row[:] = data.qpos
-    return motions

@@ -84,7 +84,7 @@ def _iterate(plant: Plant, motion: Motion, config: SolverConfig, current: Iterat
     jacobian = linearize(plant, motion, config.state_weight, current.theta, current.qpos)
     normal = assemble(jacobian, current.residuals, plant.scales)
     box = [(bound - current.theta) / plant.scales for bound in plant.bounds]
-    count = np.count_nonzero(motion.weights)  # as many as impulses, except for two steps
+    count = np.count_nonzero(motion.observed)  # as many as impulses, except for two steps
     level = max(current.residuals.cost / count, _ROUNDING)
     damping, largest = current.damping, 0.0
     while damping < _MAX_DAMPING:

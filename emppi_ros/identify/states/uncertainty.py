@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.noise import correlation_time
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import Jacobian, forces_known, linearize
@@ -23,6 +24,7 @@ class Uncertainty(NamedTuple):
     covariance: Array  # (P, P), in their units
     directions: Array  # (d, P) unit vectors in the scales, which are not determined
     observation_sd: Array  # (R, nv) of each recording, NaN where nothing was observed
+    correlation: Array  # (R, nv) of the observations' residuals, in samples; 1 if they are white
     impulse_sd: Array  # (R, nv) N s or N m s
     affected: npt.NDArray[np.bool_]  # (nv,) degrees of freedom whose forces depend on a parameter
 
@@ -41,18 +43,20 @@ def estimate_uncertainty(
     The noise of observations and impulses is estimated from their residuals, per joint and
     recording. It is propagated through the Jacobian of the parameters with the states eliminated
     (eq. 3.27, 3.28). Where that is rank-deficient, the scale of each parameter is its prior
-    standard deviation.
+    standard deviation. Correlated residuals of observations, which errors of the model cause,
+    count as fewer: their variance is multiplied by their correlation time.
     """
     jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
     observed, impulses = _project(plant, jacobian, solution)
     steps = [slice(part.start, part.stop - 2) for part in motion.parts]  # that end in the part
-    seen = motion.weights > 0.0
+    seen = motion.observed
     observation = _rms(solution.residuals.observed, seen, motion.parts)
     impulse = _rms(solution.residuals.impulses, forces_known(plant.model, motion), steps)
     p = len(solution.theta)
     rows = np.concatenate([observed.reshape(-1, p), impulses.reshape(-1, p)])
+    correlation = _correlation(solution.residuals.observed, seen, motion.parts)
     noise = [
-        _each_row(observation, motion.parts, len(observed)),
+        _each_row(np.sqrt(correlation) * observation, motion.parts, len(observed)),
         _each_row(impulse, steps, len(impulses)),
     ]
     scaled = _covariance(rows, np.concatenate(noise).ravel())
@@ -62,6 +66,7 @@ def estimate_uncertainty(
         scaled * np.outer(plant.scales, plant.scales),
         posterior_samples.unobservable_directions(scaled),
         observation,
+        correlation,
         impulse / np.sqrt(weight),
         np.any(jacobian.unknowns != 0.0, axis=(0, 2)),
     )
@@ -69,9 +74,15 @@ def estimate_uncertainty(
 
 def _rms(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
     """Return root mean squares (R, nv) of the counted values (n, nv) in each part."""
-    squares = [np.sum(values[part] ** 2, axis=0) for part in parts]
+    squares = [np.sum((counted * values)[part] ** 2, axis=0) for part in parts]
     counts = [np.maximum(counted[part].sum(axis=0), 1) for part in parts]
     return np.sqrt(np.array(squares) / counts)
+
+
+def _correlation(values: Array, counted: npt.NDArray[np.bool_], parts: Sequence[slice]) -> Array:
+    """Return correlation times (R, nv) of the counted values (n, nv) in each part, in samples."""
+    series = [[v[c] for v, c in zip(values[p].T, counted[p].T, strict=True)] for p in parts]
+    return np.array([[correlation_time(one) for one in row] for row in series])
 
 
 def _each_row(of_parts: Array, parts: Sequence[slice], count: int) -> Array:

@@ -75,6 +75,7 @@ def test_check_accepts_our_tasks(task: str, capsys: pytest.CaptureFixture) -> No
         ),
         ('robot: panda', 'robot: pandas', ["'pandas'", 'cartpole']),
         ('weight: 1.0', 'wieght: 1.0', ['line', 'cost: reach', "did you mean 'weight'"]),
+        ('residual: distance', 'resiudal: distance', ['reach', "did you mean 'residual'"]),
         ('axes: xy', 'axis: xy', ['cost: push', "did you mean 'axes'"]),
     ],
 )

@@ -73,6 +73,18 @@ def test_a_prior_is_written_and_run(table, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['prior'] == out
 
 
+def test_no_prior_is_written_that_its_own_forecast_contradicts(table, tmp_path, capsys):
+    out, other = tmp_path / 'prior.yaml', table.copy()
+    other[480:, 4] *= -1.0  # the fifth that is held out
+    data = write(tmp_path, other)
+    assert identify(data, '--out', str(out)) == 2
+    error = capsys.readouterr().err
+    assert 'forecasts of the held-out part miss slider by' in error
+    assert 'no prior is written' in error and not out.exists()
+    assert identify(data, '--json') == 0  # without a prior it is a note
+    assert 'no prior is written' in json.loads(capsys.readouterr().out)['notes']
+
+
 def test_nothing_is_overwritten_unless_asked(table, tmp_path, capsys):
     out = tmp_path / 'prior.yaml'
     out.write_text('mine')
@@ -118,7 +130,6 @@ WRONG = {
     'no command': (np.copy, without('command/slider [N]'), 'was not recorded: record it (zeros'),
     'no joint': (np.copy, without('position/slider [m]'), "a joint 'slider', whose position was"),
     'kind': (np.copy, renamed('position/slider [m]', 'position/slider [rad]'), "expected 'm'"),
-    'slow': (lambda t: t[::2], COLUMNS, 'the model steps every 0.01 s: record more often, or'),
 }
 
 
@@ -127,6 +138,23 @@ def test_recordings_that_do_not_fit_are_named(name, table, tmp_path, capsys):
     change, columns, words = WRONG[name]
     assert identify(write(tmp_path, change(table), columns)) == 2
     assert words in capsys.readouterr().err
+
+
+def test_joints_are_sampled_often_enough_for_the_steps(table, tmp_path, capsys):
+    assert identify(write(tmp_path, table), '--step', '0.0004') == 2
+    assert 'the model steps every 0.0004 s: record more often, or' in capsys.readouterr().err
+
+
+def test_a_recording_with_half_of_the_samples_gives_an_estimate_as_good(table, tmp_path, capsys):
+    motion = write(tmp_path, table[::2], without('command/slider [N]'))
+    command = write(tmp_path, table, {'time_s': 0, 'command/slider [N]': 4}, 'command.csv')
+    words = ['identify', '--data', motion, command, '--task', 'cartpole_swingup', '--json']
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['step_s'] == 0.01
+    for name, row in found['parameters'].items():
+        # linearised: five standard deviations
+        assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
 
 
 def test_clocks_must_overlap(table, tmp_path, capsys):

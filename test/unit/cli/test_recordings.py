@@ -30,8 +30,8 @@ def task(tmp_path):
     return str(path)
 
 
-def test_simulated_parameters_are_identified(task, tmp_path, capsys):
-    path = tmp_path / 'run.csv'
+def test_simulated_parameters_are_identified(tmp_path, capsys):
+    path, task = tmp_path / 'run.csv', 'cartpole_swingup'
     given = [f'--truth={name}={value}' for name, value in TRUTH.items()]
     words = ['run', task, '--duration', '1.5', *given, '--record', str(path), '--json']
     assert main(words) == 0
@@ -40,20 +40,23 @@ def test_simulated_parameters_are_identified(task, tmp_path, capsys):
     assert beside['truth'] == TRUTH and beside['noise_sd']['joint_position'] == 1e-4
     signals = read_recording([path]).signals
     rates = {key: round(1.0 / signal.period) for key, signal in signals.items()}
-    assert rates['position', 'hinge'] == 1000 and rates['command', 'slider'] == 250
+    assert rates['position', 'hinge'] == 250 and rates['command', 'slider'] == 250
     assert signals['velocity', 'slider'].unit == 'm/s'
-    words = ['identify', '--data', str(path), '--task', task, '--json', '--step']
-    assert main([*words, '0.001']) == 0
+    words = ['identify', '--data', str(path), '--task', task, '--json']
+    assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
-    assert 'notes' not in found
+    # of the simulation, whereas the scene has 0.01 s
+    assert 'notes' not in found and found['step_s'] == 0.001
     for name, row in found['parameters'].items():
         assert row['knowledge'] == 'found'
         # linearised: five standard deviations
         assert row['value'] == pytest.approx(TRUTH[name], abs=5.0 * row['sd'])
-    # with too long steps states deviate from the measurements, which is reported
-    assert main([*words, '0.01']) == 0
+    # too long steps look like a lag of the commands, and leave correlated residuals
+    assert main([*words, '--step', '0.01']) == 0
     found = json.loads(capsys.readouterr().out)
-    assert 'slider by 0.0' in found['notes'] and 'a shorter --step' in found['notes']
+    assert found['notes'].startswith('the step of 0.01 s is too long for this motion')
+    assert 'give --step 0.001; residuals are correlated' in found['notes']
+    assert '--lag' not in found['notes']
 
 
 def test_commands_are_averaged_over_steps_longer_than_recorded_ones(task, tmp_path, capsys):

@@ -6,9 +6,9 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.motion import resample
+from emppi_ros.identify.common.motion import default_step, resample
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
-from emppi_ros.identify.common.recordings import read_recording
+from emppi_ros.identify.common.recordings import Recording, read_recording
 from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.states import diagnostics, method
 from emppi_ros.identify.states.estimation import estimate
@@ -127,3 +127,47 @@ def test_a_free_body_must_be_tracked(tmp_path):
     words = "a free body 'brick', whose pose was not recorded .* in a bag the topic tracking/brick"
     with pytest.raises(IdentificationError, match=words):
         resample(recording, model)
+
+
+HINGE = """<mujoco><option timestep="{step}"/><worldbody><body>
+  <joint name="hinge" type="hinge"/><geom size="0.1" pos="1 0 0" mass="1"/></body>
+</worldbody></mujoco>"""
+
+
+def swinging(period):
+    """Return a recording of 200 positions of a hinge."""
+    time = period * np.arange(200)
+    signal = Signal('position', 'hinge', 'rad', time, np.sin(9.0 * time), 'position/hinge')
+    return Recording({('position', 'hinge'): signal}, ())
+
+
+def hinge(step):
+    return mujoco.MjModel.from_xml_string(HINGE.format(step=step))
+
+
+def test_joints_may_be_sampled_less_often_than_the_model_steps():
+    motion = resample(swinging(0.004), hinge(0.001), steps_per_sample=4)
+    seen = np.arange(motion.steps) % 4 == 0
+    np.testing.assert_array_equal(motion.observed[:, 0], seen)
+    assert motion.weights[~seen].max() < 1e-3  # interpolated
+    with pytest.raises(IdentificationError, match='a sample every 0.004 s, and the model steps'):
+        resample(swinging(0.004), hinge(0.001))
+
+
+@pytest.mark.parametrize(
+    ('period', 'scene_step', 'expected'),
+    [
+        (0.01, 0.01, 0.01),  # may be a simulation with the scene's step
+        (0.02, 0.01, 0.01),
+        (0.004, 0.01, 0.001),
+        (0.001, 0.01, 0.001),
+        (1 / 300, 0.01, 1 / 1200),
+        (0.0004, 0.01, 0.0004),
+        (0.004, 0.0005, 0.0005),
+    ],
+)
+def test_the_default_step_is_short_if_samples_come_between_the_steps_of_the_scene(
+    period, scene_step, expected
+):
+    found = default_step([swinging(period)], hinge(scene_step))
+    assert found == pytest.approx(expected, abs=1e-6)  # rounded to microseconds

@@ -13,7 +13,7 @@ from emppi_ros.bench.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, displace, join
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
-from emppi_ros.identify.states import normal_equations, residuals, solver, uncertainty
+from emppi_ros.identify.states import forecast, normal_equations, residuals, solver, uncertainty
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
 
@@ -84,22 +84,41 @@ def test_a_linear_problem_has_the_closed_form_solution_within_bounds(upper):
     assert found.converged and found.iterations <= 8
 
 
+def noise_of(found, known, weight):
+    """Return the standard deviation of each residual; correlated ones count as fewer."""
+    observation = known.observation_sd[0] * np.sqrt(known.correlation[0])
+    return np.concatenate(
+        [
+            np.full(found.residuals.observed.size, observation),
+            np.full(found.residuals.impulses.size, known.impulse_sd[0] * np.sqrt(weight)),
+        ]
+    )
+
+
 def test_the_covariance_of_a_linear_problem_is_the_closed_form():
     plant, motion, weight = cart(), drive(200), 5.0
     matrix = matrix_of(plant, motion, weight)[0]
     found = solver.solve(plant, motion, SolverConfig(weight))
     known = uncertainty.estimate_uncertainty(plant, motion, weight, found)
-    spread = np.concatenate(
-        [
-            np.full(found.residuals.observed.size, known.observation_sd[0]),
-            np.full(found.residuals.impulses.size, known.impulse_sd[0] * np.sqrt(weight)),
-        ]
-    )
+    spread = noise_of(found, known, weight)
     inverse = np.linalg.pinv(matrix)
     covariance = (inverse * spread**2) @ inverse.T
     # the prior standard deviation of 1 adds a share of (sd / 1)^2
     expected = covariance[-1, -1]
     assert known.covariance[0, 0] == pytest.approx(expected / (1.0 + expected), rel=1e-5)
+
+
+def test_the_end_of_a_linear_problem_is_as_uncertain_as_the_closed_form():
+    plant, motion, weight = cart(), drive(200), 5.0
+    matrix = matrix_of(plant, motion, weight)[0]
+    result = estimate(plant, motion, SolverConfig(weight))
+    (end,) = forecast.end_states(plant, motion, weight, result)
+    spread = noise_of(result.solution, result.uncertainty, weight)
+    inverse = np.linalg.pinv(matrix[:, :-1])  # for a given parameter
+    covariance = (inverse * spread**2) @ inverse.T
+    np.testing.assert_allclose(end.root @ end.root.T, covariance[-2:, -2:], rtol=1e-5)
+    slope = -(inverse @ matrix[:, -1])[-2:, None] / plant.scales
+    np.testing.assert_allclose(end.slope, slope, rtol=1e-5)
 
 
 def test_a_nonlinear_problem_has_the_solution_that_scipy_and_mujoco_find():

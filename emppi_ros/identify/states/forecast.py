@@ -1,0 +1,169 @@
+"""Forecasts of held-out parts from estimated states, and whether they contradict a prior."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.figures import HeldOutForecast, coordinates
+from emppi_ros.identify.common.motion import Motion, delay_rows, difference, displace
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.signals import MIN_SAMPLES
+from emppi_ros.identify.states.estimation import StatesEstimate
+from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
+from emppi_ros.identify.states.residuals import forces_known, linearize
+
+Array = npt.NDArray[np.float64]
+_HORIZON_S = 0.5  # errors of any model grow with time, and beyond this with the motion's own
+_CONTRADICTED = 3.0  # standard deviations, RMS over the horizon
+_ENDS = 2  # configurations from which a forecast starts: they also determine the velocity
+
+
+class EndState(NamedTuple):
+    """The last two configurations of a part, whose error is normal for given parameters."""
+
+    slope: Array  # (2 nv, P) derivatives by the parameters
+    root: Array  # (2 nv, 2 nv) of the covariance for given parameters
+
+    def draw(self, changes: Array, rng: np.random.Generator) -> Array:
+        """Return tangents (n, 2, nv) of the configurations for changes of parameters (n, P)."""
+        normal = rng.standard_normal((len(changes), len(self.root)))
+        return (changes @ self.slope.T + normal @ self.root.T).reshape(len(changes), _ENDS, -1)
+
+
+def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
+    """Return the part of a motion to learn from, and the last share, which is held out."""
+    count = motion.steps - int(share * motion.steps)
+    if count < MIN_SAMPLES:
+        raise IdentificationError(
+            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
+            f'{MIN_SAMPLES}: hold out less, or record for longer'
+        )
+    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
+    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
+
+
+def end_states(
+    plant: Plant, motion: Motion, weight: float, result: StatesEstimate
+) -> list[EndState]:
+    """Return the uncertainty of the end of each part of a motion, from the noise of its fit."""
+    solution, uncertainty, nv = result.solution, result.uncertainty, plant.model.nv
+    jacobian = linearize(plant, motion, weight, solution.theta, solution.qpos)
+    normal = assemble(jacobian, solution.residuals, plant.scales)
+    states = StateFactorization(normal, 0.0)
+    slopes = -states.solve(normal.mixed) / plant.scales
+    observation = np.nan_to_num(uncertainty.observation_sd) * np.sqrt(uncertainty.correlation)
+    ends = []
+    for part, observed_sd, impulse_sd in zip(
+        motion.parts, observation, np.sqrt(weight) * uncertainty.impulse_sd, strict=True
+    ):
+        rows = np.arange((part.stop - _ENDS) * nv, part.stop * nv)
+        unit = np.zeros((motion.steps * nv, len(rows)))
+        unit[rows, np.arange(len(rows))] = 1.0
+        shifts = states.solve(unit).reshape(motion.steps, nv, -1)
+        observed = observed_sd[:, None] * (jacobian.observed @ shifts)
+        impulses = sum(
+            block @ shifts[late : motion.steps - 2 + late]
+            for late, block in enumerate(jacobian.impulses)
+        )
+        spread = np.concatenate([observed, impulse_sd[:, None] * impulses])
+        spread = spread.reshape(-1, len(rows))
+        ends.append(EndState(slopes[rows], np.linalg.qr(spread, mode='r').T))
+    return ends
+
+
+def forecast(
+    plant: Plant, thetas: Array, known: Motion, later: Motion, ends: Array | None = None
+) -> Array:
+    """
+    Return forecasts (n, T, nq) of a motion from its last two known configurations.
+
+    For each of `thetas` (n, P) MuJoCo simulates the T steps of `later`, with its inputs. `ends`
+    (n, 2, nv) are tangents by which the known configurations are displaced.
+    """
+    before = slice(known.steps - 1, known.steps - 1 + later.steps)  # inputs of the steps before
+    ctrl = np.concatenate([known.ctrl, later.ctrl])
+    applied = np.concatenate([known.applied, later.applied])[before]
+    motions = np.empty((len(thetas), *later.qpos.shape))
+    if ends is None:
+        ends = np.zeros((len(thetas), _ENDS, plant.model.nv))
+    for rows, theta, tangents in zip(motions, thetas, ends, strict=True):
+        model, start = plant.at(theta), displace(plant.model, known.qpos[-_ENDS:], tangents)
+        acting = ctrl
+        if plant.delay is not None:
+            acting = delay_rows(ctrl, [0], plant.delay(theta) / model.opt.timestep)
+        data = mujoco.MjData(model)
+        last = difference(model, start[:1], start[1:])[0]
+        data.qpos[:], data.qvel[:] = start[1], last / model.opt.timestep
+        inputs = zip(rows, acting[before], applied, strict=True)
+        for row, data.ctrl[:], data.qfrc_applied[:] in inputs:
+            mujoco.mj_step(model, data)
+            row[:] = data.qpos
+    return motions
+
+
+def forecast_parts(
+    plant: Plant,
+    thetas: Array,
+    result: StatesEstimate,
+    parts: Sequence[tuple[Motion, Motion]],
+    ends: Sequence[EndState],
+    seed: int,
+) -> list[HeldOutForecast | None]:
+    """
+    Return the forecast of each held-out part by parameters (n, P); None if nothing is held out.
+
+    It starts from the estimated states, which are drawn for each of the parameters.
+    """
+    rng, begin = np.random.default_rng(seed), 0
+    forecasts = list[HeldOutForecast | None]()
+    for (known, later), end in zip(parts, ends, strict=True):
+        rows = slice(begin, begin := begin + known.steps)
+        if not later.steps:
+            forecasts.append(None)
+            continue
+        reached = replace(known, qpos=result.solution.qpos[rows])
+        tangents = end.draw(thetas - result.theta, rng)
+        qpos = forecast(plant, thetas, reached, later, tangents)
+        forecasts.append(HeldOutForecast.of_motion(plant.model, later.qpos, qpos))
+    return forecasts
+
+
+def contradictions(
+    plant: Plant,
+    result: StatesEstimate,
+    parts: Sequence[tuple[Motion, Motion]],
+    forecasts: Sequence[HeldOutForecast | None],
+) -> dict[str, float]:
+    """
+    Return by how many standard deviations forecasts miss measurements, where more than three.
+
+    It is the RMS over the half second after the known part, or until a joint is at an end stop;
+    the largest of all recordings, by quantity. The standard deviation is that of forecasts and
+    measurement noise.
+    """
+    model, off = plant.model, dict[str, float]()
+    horizon = max(round(_HORIZON_S / model.opt.timestep), 1)
+    for (_, later), one, noise in zip(
+        parts, forecasts, result.uncertainty.observation_sd, strict=True
+    ):
+        if one is None or later.steps <= _ENDS:
+            continue
+        free = np.all(forces_known(model, later), axis=1)
+        count = min(horizon, len(free) if free.all() else int(np.argmin(free)))
+        for column, (index, name, _) in enumerate(coordinates(model)):
+            joint = int(np.searchsorted(model.jnt_qposadr, index, side='right')) - 1
+            dof = model.jnt_dofadr[joint] + index - model.jnt_qposadr[joint]
+            seen = np.flatnonzero(later.observed[:count, dof])
+            if not len(seen) or not result.uncertainty.affected[dof]:
+                continue
+            values = one.forecast[:, seen, column]
+            errors = (one.measured[seen, column] - values.mean(axis=0)) / np.hypot(
+                values.std(axis=0), noise[dof]
+            )
+            off[name] = max(off.get(name, 0.0), float(np.sqrt(np.mean(errors**2))))
+    return {name: size for name, size in off.items() if size > _CONTRADICTED}
