@@ -2,14 +2,15 @@
 Order of the messages in a bag, which a recorder receives one subscription after the other.
 
 Viewers read chunks of a file by time: chunks whose times overlap are shown in another order than
-they were received.
+they were received. The middleware may deliver a message before an earlier one that it sends again.
 """
 
 from collections.abc import Collection
 import struct
 from typing import NamedTuple
 
-_HOLD_NS = 200_000_000  # messages of several publishers are sorted if no further apart
+_HOLD_NS = 500_000_000  # messages of a topic are sorted if no further apart
+_PERIOD_NS = 100_000_000  # between sortings
 _STAMP = struct.Struct('<iI')
 _HEADER = 4  # bytes before the content of a CDR message
 
@@ -27,41 +28,52 @@ class MessageOrder:
     """
     Holds messages for a moment, and returns them by the time of reception.
 
-    `stamped` are topics of several publishers whose messages begin with a header. They are
-    returned by their stamps, too: the n-th oldest stamp has the n-th oldest time of reception.
+    Within a topic they are also in the order of sending: the n-th that was sent has the n-th time
+    of reception. Topics in `stamped` have several publishers, and messages that begin with a
+    header: there stamps take the place of the times of sending.
     """
 
     def __init__(self, stamped: Collection[str] = ()) -> None:
-        self._stamped = tuple(stamped)
+        self._stamped = frozenset(stamped)
         self._held: list[RecordedMessage] = []
+        self._next = 0  # time of the next sorting
 
     def add(self, message: RecordedMessage) -> None:
         """Add a received message."""
         self._held.append(message)
 
-    def take(self, now_ns: int | None = None) -> list[RecordedMessage]:
+    def take(self, now_ns: int) -> list[RecordedMessage]:
         """
-        Return messages in order, all without a time.
+        Return the messages that no earlier one can follow, in order.
 
         `now_ns` is before the subscriptions were read, so that all earlier messages are here.
         """
-        self._held.sort(key=lambda message: message.time_ns)
-        for topic in self._stamped:
-            self._sort_stamps(topic)
-        end = len(self._held)
-        if now_ns is not None:
-            late = (i for i, m in enumerate(self._held) if m.time_ns >= now_ns - _HOLD_NS)
-            end = next(late, end)
-        ready, self._held = self._held[:end], self._held[end:]
-        return ready
+        if now_ns < self._next:
+            return []
+        self._next = now_ns + _PERIOD_NS
+        held = self.take_all()
+        late = (i for i, message in enumerate(held) if message.time_ns >= now_ns - _HOLD_NS)
+        end = next(late, len(held))
+        self._held = held[end:]
+        return held[:end]
 
-    def _sort_stamps(self, topic: str) -> None:
-        """Sort the messages of a topic by their stamps, in the places that they have."""
-        places = [i for i, message in enumerate(self._held) if message.topic == topic]
-        found = sorted((self._held[i] for i in places), key=_stamp_ns)
-        times = [self._held[i].time_ns for i in places]
-        for i, message, time_ns in zip(places, found, times, strict=True):
-            self._held[i] = message._replace(time_ns=time_ns)
+    def take_all(self) -> list[RecordedMessage]:
+        """Return all messages, in order."""
+        held, self._held = sorted(self._held, key=lambda message: message.time_ns), []
+        places: dict[str, list[int]] = {}
+        for i, message in enumerate(held):
+            places.setdefault(message.topic, []).append(i)
+        for topic, indices in places.items():
+            key = _stamp_ns if topic in self._stamped else _sent_ns
+            times = [held[i].time_ns for i in indices]
+            found = sorted((held[i] for i in indices), key=key)
+            for i, message, time_ns in zip(indices, found, times, strict=True):
+                held[i] = message if message is held[i] else message._replace(time_ns=time_ns)
+        return held
+
+
+def _sent_ns(message: RecordedMessage) -> int:
+    return message.sent_ns
 
 
 def _stamp_ns(message: RecordedMessage) -> int:

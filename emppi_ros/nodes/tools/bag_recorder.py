@@ -89,7 +89,7 @@ class BagRecorder:
             subscription.poll()
         if self._scene is not None:
             self._scene.poll()
-        self._write(now_ns)
+        self._write(self._order.take(now_ns))
         if time.monotonic() > self._flushed + _FLUSH_S:
             self._flushed = time.monotonic()
             self._writer.flush()
@@ -102,11 +102,11 @@ class BagRecorder:
             subscription.close()
         if self._scene is not None:
             self._scene.close()
-        self._write()
+        self._write(self._order.take_all())
         self._writer.close()
 
-    def _write(self, now_ns: int | None = None) -> None:
-        for topic, data, time_ns, sent_ns in self._order.take(now_ns):
+    def _write(self, messages: list[RecordedMessage]) -> None:
+        for topic, data, time_ns, sent_ns in messages:
             self._writer.write(topic, data, time_ns, sent_ns)
 
     def _subscribe(self, topic: TopicSpec) -> None:
