@@ -133,7 +133,11 @@ def test_bags_have_description_and_transforms_of_every_task(harness, tmp_path):
     frames = {one.child_frame_id: one for one in first.transforms}
     assert set(frames) == links - {'panda_link0'}
     check_block(frames['block'])
-    (mine, *_) = [one.data for one in Bag(tmp_path / 'bag').messages(['tf'])]
+    topics = [name.strip('/') for name in recorder.counts]
+    everything = list(Bag(tmp_path / 'bag').messages(topics))
+    times = [one.time_ns for one in everything]
+    assert times == sorted(times)  # although topics are read one after the other
+    mine = next(one.data for one in everything if one.topic == 'tf')
     assert [t.child_frame_id for t in mine.transforms] == list(frames)
 
 

@@ -30,11 +30,13 @@ from emppi_ros.nodes.tools.scene_recorder import SceneRecorder
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
+from emppi_ros.replay.message_order import MessageOrder, RecordedMessage
 from emppi_ros.robots.robot import Robot
 from emppi_ros.session import journal
 from emppi_ros.tasks.task import parse_task
 
 _POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
+_DIAGNOSTICS = '/diagnostics'  # all nodes publish it
 _COMMANDS = {'trajectory': JointTrajectory}  # others use Float64MultiArray
 ALWAYS = (
     TopicSpec(TOPIC, String, qos.EVERY),
@@ -44,7 +46,7 @@ ALWAYS = (
     TopicSpec(BELIEF, PointCloud2, qos.EVERY),
     TopicSpec(journal.PLANNER, String, qos.DEFAULT),
     TopicSpec(journal.BELIEF, String, qos.DEFAULT),
-    TopicSpec('/diagnostics', DiagnosticArray, qos.DEFAULT),
+    TopicSpec(_DIAGNOSTICS, DiagnosticArray, qos.DEFAULT),
 )
 
 
@@ -54,6 +56,7 @@ class BagRecorder:
     def __init__(self, node: Node, folder: Path, overwrite: bool = False) -> None:
         """Subscribe; ReplayError if the folder is not empty."""
         self._node, self._writer = node, BagWriter(folder, overwrite)
+        self._order = MessageOrder([_DIAGNOSTICS])
         self._subscriptions: dict[str, PolledSubscription] = {}
         self._flushed, self._began = time.monotonic(), time.monotonic()
         self._optional: set[str] = set()  # command topics that this robot may not use
@@ -81,10 +84,12 @@ class BagRecorder:
 
     def poll(self) -> None:
         """Write received messages."""
+        now_ns = time.time_ns()
         for subscription in list(self._subscriptions.values()):
             subscription.poll()
         if self._scene is not None:
             self._scene.poll()
+        self._write(self._order.take(now_ns))
         if time.monotonic() > self._flushed + _FLUSH_S:
             self._flushed = time.monotonic()
             self._writer.flush()
@@ -97,7 +102,12 @@ class BagRecorder:
             subscription.close()
         if self._scene is not None:
             self._scene.close()
+        self._write(self._order.take_all())
         self._writer.close()
+
+    def _write(self, messages: list[RecordedMessage]) -> None:
+        for topic, data, time_ns, sent_ns in messages:
+            self._writer.write(topic, data, time_ns, sent_ns)
 
     def _subscribe(self, topic: TopicSpec) -> None:
         name = self._node.resolve_topic_name(topic.name)
@@ -110,7 +120,7 @@ class BagRecorder:
                 text = message_definitions.text(topic.kind)
                 profile = message_definitions.qos_text(topic.profile)
                 self._writer.add(BagTopic(name, kind, text, profile))
-            self._writer.write(name, data, received_ns, sent_ns)
+            self._order.add(RecordedMessage(name, data, received_ns, sent_ns))
             if topic.name == TOPIC:
                 self._take_task(deserialize_message(data, String))
 
@@ -127,7 +137,7 @@ class BagRecorder:
             return
         if self._scene is not None:
             self._scene.close()
-        self._scene = SceneRecorder(self._node, self._writer, task)
+        self._scene = SceneRecorder(self._node, self._writer, self._order, task)
         self.problem, self._began = '', time.monotonic()
         self._subscribe(TopicSpec(task.robot.topics.joint_states, JointState, qos.SENSOR))
         for name in task.tracked:

@@ -17,6 +17,7 @@ from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.transforms import TF, TransformSource
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
+from emppi_ros.replay.message_order import MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task
 
 _PERIOD_S = 0.05
@@ -25,9 +26,9 @@ _PERIOD_S = 0.05
 class SceneRecorder:
     """Writes the description of a task's scene, and from then on transforms."""
 
-    def __init__(self, node: Node, writer: BagWriter, task: Task) -> None:
+    def __init__(self, node: Node, writer: BagWriter, order: MessageOrder, task: Task) -> None:
         """Subscribe, and write the description."""
-        self._writer, self._next = writer, time.monotonic()
+        self._writer, self._order, self._next = writer, order, time.monotonic()
         self._source = TransformSource(node, task)
         name = node.resolve_topic_name(DESCRIPTION)
         transform = message_definitions.name(TransformStamped).replace('/msg/', '/')
@@ -55,4 +56,4 @@ class SceneRecorder:
 
     def _write(self, name: str, data: bytes) -> None:
         now = time.time_ns()
-        self._writer.write(name, data, now, now)
+        self._order.add(RecordedMessage(name, data, now, now))
