@@ -107,7 +107,7 @@ class Ending(NamedTuple):
         return self.code is EndCode.NONE
 
 
-class Observation(NamedTuple):
+class RunObservation(NamedTuple):
     """What is known at a time."""
 
     now: float  # by the node's clock
@@ -157,7 +157,7 @@ def refusal(report: BridgeReport, silent: bool) -> Ending | None:
     return None
 
 
-def advance(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
+def advance(run: TaskRun, seen: RunObservation, rule: SuccessRule) -> TaskRun:
     """Return the state after an observation; a run that has ended does not change."""
     if run.phase is RunPhase.ENDED:
         return run
@@ -177,11 +177,11 @@ def _ended(run: TaskRun, ending: Ending) -> TaskRun:
     return run._replace(phase=RunPhase.ENDED, ending=ending)
 
 
-def _started(run: TaskRun, seen: Observation) -> TaskRun:
+def _started(run: TaskRun, seen: RunObservation) -> TaskRun:
     return run._replace(phase=RunPhase.RUNNING, started=seen.now, switches=seen.switches)
 
 
-def _check(run: TaskRun, seen: Observation) -> TaskRun:
+def _check(run: TaskRun, seen: RunObservation) -> TaskRun:
     """Go on if the robot may move; end the run if it still may not after a while."""
     if (ending := refusal(seen.report, _is_silent(seen))) is not None:
         return run if seen.steady - run.begun <= CHECK_S else _ended(run, ending)
@@ -190,11 +190,11 @@ def _check(run: TaskRun, seen: Observation) -> TaskRun:
     return _started(run, seen)
 
 
-def _is_silent(seen: Observation) -> bool:
+def _is_silent(seen: RunObservation) -> bool:
     return seen.steady - seen.reported > SILENCE_S
 
 
-def _interruption(run: TaskRun, seen: Observation) -> Ending | None:
+def _interruption(run: TaskRun, seen: RunObservation) -> Ending | None:
     """Return why a run ends while it switches or runs, if so."""
     report = seen.report
     if _is_silent(seen):
@@ -210,7 +210,7 @@ def _interruption(run: TaskRun, seen: Observation) -> Ending | None:
     return None
 
 
-def _await_switch(run: TaskRun, seen: Observation) -> TaskRun:
+def _await_switch(run: TaskRun, seen: RunObservation) -> TaskRun:
     reply = seen.reply
     if reply is not None and reply.said == switch_protocol.REFUSED:
         return _ended(run, Ending(EndCode.REFUSED, reply.reason))
@@ -224,7 +224,7 @@ def _await_switch(run: TaskRun, seen: Observation) -> TaskRun:
     return run
 
 
-def _await_success(run: TaskRun, seen: Observation, rule: SuccessRule) -> TaskRun:
+def _await_success(run: TaskRun, seen: RunObservation, rule: SuccessRule) -> TaskRun:
     elapsed = seen.now - run.started
     if seen.measured >= run.started:  # of this run
         near = seen.error < rule.below

@@ -25,7 +25,10 @@ from emppi_ros.session.task_run import EndCode, StatusCode
 from emppi_ros.tasks.task import load_task
 
 needs_interfaces = pytest.mark.skipif(not interfaces.AVAILABLE, reason=interfaces.MISSING)
-FACTOR = 0.3  # simulated seconds per second: a busy machine plans late
+FACTOR = 0.5  # simulated seconds per second: a busy machine plans late
+
+
+alone = pytest.mark.alone  # nodes reply to a switch within seconds
 
 
 class Client:
@@ -84,10 +87,8 @@ class Client:
         while True:
             handle, heard = self.send(**goal)
             state, result = self.end(handle)
-            # a busy machine holds up nodes for seconds
-            if result.error_code == EndCode.NO_REPORT:
-                self.call('pause', False)
-            elif 'no reply' not in result.message:
+            # of a node that a busy machine holds up; then nothing has changed
+            if 'no reply' not in result.message:
                 return state, result, heard
 
 
@@ -141,6 +142,7 @@ def test_the_named_belief_holds_what_the_belief_holds():
         assert estimate.mean == pytest.approx(weight @ theta[:, i], rel=1e-12)  # order of the sum
 
 
+@alone
 def test_a_robot_that_is_not_armed_is_not_armed_by_a_goal(client):
     state, result, _ = client.run(task='panda_reconfigure')
     assert (state, result.error_code) == (GoalStatus.STATUS_ABORTED, EndCode.NOT_ARMED)
@@ -148,6 +150,7 @@ def test_a_robot_that_is_not_armed_is_not_armed_by_a_goal(client):
     assert client.status.code == StatusCode.NOT_ARMED and client.status.task == 'panda_push'
 
 
+@alone
 def test_a_task_that_is_refused_or_too_slow_is_told_and_of_two_goals_one_is_rejected(client):
     client.call('arm', True)
     _, result, _ = client.run(task='panda_pusch')
@@ -174,6 +177,7 @@ def test_a_task_that_is_refused_or_too_slow_is_told_and_of_two_goals_one_is_reje
     client.code(StatusCode.PAUSED)
 
 
+@alone
 def test_a_fault_and_a_disarmed_robot_end_a_goal(client):
     client.call('arm', True)
     handle, _ = client.send()
@@ -189,6 +193,7 @@ def test_a_fault_and_a_disarmed_robot_end_a_goal(client):
     client.harness.tester.destroy_publisher(other)
 
 
+@alone
 def test_a_goal_switches_to_a_task_with_a_prior_and_succeeds(client, tmp_path):
     known = tmp_path / 'known.yaml'
     values = ParameterPrior('kg', values=(0.9, 1.1))
@@ -200,6 +205,8 @@ def test_a_goal_switches_to_a_task_with_a_prior_and_succeeds(client, tmp_path):
     ), result.message  # fmt: skip
     assert [p.name for p in result.parameters] == ['block_mass', 'block_friction']
     times = [convert.to_seconds(feedback.time) for feedback in heard]
-    assert times == sorted(times) and heard[-1].error < heard[0].error
+    assert times == sorted(times)
+    errors = [feedback.error for feedback in heard if convert.to_seconds(feedback.time) > 0.0]
+    assert errors[-1] < errors[0]
     assert str(known) in client.beliefs[-1].prior and client.beliefs[-1].updates > 0
     assert client.status.task == 'panda_reconfigure'

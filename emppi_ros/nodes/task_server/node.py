@@ -34,7 +34,7 @@ from emppi_ros.session import task_run
 from emppi_ros.session.task_run import (
     EndCode,
     Ending,
-    Observation,
+    RunObservation,
     RunPhase,
     SuccessRule,
     TaskRun,
@@ -188,9 +188,9 @@ class TaskServerNode(TaskFollowerNode):
         task = self.task.name if self.state in ('inactive', 'active') else ''
         self._status.publish(task, self._goal is not None, period)
 
-    def _observe(self, goal: _Goal) -> Observation:
+    def _observe(self, goal: _Goal) -> RunObservation:
         error, measured = self._inputs.measure()
-        return Observation(
+        return RunObservation(
             self.now(),
             time.monotonic(),
             self._status.bridge,
@@ -251,7 +251,7 @@ class TaskServerNode(TaskFollowerNode):
         started = goal.run.started
         return max(0.0, self.now() - started) if math.isfinite(started) else 0.0
 
-    def _feedback(self, goal: _Goal, seen: Observation) -> Any:
+    def _feedback(self, goal: _Goal, seen: RunObservation) -> Any:
         feedback = interfaces.RunTask.Feedback(stage=self._status.stage, error=seen.error)
         feedback.time = convert.to_duration(self._elapsed(goal))
         running = goal.run.phase is RunPhase.RUNNING

@@ -12,7 +12,7 @@ from emppi_ros.session import task_run
 from emppi_ros.session.task_run import (
     BridgeReport,
     EndCode,
-    Observation,
+    RunObservation,
     RunPhase,
     StatusCode,
     SuccessRule,
@@ -30,7 +30,7 @@ VALUES = {'lifecycle': 'active', 'armed': 'True', 'paused': 'False', 'swapping':
 
 def see(now, report=MOVING, **others):
     """Return an observation with fresh reports of an armed robot."""
-    return Observation(
+    return RunObservation(
         now, now, report, others.pop('reported', now), task='push', text='digest', **others
     )
 
