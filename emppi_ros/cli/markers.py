@@ -59,7 +59,7 @@ def draw(options: argparse.Namespace) -> None:
     shapes.preview.ensemble.activate(loop.planner.stage.grasp)
     drawn = [*shapes.objects(display), *shapes.belief(display), *shapes.rollouts(display)]
     model = task.visual_model()
-    renderer = Renderer(model, WIDTH, HEIGHT, start_camera(task, model))
+    renderer = Renderer(model, WIDTH, HEIGHT, start_camera(task, model, WIDTH / HEIGHT))
     try:
         background = None if options.plain else renderer.render(loop.robot.data.qpos)
         picture = draw_over(renderer, display.state.qpos, drawn, background)

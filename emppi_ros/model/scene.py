@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
-from emppi_ros.model import mjcf_security
+from emppi_ros.model import appearance, mjcf_security
 
 KINDS = {
     'body': mujoco.mjtObj.mjOBJ_BODY,
@@ -49,12 +49,13 @@ def load_scene(
     Return the compiled model of an MJCF file; SceneError if it is invalid.
 
     Automatic resets are disabled, so that diverged rollouts can be detected. Visual geoms are
-    removed unless `visual` is set; they take a tenth of every physics step. States are the same
-    with and without them. All files must lie in the scene's folder or in `root` (see
-    `mjcf_security`). Bodies in `without` are removed with their subtrees. Bodies in `targets`
-    lose their joints and become mocap bodies. The weight of bodies in `without_gravcomp` is not
-    compensated. Bodies in `not_simple`, (kind, name) of a body or a joint of it, are compiled so
-    that their inertia and axes may change (see `compile_not_simple`).
+    removed unless `visual` is set; they take a tenth of every physics step. Sky and light are
+    added to visual models that have none. States are the same with and without them. All files
+    must lie in the scene's folder or in `root` (see `mjcf_security`). Bodies in `without` are
+    removed with their subtrees. Bodies in `targets` lose their joints and become mocap bodies.
+    The weight of bodies in `without_gravcomp` is not compensated. Bodies in `not_simple`, (kind,
+    name) of a body or a joint of it, are compiled so that their inertia and axes may change (see
+    `compile_not_simple`).
     """
     mjcf_security.check(path, root)
     try:
@@ -67,6 +68,8 @@ def load_scene(
             _body(spec, name).gravcomp = 0.0
         compile_not_simple(spec, not_simple)
         spec.compiler.discardvisual = not visual
+        if visual:
+            appearance.add_sky_and_light(spec)
         with warnings.catch_warnings():  # in models of other packages
             warnings.filterwarnings('ignore', 'compiler attribute .* is deprecated', UserWarning)
             model = spec.compile()

@@ -17,6 +17,7 @@ _EMISSION = 0.3  # in a lit scene
 _UNLIT = 0.7  # without lights: MuJoCo's ambient light adds the other 0.3 of a colour
 _OPAQUE = 0.8  # opacity from which a shape hides what is behind: else MuJoCo's order would matter
 _NEAREST_M = 0.01
+_SMALLEST = 13.0  # px: a font that is smaller cannot be read
 _CAPITAL = 0.72  # height of a capital letter over the font size, in DejaVu Sans
 
 
@@ -98,7 +99,7 @@ def _write_labels(picture: Image, shapes: Shapes, pose: CameraPose) -> Image:
             continue
         size = 0.5 * height / np.tan(0.5 * pose.fovy) * label.height / float(depth) / _CAPITAL
         ink = tuple(round(255 * part) for part in label.color)
-        font = ImageFont.truetype(face, max(size, 1.0))
+        font = ImageFont.truetype(face, max(size, _SMALLEST))
         pen.multiline_text(
             (x, y), label.text, ink, font, anchor='mm', align='center', spacing=0.2 * size
         )

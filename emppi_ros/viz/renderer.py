@@ -23,8 +23,7 @@ from emppi_ros.viz.shapes import scene_extent
 Array = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]
 
-_DISTANCE, _ELEVATION = 2.6, -20.0  # times the scene's extent; degrees: the default camera
-_PANEL_LIFT = 0.3  # times the scene's extent: the belief panel is above the object
+_ELEVATION, _MARGIN = -20.0, 1.05  # degrees; of the distance: of a camera that frames a scene
 _SHADOWS, _SAMPLES = 2048, 4  # px of the shadow map, samples per pixel
 _MAX_GEOMS = 10000
 _INSTALL = (
@@ -104,17 +103,28 @@ def task_camera(task: Task, model: mujoco.MjModel, qpos: Array) -> mujoco.MjvCam
     return camera
 
 
-def start_camera(task: Task, model: mujoco.MjModel) -> mujoco.MjvCamera:
-    """Return the task's camera at the start, else a free camera that shows the belief panel."""
+def start_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.MjvCamera:
+    """Return the task's camera at the start, else one that shows the robot and the belief."""
     camera = task_camera(task, model, task.start().qpos)
-    if camera is not None:
-        return camera
+    return framing_camera(task, model, aspect) if camera is None else camera
+
+
+def framing_camera(task: Task, model: mujoco.MjModel, aspect: float) -> mujoco.MjvCamera:
+    """
+    Return a free camera that shows all that the robot and the objects reach, and the belief.
+
+    `aspect` is the width of the picture over its height. The direction is along y, and down.
+    """
     camera = mujoco.MjvCamera()
-    size, _ = scene_extent.scene_extent(task)
-    data = scene.kinematics(task.model, task.start().qpos)
-    camera.lookat[:] = scene_extent.belief_anchor(task, data)
-    camera.lookat[2] += _PANEL_LIFT * size
-    camera.azimuth, camera.elevation, camera.distance = 90.0, _ELEVATION, _DISTANCE * size
+    camera.azimuth, camera.elevation = 90.0, _ELEVATION
+    axes = camera_pose(model, task.start().qpos, camera).axes
+    points = scene_extent.reached_points(task, model) @ axes.T  # to the right, up, and backwards
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle = 0.5 * (low + high)
+    half = np.tan(0.5 * np.radians(model.vis.global_.fovy)) * np.array([aspect, 1.0])
+    away = points - middle
+    camera.distance = float(np.max(np.abs(away[:, :2]) / half + away[:, 2:]) * _MARGIN)
+    camera.lookat[:] = middle @ axes
     return camera
 
 

@@ -20,7 +20,7 @@ from emppi_ros.model.parameters import with_parameters
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
-from emppi_ros.viz.renderer import Renderer, task_camera
+from emppi_ros.viz.renderer import Renderer, framing_camera, task_camera
 from emppi_ros.viz.report import plots
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.shapes import histograms, joint_axes, objects
@@ -233,8 +233,8 @@ def _captions(record: RunRecord, width: int) -> Image:
 def _scenes(task: Task, record: RunRecord, shapes: ShapesAt) -> Iterator[Callable[[float], Image]]:
     """Yield a function that returns a picture of the scene at a time [s]."""
     model = true_model(task, record)
-    renderer = Renderer(model, SCENE, HEIGHT)
-    free = renderer.camera
+    free = framing_camera(task, model, SCENE / HEIGHT)
+    renderer = Renderer(model, SCENE, HEIGHT, free)
 
     def draw(now: float) -> Image:
         row = min(np.searchsorted(record.times, now), len(record.times) - 1)

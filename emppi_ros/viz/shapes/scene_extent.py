@@ -12,6 +12,8 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 UP = np.array([0.0, 0.0, 1.0])
+_BELIEF = 0.7, 0.75  # of the extent: to the right of the anchor and above it, two histograms
+_DRAWS = 100  # of configurations
 _CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))  # (8, 3)
 
 
@@ -46,6 +48,44 @@ def belief_anchor(task: Task, data: mujoco.MjData) -> Array:
     """Return the point (3,) [m] near which beliefs are drawn: the first object, or the hand."""
     last = scene.find(task.model, 'joint', task.robot.joints[-1])
     return data.xipos[[*tracked_bodies(task), task.model.jnt_bodyid[last]][0]].copy()
+
+
+def reached_points(task: Task, model: mujoco.MjModel) -> Array:
+    """
+    Return points (n, 3) [m] around all that the robot and objects reach, and around the belief.
+
+    Joints of mechanisms are drawn between their limits, hinges without limits over a turn, and
+    nothing is below the floor. Free bodies stay where they start. `model` is the task's, with
+    visual geoms or without.
+    """
+    start, rng = task.start().qpos, np.random.default_rng(0)
+    moving = np.isin(model.body_rootid[model.geom_bodyid], model.body_rootid[model.dof_bodyid])
+    floors = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE.value
+    scalars = [joint for joint in range(model.njnt) if scene.is_scalar(model, joint)]
+    columns = model.jnt_qposadr[scalars]
+    hinges = model.jnt_type[scalars] == mujoco.mjtJoint.mjJNT_HINGE.value
+    turn = np.where(hinges, np.pi, 0.0)[:, None] * [-1.0, 1.0] + start[columns, None]
+    low, high = np.where(model.jnt_limited[scalars, None] > 0, model.jnt_range[scalars], turn).T
+    data, points = scene.kinematics(model, start), [_belief_corners(task)]
+    lowest = np.min(data.geom_xpos[floors, 2], initial=np.inf)
+    for draw in range(_DRAWS):
+        if draw:  # the first one is the start
+            data.qpos[columns] = low + (high - low) * rng.beta(0.5, 0.5, len(low))  # often an end
+            mujoco.mj_kinematics(model, data)
+        points.append(box_corners(data, np.flatnonzero(moving)).reshape(-1, 3))
+    reached = np.concatenate(points)
+    if np.isfinite(lowest):
+        reached[:, 2] = np.maximum(reached[:, 2], lowest)
+    return reached
+
+
+def _belief_corners(task: Task) -> Array:
+    """Return two opposite corners (2, 3) of where the belief is drawn; nothing without one."""
+    if not task.parameters:
+        return np.empty((0, 3))
+    size, right = scene_extent(task)
+    anchor = belief_anchor(task, scene.kinematics(task.model, task.start().qpos))
+    return anchor + size * np.array([[0.0, 0.0], _BELIEF]) @ np.stack([right, UP])
 
 
 def box_corners(data: mujoco.MjData, geoms: npt.NDArray) -> Array:

@@ -47,8 +47,10 @@ class DisplayState(NamedTuple):
 class TaskShapes:
     """Draws the state, belief and plan of a task as shapes."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, least_m: float = 0.0) -> None:
+        """Draw histograms as in a scene of the size `least_m` [m], if this one is smaller."""
         self._task, self.extent = task, scene_extent(task)
+        self._sheets = self.extent._replace(size=max(self.extent.size, least_m))
         self.preview = PlanPreview(task)
 
     def belief(self, display: DisplayState) -> list[Shape]:
@@ -56,9 +58,9 @@ class TaskShapes:
         data = kinematics(self._task.model, display.state.qpos)
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
-            *histograms.shapes(self._task, self.extent, data, display.belief),
+            *histograms.shapes(self._task, self._sheets, data, display.belief),
             changes.label(
-                self._task, self.extent, data, display.belief, display.changes, display.stamp
+                self._task, self._sheets, data, display.belief, display.changes, display.stamp
             ),
         ]
 

@@ -95,8 +95,9 @@ class Page:
             self._scene.remove()
         self._run, self._history = now.run, History()
         self._scene = BrowserScene(self._server, task, now.theta)
-        self._nodes, self._shapes = ShapeNodes(self._server, '/known'), TaskShapes(task)
         self._look(now)
+        self._nodes = ShapeNodes(self._server, '/known')
+        self._shapes = TaskShapes(task, self._scene.legible_size(task))
         gui = self._server.gui
         folder = gui.add_folder('Parameters')
         with folder:

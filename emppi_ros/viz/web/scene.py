@@ -20,6 +20,8 @@ Array = npt.NDArray[np.float64]
 GEOM = mujoco.mjtGeom
 _NEAREST = 0.1  # m, from the camera to the point that the mouse turns the scene about
 _ASIDE, _ABOVE, _BACK = 0.25, 0.15, 1.75  # of the scene's extent; of the camera's own distance
+_ASPECT = 0.8  # width over height of what the panels leave, on a common screen
+_LEGIBLE = 0.42  # of the picture's height: histograms are 110 px apart if that is 800 px
 _DEFAULT = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's default grey: a material's colour replaces it
 _SECTIONS, _SUBDIVISIONS = 24, 2  # of round geoms; of an icosphere
 _PLANE = 3.0  # half the side of an infinite plane, of the model's extent
@@ -77,14 +79,22 @@ class BrowserScene:
         The direction is that of `emppi markers`. The camera is farther away, since panels leave
         a narrow picture, and centred between the object and the histograms.
         """
-        camera = renderer.start_camera(task, self.model)
+        camera = renderer.start_camera(task, self.model, _ASPECT)
         pose = renderer.camera_pose(self.model, self.data.qpos, camera)
+        if renderer.task_camera(task, self.model, task.start().qpos) is None:
+            return pose.position, camera.lookat.copy(), pose.fovy
         forward, (size, right) = -pose.axes[2], scene_extent.scene_extent(task)
         at = scene_extent.belief_anchor(task, self.data) + size * (
             _ASIDE * right + _ABOVE * scene_extent.UP
         )
         distance = max(float((at - pose.position) @ forward), _NEAREST)
         return at - _BACK * distance * forward, at, pose.fovy
+
+    def legible_size(self, task: Task) -> float:
+        """Return the size of a scene [m] whose histograms have room for their texts."""
+        position, at, fovy = self.initial_view(task)
+        height = 2.0 * float(np.linalg.norm(at - position)) * np.tan(0.5 * fovy)
+        return _LEGIBLE * float(height)
 
     def remove(self) -> None:
         """Remove all nodes."""

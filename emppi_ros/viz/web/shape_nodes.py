@@ -9,6 +9,7 @@ import trimesh
 from emppi_ros.viz.shapes.shapes import Array, Label, Lines, Shape, Shapes, Spheres, Triangles
 
 _WHITE, _SRGB_KNEE = 1.0, 0.04045
+_FONT_SCALE = 1.1  # of viser's 12 px
 _BALL = trimesh.creation.icosphere(1, radius=0.5)  # of diameter 1
 
 
@@ -94,8 +95,9 @@ def properties(shape: Shape) -> tuple[dict[str, Any], dict[str, Any]]:
             'cast_shadow': False,
         }
     return {'text': shape.text, 'position': shape.position}, {
-        'font_size_mode': 'scene',
-        'font_scene_height': shape.height,
+        'font_size_mode': 'screen',  # else it is illegible from afar
+        'font_screen_scale': _FONT_SCALE,
+        'depth_test': False,
         'anchor': 'center-center',
     }
 

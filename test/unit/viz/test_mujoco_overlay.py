@@ -131,6 +131,13 @@ def test_text_is_centred_and_has_its_height(view):
 
 
 @pytest.mark.usefixtures('renderer')
+def test_small_text_remains_legible(view):
+    label = Label('text', np.zeros(3), 'H', 0.001, (0.0, 0.0, 0.0))
+    rows = np.flatnonzero((draw_over(view, np.empty(0), [label]) < 200).any(axis=(1, 2)))
+    assert len(rows) >= 8  # px, of a capital letter: that of a font of 11 px
+
+
+@pytest.mark.usefixtures('renderer')
 def test_shapes_behind_the_camera_are_not_drawn(view):
     behind = [square('a', 1.0, -9.0, RED), Label('text', np.array([0.0, -9.0, 0.0]), 'H', 1.0)]
     assert (draw_over(view, np.empty(0), behind) == 255).all()

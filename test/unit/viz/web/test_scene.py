@@ -4,8 +4,12 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.belief.particles import Belief
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.shapes.shapes import Label
+from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 from emppi_ros.viz.web import scene as browser_scene
+from emppi_ros.viz.web import shape_nodes
 from emppi_ros.viz.web.scene import BrowserScene
 
 KINDS = """
@@ -114,3 +118,22 @@ def test_unsupported_geoms_are_named():
         '<geom name="hill" type="hfield" hfield="hill"/></worldbody></mujoco>'
     )
     assert browser_scene.scene_meshes(model) == ([], ['hill (mjGEOM_HFIELD)'])
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'cartpole_swingup'])
+def test_texts_of_neighbouring_histograms_do_not_overlap_at_first(name, server):
+    task = load_task(name)
+    start, scene = task.start(), BrowserScene(server, task, None)
+    scene.show(start.qpos, scene.data.mocap_quat)
+    position, at, fovy = scene.initial_view(task)
+    low, high = task.prior.range
+    belief = Belief(np.linspace(low, high, 5), np.log(np.full(5, 0.2)))
+    shapes = TaskShapes(task, scene.legible_size(task)).belief(
+        DisplayState(0.0, start, {}, belief)
+    )
+    first, second = (s for s in shapes if isinstance(s, Label) and s.name == 'values')
+    height = 2.0 * np.linalg.norm(at - position) * np.tan(0.5 * fovy)
+    apart = 800.0 * np.linalg.norm(second.position - first.position) / height  # px
+    letters = max(len(line) for label in (first, second) for line in label.text.split('\n'))
+    em = 12.0 * shape_nodes._FONT_SCALE
+    assert apart > 0.55 * em * letters  # mean width of letters and digits of Arial

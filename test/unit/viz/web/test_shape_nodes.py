@@ -43,6 +43,13 @@ def test_triangles_are_a_mesh_for_each_colour_and_none_is_lost(rng, server):
     assert (red.opacity, green.opacity) == (0.5, 1.0)
 
 
+def test_text_is_as_large_from_everywhere(server):
+    ShapeNodes(server, '/known').show([Label('values', np.zeros(3), 'mass', 1e-4)])
+    (node,) = server.scene.added
+    assert node.font_size_mode == 'screen' and not node.depth_test
+    assert 12.0 * node.font_screen_scale >= 12.0  # px, of the font
+
+
 def test_only_changes_are_sent_to_existing_nodes(rng, server):
     over, shape = ShapeNodes(server, '/known'), lines(rng)
     label = Label('values', np.zeros(3), 'mass', 0.02)
