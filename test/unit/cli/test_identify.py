@@ -248,6 +248,7 @@ def test_a_recording_counts_once(table, tmp_path, capsys):
     assert 'again.csv is run.csv again, byte by byte, and would count' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_disagreement_of_recordings_is_reported(table, tmp_path, capsys):
     first = write(tmp_path, table)
     heavier = write(tmp_path, swing(1, mass=0.33), name='heavier.csv')
