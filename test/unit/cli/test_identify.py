@@ -186,6 +186,7 @@ parameters:
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
 
 
+@pytest.mark.slow
 def test_several_recordings_reduce_the_uncertainty(table, tmp_path, capsys):
     first = write(tmp_path, table)
     second = write(tmp_path, swing(1, (0.3, 2.0)), name='second.csv')
