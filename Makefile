@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-launch msgs docs fuzz lint bench paper belief faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make install   $(VENV), with rclpy from a sourced ROS 2 or from wheels"
 	@echo "make demo      a Panda pushes a block of unknown mass and friction, over ROS 2"
-	@echo "make test      all tests"
+	@echo "make test      all tests but the slow ones"
+	@echo "make test-slow   the slow ones: campaigns, long simulations, installations"
 	@echo "make test-launch   the launch file, by the tools of a sourced ROS 2 with a colcon build of this package"
 	@echo "make msgs      emppi_msgs into $(VENV), without a ROS 2 installation; needs cmake and a C++ compiler"
 	@echo "make docs      the documentation as a site: out/docs/index.html"
@@ -42,8 +43,12 @@ demo: $(STAMP)
 
 # most tests run on all cores with one thread each; those that check deadlines of nodes run alone
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone'
-	$(BIN)/python -m pytest -m alone test/ros
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not alone and not slow'
+	$(BIN)/python -m pytest -m 'alone and not slow' test/ros
+
+test-slow: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'slow and not alone'
+	$(BIN)/python -m pytest -m 'slow and alone' test/ros
 
 # in the environment that is sourced: launch, launch_ros and ros2cli are not in the wheels
 test-launch:

@@ -10,11 +10,11 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / 'examples'
 MOST_LINES = 40
 RUNS = {
-    'cartpole.py': ({'DURATION_S': '1'}, 'mass 0.'),
-    'belief_from_recording.py': ({'DURATION_S': '2'}, 'block_friction: 0.'),
-    'compare_controllers.py': ({'DURATION_S': '0.5', 'TASK': 'cartpole_swingup'}, 'mppi-true'),
+    'cartpole.py': ({'DURATION_S': '0.3'}, 'mass 0.'),
+    'belief_from_recording.py': ({'DURATION_S': '0.5'}, 'block_friction: 0.'),
+    'compare_controllers.py': ({'DURATION_S': '0.2', 'TASK': 'cartpole_swingup'}, 'mppi-true'),
     'batch_over_seeds.py': (
-        {'DURATION_S': '0.5', 'TASK': 'cartpole_swingup', 'SEEDS': '2'},
+        {'DURATION_S': '0.2', 'TASK': 'cartpole_swingup', 'SEEDS': '2'},
         '0 of 2 runs succeed',
     ),
 }

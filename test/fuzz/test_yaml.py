@@ -21,7 +21,7 @@ from emppi_ros.robots.robot import load_robot
 from emppi_ros.tasks import switch_protocol, task, tuning
 from emppi_ros.tasks.task import load_task, parse_task
 
-CASES = int(os.environ.get('EMPPI_FUZZ_YAML', '300'))
+CASES = int(os.environ.get('EMPPI_FUZZ_YAML', '150'))
 FIRST = int(os.environ.get('EMPPI_FUZZ_FIRST', '0'))  # to look at one case again
 CORPUS = Path(__file__).parent / 'corpus'  # kept by atheris_yaml.py: each took a way of its own
 SLOW_S = 1.0  # of this thread's processor time, so that a busy machine is no failure

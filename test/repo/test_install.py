@@ -60,6 +60,7 @@ def check(emppi: list[str | Path], prefix: Path, env: dict[str, str]) -> None:
         }
 
 
+@pytest.mark.slow
 def test_colcon_builds_a_package_that_runs(source: Path, tmp_path: Path, clean: dict) -> None:
     pytest.importorskip('colcon_core', reason='colcon is not installed')
     colcon = [sys.executable, '-m', 'colcon', '--log-base', tmp_path / 'log', 'build']
@@ -79,6 +80,7 @@ def test_colcon_builds_a_package_that_runs(source: Path, tmp_path: Path, clean: 
     )
 
 
+@pytest.mark.slow
 def test_pip_installs_a_package_that_runs(source: Path, tmp_path: Path, clean: dict) -> None:
     if importlib.util.find_spec('pip') is None:
         pytest.skip('pip is not installed')

@@ -125,7 +125,10 @@ def _speeds(task, states, since=-np.inf):
     return np.array(rows).reshape(-1, 2).T
 
 
-@pytest.mark.parametrize(('backend', 'stops'), [('trajectory', True), ('forward', False)])
+@pytest.mark.parametrize(
+    ('backend', 'stops'),
+    [('trajectory', True), pytest.param('forward', False, marks=pytest.mark.slow)],
+)
 def test_the_bridge_is_killed_in_motion(harness, backend, stops):
     task = harness.publish_task('panda_push')
     states = harness.listen(JointState, 'joint_states', qos.SENSOR)

@@ -88,7 +88,10 @@ def start(harness):
         world.close()
 
 
-@pytest.mark.parametrize(('backend', 'factor'), [('trajectory', 0.5), ('forward', 2.0)])
+@pytest.mark.parametrize(
+    ('backend', 'factor'),
+    [('trajectory', 0.5), pytest.param('forward', 2.0, marks=pytest.mark.slow)],
+)
 def test_the_bridge_moves_it_as_planned_at_any_rate_of_its_clock(harness, start, backend, factor):
     world, robot = start(factor), harness.publish_task(TASK).robot
     sender = harness.publisher(JointTrajectory, 'emppi/plan')
@@ -113,6 +116,7 @@ def test_the_bridge_moves_it_as_planned_at_any_rate_of_its_clock(harness, start,
     harness.spin_until(lambda: harness.says('bridge')[2]['fault'] == 'plan-late')
 
 
+@pytest.mark.slow
 def test_the_whole_graph_works_and_learns_with_it(harness, start):
     world = start(0.3)
     world.start(['planner', 'belief', 'bridge'], {'backend': 'trajectory'})

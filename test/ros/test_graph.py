@@ -21,7 +21,9 @@ from emppi_ros.tasks.task import load_task
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize('task', ['cartpole_swingup', 'panda_push'])
+@pytest.mark.parametrize(
+    'task', ['panda_push', pytest.param('cartpole_swingup', marks=pytest.mark.slow)]
+)
 def test_the_demo_runs_a_task_and_reports(task, tmp_path):
     seen = []
     first = load_task(task).parameters[0]
@@ -62,6 +64,7 @@ def test_a_node_that_cannot_be_configured_ends_the_demo_at_once(monkeypatch):
         demo.run_demo('cartpole_swingup', 1.0, backend='trajectory')
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
     def mistrustful(*arguments):

@@ -43,6 +43,7 @@ def record(harness, *words):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_path, capsys):
     folder = tmp_path / 'bag'

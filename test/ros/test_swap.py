@@ -191,6 +191,7 @@ def test_numbers_are_tuned_between_cycles_all_or_none(arm):
     harness.spin_until(lambda: 'joint_velocity_sd: 0.04' in arm.running())
 
 
+@pytest.mark.slow
 def test_the_web_source_switches_tasks_and_invalid_ones_change_nothing(arm, monkeypatch):
     pytest.importorskip('viser', reason="viser is not installed: pip install 'emppi_ros[view]'")
     from emppi_ros.nodes.tools.web_source import RosSource

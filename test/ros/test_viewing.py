@@ -24,7 +24,6 @@ def test_without_a_graph_the_source_raises_and_cleans_up(harness):
         RosSource(patience_s=0.5, domain=harness.domain)
 
 
-@pytest.mark.slow
 def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness):
     harness.spawn(*graph.describe('cartpole_swingup', '', 1))
     seen = RosSource(patience_s=60.0, domain=harness.domain)

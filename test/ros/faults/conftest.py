@@ -9,7 +9,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 
-@pytest.fixture(scope='module', params=['trajectory', 'forward'])
+@pytest.fixture(
+    scope='module', params=['trajectory', pytest.param('forward', marks=pytest.mark.slow)]
+)
 def graph(request):
     """Return a graph to break, for the tests of one file."""
     pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')

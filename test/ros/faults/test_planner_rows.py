@@ -31,7 +31,7 @@ def test_p3_an_exception_in_the_cost_is_no_plan_and_the_node_lives(harness, monk
     harness.feeds.append(say)
     harness.spin_until(lambda: len(plans) > 5)
 
-    for error in (RuntimeError, ValueError, FloatingPointError, MemoryError):
+    for error in (RuntimeError, MemoryError):
         broken = Mock(side_effect=error(f'cost: {error.__name__}'))
         with monkeypatch.context() as patch:
             patch.setattr(planner.session, 'plan_from', broken)

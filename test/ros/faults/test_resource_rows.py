@@ -11,15 +11,11 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 if not Path('/dev/full').exists():
     pytest.skip('needs Linux', allow_module_level=True)
 
-
-pytestmark = pytest.mark.alone
-
 ROOT = Path(__file__).resolve().parents[3]
 _UP_S = 4.0  # so long may they take, all five together, to come up or to end
-_END_S = 20.0  # and one that cannot, on a busy machine
+_END_S = 60.0  # and one that cannot, on a busy machine
 
 
-@pytest.mark.slow
 def test_a4_without_a_place_to_log_or_descriptors_it_works_or_says_so():
     places = [
         _start({'ROS_LOG_DIR': place}) for place in ('/dev/full/log', '/proc/log', '/dev/null')

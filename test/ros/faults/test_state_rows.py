@@ -91,7 +91,7 @@ def _drive(rng, spoil):
 
 @pytest.mark.parametrize('kind', ['bias', 'noise', 'outliers'])
 def test_s5_whatever_is_measured_what_is_commanded_stays_legal(kind):
-    for seed in range(34):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         bias = rng.normal(0.0, 0.02, 7)
 

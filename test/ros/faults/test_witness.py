@@ -16,7 +16,6 @@ def test_intervals_that_overlap_count_once():
     assert covered(rows[:0], 0.0, 1.0) == 0.0
 
 
-@pytest.mark.slow
 def test_a_processor_that_wakes_nobody_is_seen():
     witness = Witness(multiprocessing.get_context('forkserver'))
     try:

@@ -87,6 +87,7 @@ def test_one_block_of_all_is_an_update_of_all(rng):
     assert np.array_equal(together, drawn.theta)
 
 
+@pytest.mark.slow
 def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
     truth, sd, updates = np.array([1.0, -0.5, 0.3]), 0.5, 40
     prior = JointPrior(PARAMETERS, PRIORS)
@@ -112,6 +113,7 @@ def test_blocks_that_learn_their_noise_are_as_sure_as_linear_regression(rng):
     assert np.mean(np.square(scores)) < 1.0 + 5.0 * 0.15
 
 
+@pytest.mark.slow
 def test_a_belief_of_constant_parameters_follows_one_that_drifts(rng):
     prior, sd, rate, rests, updates = JointPrior(PARAMETERS, PRIORS), 1.0, 0.005, 300, 300
     whole = [Block((0, 1, 2), (0, 1, 2))]

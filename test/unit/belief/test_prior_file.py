@@ -193,6 +193,7 @@ def test_a_file_that_does_not_exist_is_an_error():
         prior_file.read('nothing', PARAMETERS, OWN)
 
 
+@pytest.mark.slow
 def test_as_many_particles_as_a_file_surely_has_room_for_are_written(rng):
     count = prior_file.max_particles(7)
     columns = {  # the longest numbers that there are

@@ -8,7 +8,7 @@ import pytest
 from emppi_ros.cli import bench_belief, main
 
 SMALL = [
-    'bench', 'belief', '--tasks', 'cartpole_swingup', '--worlds', 'constant,jump,drake',
+    'bench', 'belief', '--tasks', 'cartpole_swingup', '--worlds', 'jump,drake',
     '--estimators', 'emppi,ukf,truth', '--jobs', '1', '--quick', '--json',
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert names >= {'rows.jsonl', 'table.csv', 'scores.csv', 'results.md'}
-    assert len((folder / 'rows.jsonl').read_text().splitlines()) == 6
+    assert len((folder / 'rows.jsonl').read_text().splitlines()) == 3
     text = (folder / 'results.md').read_text()
     for words in ('not evidence', 'cartpole swingup', 'cartpole_swingup, drake: not defined'):
         assert words in text
@@ -43,7 +43,7 @@ def test_the_same_command_reuses_finished_runs_unless_fresh(
     monkeypatch.setattr(bench_belief, 'compute', counted)
     assert main([*SMALL, '--out', str(folder)]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert found['runs'] == found['reused'] == 6 and not calls
+    assert found['runs'] == found['reused'] == 3 and not calls
     assert {group['estimator'] for group in found['groups']} == {'emppi', 'ukf', 'truth'}
     assert main([*SMALL, '--out', str(folder), '--fresh', '--so-far']) == 0 and not calls
     assert main([*SMALL, '--out', str(folder), '--fresh']) == 130 and len(calls) == 1

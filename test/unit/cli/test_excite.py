@@ -25,6 +25,7 @@ def written(tmp_path_factory):
     """Return a motion of the FR3, and the words that make it."""
     path = tmp_path_factory.mktemp('motion') / 'motion.csv'
     words = ['excite', 'fr3_follow', '--out', str(path), '--trials', '20', '--rate', '1000']
+    words += ['--period', '5']  # half of the usual: less to simulate and to identify
     assert main([*words, '--json']) == 0
     return path, words
 
@@ -125,11 +126,12 @@ def identified(capsys, task, *data):
     return rows
 
 
+@pytest.mark.slow
 def test_a_payload_is_identified_and_better_with_two_recordings(written, tmp_path, capsys):
     task, first = done(tmp_path, written[0], 0)
     motion = tmp_path / 'other.csv'
     words = ['excite', 'fr3_follow', '--out', str(motion), '--trials', '1', '--rate', '1000']
-    assert main([*words, '--seed', '1', '--period', '5']) == 0
+    assert main([*words, '--seed', '1', '--period', '4']) == 0
     second = done(tmp_path, motion, 1)[1]
     one, both = (identified(capsys, task, *data) for data in ((first,), (first, second)))
     for name, row in both.items():

@@ -214,6 +214,7 @@ parameters:
     assert list(yaml.safe_load(out.read_text())['parameters']) == ['pole_mass']
 
 
+@pytest.mark.slow
 def test_several_recordings_reduce_the_uncertainty(table, tmp_path, capsys):
     first = write(tmp_path, table)
     second = write(tmp_path, swing(1, (0.3, 2.0)), name='second.csv')
@@ -276,6 +277,7 @@ def test_a_recording_counts_once(table, tmp_path, capsys):
     assert 'again.csv is run.csv again, byte by byte, and would count' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_disagreement_of_recordings_is_reported(table, tmp_path, capsys):
     first = write(tmp_path, table)
     heavier = write(tmp_path, swing(1, mass=0.33), name='heavier.csv')

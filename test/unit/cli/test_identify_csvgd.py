@@ -103,6 +103,7 @@ def test_the_posterior_agrees_with_the_method_states(here, capsys):
     assert ours['held_out_error']['position/pivot'] < 2.0 * NOISE
 
 
+@pytest.mark.slow
 def test_residuals_above_the_noise_are_reported_with_advice(here, capsys, monkeypatch):
     assert identify(here, '--noise', f'position/pivot={0.1 * NOISE}') == 0
     narrow = result(capsys)
@@ -173,6 +174,7 @@ def test_unexcited_parameters_are_left_out_of_the_prior(here, capsys):
     assert prior['sources'][0]['name'] == 'run.csv' and prior['settings']['windows'] == 4
 
 
+@pytest.mark.slow
 def test_several_recordings_of_one_system_reduce_the_uncertainty(here, capsys):
     swing(here, 'second.csv', -0.5, steps=420)
     assert identify(here) == 0
@@ -315,7 +317,7 @@ def test_a_report_has_its_figures_and_is_not_overwritten(here, capsys):
     assert 'report: exists; give another name, or --overwrite' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('method', ['states', 'sysid'])
+@pytest.mark.parametrize('method', ['states', pytest.param('sysid', marks=pytest.mark.slow)])
 def test_other_methods_write_reports_too(method, here, capsys):
     folder = here / 'report'
     words = ['--method', method, '--report', str(folder), '--held-out', '0.2']
@@ -354,6 +356,7 @@ def two(here):
     return plant, learned, csvgd.infer(learned.problem, settings, 1)
 
 
+@pytest.mark.slow
 def test_a_particle_of_one_system_explains_all_of_its_recordings(two):
     _, learned, posterior = two
     before = csvgd_report.select_converged(learned, posterior, 1)

@@ -63,6 +63,7 @@ def identify(here, *words, files=FILES, particles=16):
     return main([*command, *effort, *words, '--json'])
 
 
+@pytest.mark.slow
 def test_each_system_is_inferred_as_if_it_were_alone(here, capsys):
     out = here / 'prior.yaml'
     assert identify(here, '--out', str(out), '--report', str(here / 'report')) == 0
@@ -80,6 +81,7 @@ def test_each_system_is_inferred_as_if_it_were_alone(here, capsys):
     assert main(['run', 'cartpole_swingup', '--prior', str(out), '--duration', '0.2']) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_at_its_system(here, capsys, monkeypatch):
     whole, parts = here / 'whole.yaml', here / 'parts.yaml'
     assert identify(here, '--out', str(whole)) == 0
@@ -118,6 +120,7 @@ def test_options_that_do_not_fit_several_systems_are_named(words, error, here, c
     assert error in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_failed_run_leaves_no_checkpoint(here, capsys, monkeypatch):
     monkeypatch.setattr(
         csvgd_report, '_MIN_CONVERGED_SHARE', 1.1

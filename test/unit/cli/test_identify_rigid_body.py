@@ -150,6 +150,7 @@ def _check_possible(bodies):
         assert body.mass > 0.0 < moments[0] and moments[2] < moments[0] + moments[1]
 
 
+@pytest.mark.slow
 def test_dry_friction_and_sensor_offsets_are_identified_with_it(here, capsys):
     """Friction of 0.4 N m and offsets of 0.5, 1.0 and 1.5 N m are not in the scene."""
     table = run(text(dry=0.4), 7)
@@ -184,6 +185,7 @@ def test_motor_commands_are_torques_minus_those_of_the_rotors(here, capsys):
     fits(found(capsys))
 
 
+@pytest.mark.slow
 def test_an_arm_of_unknown_links_predicts_torques(here, table, capsys):
     out = here / 'found.xml'
     words = ['--links', 'unknown', '--mjcf', str(out), '--json']

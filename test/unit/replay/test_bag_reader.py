@@ -100,11 +100,10 @@ def test_a_damaged_byte_never_yields_a_message(tmp_path, rng):
 def test_a_truncated_bag_is_replayed_with_a_note(bag, capsys):
     whole = bag.read_bytes()
     replay = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
-    for share in (0.55, 0.8):
-        bag.write_bytes(whole[: int(share * len(whole))])
-        cut = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
-        assert cut['identical'] and 'is truncated' in cut['notes'][0]
-        assert 0 < cut['planner']['replayed'] < replay['planner']['replayed']
+    bag.write_bytes(whole[: int(0.55 * len(whole))])
+    cut = replaying.replay(Bag(bag), replaying.read(Bag(bag)))
+    assert cut['identical'] and 'is truncated' in cut['notes'][0]
+    assert 0 < cut['planner']['replayed'] < replay['planner']['replayed']
     assert main(['replay', str(bag)]) == 0
     assert 'is truncated' in capsys.readouterr().err
 

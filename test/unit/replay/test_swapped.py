@@ -43,6 +43,7 @@ def test_a_replay_across_tuning_and_a_task_switch_is_bit_identical(swapped, tmp_
         assert part['tasks'] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('topic', NODES)
 def test_without_the_tuning_event_the_replay_differs(swapped, topic, tmp_path):
     verdict = replayed(without_tuning(swapped, topic), tmp_path / 'run.mcap')
@@ -50,6 +51,7 @@ def test_without_the_tuning_event_the_replay_differs(swapped, topic, tmp_path):
     assert not part['identical'] and 0 < part['bit_identical'] < part['replayed']
 
 
+@pytest.mark.slow
 def test_a_recording_that_starts_after_tuning_is_replayed_from_there(make_swapped, tmp_path):
     verdict = replayed(make_swapped(listen_from=0.5), tmp_path / 'run.mcap')
     assert verdict['identical']

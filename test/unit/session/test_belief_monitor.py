@@ -108,9 +108,9 @@ def test_looking_changes_no_bit_of_what_is_believed(monkeypatch):
     ('truth', 'flagged', 'seed'),
     [
         ({'pole_mass': 0.9}, ['pole_mass'], 0),  # the prior: 0.05 to 0.6
-        ({'pole_mass': 0.9}, ['pole_mass'], 1),
+        pytest.param({'pole_mass': 0.9}, ['pole_mass'], 1, marks=pytest.mark.slow),
         ({'pole_inertia': 0.15}, ['pole_inertia'], 0),  # 0.005 to 0.06
-        ({'pole_mass': 0.3, 'pole_inertia': 0.03}, [], 0),
+        pytest.param({'pole_mass': 0.3, 'pole_inertia': 0.03}, [], 0, marks=pytest.mark.slow),
         ({'pole_mass': 0.5, 'pole_inertia': 0.05}, [], 1),
     ],
 )
@@ -131,6 +131,7 @@ def rubbed(task, seed, friction):
     return loop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('scale', ['learned', 'fixed'])
 def test_what_no_parameter_explains_is_a_misfit_and_a_right_model_has_none(scale):
     for friction, expected in [(6.0, ['joint_velocity']), (0.0, [])]:  # N m

@@ -26,13 +26,13 @@ def _run(task, seed, duration_s, **keys):
     return loop
 
 
-@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_follow', 'fr3_pickup'])
+@pytest.mark.parametrize('name', ['cartpole_swingup', 'panda_push', 'fr3_pickup'])
 def test_one_seed_gives_the_same_bits_and_another_does_not(name):
     task = load_task(name)
-    first, again, other = (_run(task, seed, 1.0) for seed in (1, 1, 2))
+    first, again, other = (_run(task, seed, 0.5) for seed in (1, 1, 2))
     assert _bits(first) == _bits(again) != _bits(other)
     # nothing was skipped: it planned at its rate, learned, and nothing diverged
-    assert len(first.trace.plan_s) >= 0.9 * task.planner.rate_hz
+    assert len(first.trace.plan_s) >= 0.9 * 0.5 * task.planner.rate_hz
     assert len(first.trace.beliefs) > 10 and first.trace.diverged == 0
 
 
@@ -78,11 +78,9 @@ def test_a_summary_is_json_with_every_key(make_task):
     assert summary['time_s'] == 0.5 and summary['success'] is False
 
 
-def test_a_change_is_detected_soon_and_a_constant_world_has_none():
+@pytest.mark.slow
+def test_a_change_is_detected_soon():
     task = load_task('fr3_follow')
-    constant = ClosedLoop(task, 0)
-    constant.run(3.0, stop_at_success=False)
-    assert summarize(constant, 'emppi', 0)['changes'] == []
     loop = ClosedLoop(task, 0, truth={'payload_mass': [(0.0, 0.3), (3.0, 1.2)]})
     loop.run(4.0, stop_at_success=False)
     (change,) = loop.trace.changes
@@ -174,10 +172,11 @@ def test_the_controller_of_the_priors_mean_uses_the_prior_file(make_task, prior_
     assert loop.planner.ensemble.theta[0, 0] == pytest.approx(1.5625, abs=1.25 / 1e4)
 
 
-def test_fr3_follow_reaches_its_target_and_rests_there() -> None:
+@pytest.mark.slow
+def test_fr3_follow_reaches_its_target_and_rests_there_and_no_change_is_detected() -> None:
     loop = ClosedLoop(load_task('fr3_follow'), seed=0)
     frames = loop.run(5.0, stop_at_success=False).frames
-    assert loop.trace.success
+    assert loop.trace.success and summarize(loop, 'emppi', 0)['changes'] == []
     last = [frame for frame in frames if frame.time > 4.0]
     assert max(frame.error for frame in last) < 0.03
     # 0.03 rad/s rms in five seeds; on its way the arm is quicker than 0.5 rad/s
@@ -185,6 +184,7 @@ def test_fr3_follow_reaches_its_target_and_rests_there() -> None:
     assert np.sqrt(np.mean(speed**2)) < 0.1
 
 
+@pytest.mark.slow
 def test_fr3_follow_follows_a_moving_target() -> None:
     task = load_task('fr3_follow')
     loop = ClosedLoop(task, seed=1)

@@ -212,6 +212,7 @@ def test_a_previewed_plan_acts_after_the_delay_of_each_model(slider):
     assert np.abs(both[1] - both[0]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_a_delay_of_20_ms_is_found_within_3_s_and_the_task_succeeds():
     """Without the parameter the pole is not swung up, and its mass is estimated at two thirds."""
     data = with_delay(copy.deepcopy(dict(load_task('cartpole_swingup').data)))

@@ -124,7 +124,7 @@ def test_every_required_key_of_a_shipped_task_is_missed_by_name(name):
 
 
 @pytest.mark.parametrize('name', SHIPPED)
-def test_every_shipped_task_plans_five_times_with_finite_costs(name, rng):
+def test_every_shipped_task_plans_twice_with_finite_costs(name, rng):
     task = load_task(name)
     planner = Planner(task, rng)
     count = task.belief.particles
@@ -132,7 +132,7 @@ def test_every_shipped_task_plans_five_times_with_finite_costs(name, rng):
         particles.uniform(distributions.sample(task.parameters, task.priors, count, rng))
     )
     applied = np.zeros(len(task.robot.commanded))
-    for cycle in range(5):
+    for cycle in range(2):
         now = cycle / task.planner.rate_hz
         plan, info = planner.plan_from(
             task.start(),

@@ -95,13 +95,11 @@ def test_unknown_names_are_errors(request_: BeliefRequest, words: str) -> None:
     assert words in str(error.value)
 
 
-@pytest.mark.usefixtures('jump')
 def test_rows_resume_and_equal_those_of_one_go(
     make_cells: Callable[..., list[BeliefCell]], tmp_path: Path
 ) -> None:
-    wanted = make_cells(
-        estimators.EMPPI, estimators.FROZEN, estimators.UKF, world=worlds.JUMP, seeds=(0, 1)
-    )
+    names = estimators.EMPPI, estimators.FROZEN, estimators.UKF
+    wanted = make_cells(*names, duration_s=0.4, seeds=(0, 1))
     given: list[BeliefCell] = []
 
     def work(missing: list[BeliefCell]) -> list[BeliefRow]:

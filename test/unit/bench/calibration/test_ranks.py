@@ -58,6 +58,7 @@ def test_each_rank_is_equally_likely_if_all_draws_equal_the_truth(
     assert (min(found), max(found)) == (0, ranks.DRAWS)
 
 
+@pytest.mark.slow
 def test_a_bin_count_is_within_its_band_95_percent_of_the_time(rng: np.random.Generator) -> None:
     draws = rng.integers(ranks.DRAWS + 1, size=(2000, 60))
     histograms = [ranks.histogram(row.tolist()) for row in draws]

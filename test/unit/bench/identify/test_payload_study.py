@@ -18,6 +18,7 @@ def small(monkeypatch):
     monkeypatch.setattr(payload_study, 'LEVELS', payload_study.LEVELS[:1])
 
 
+@pytest.mark.slow
 def test_the_payload_is_identified_and_late_torques_are_measured(small, capsys):
     assert main([*COMMAND, '--trials', '1', '--json']) == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -24,6 +24,7 @@ NAME = 'cartpole_swingup'
 ALONE = ('--jobs', '1')  # in this process, where monkeypatching has effect
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without and with a tracked body
 def test_a_prior_identified_from_one_run_is_tighter_than_the_tasks(name):
     rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior_study.STEP_S}}

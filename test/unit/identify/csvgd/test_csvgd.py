@@ -48,6 +48,7 @@ def test_results_have_the_same_bits_on_any_number_of_threads(swing):
     assert np.array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_sum_recovers_both_systems_and_product_one_between_them():
     problem, truths = csvgd_systems.lengths()
     found = {}

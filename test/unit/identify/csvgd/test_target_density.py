@@ -168,6 +168,7 @@ def test_a_particle_that_diverges_has_no_density_and_moves_nobody(swing):
         ParticleSimulation(SimulationRecipe(swing, 3, 'sum'), 3, threads=1).density(z)
 
 
+@pytest.mark.slow
 def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, monkeypatch):
     module = importlib.import_module('emppi_ros.parallel.cluster')
     monkeypatch.setattr(module, 'PATIENCE_S', 0.5)

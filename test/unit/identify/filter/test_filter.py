@@ -154,6 +154,7 @@ def test_friction_is_identified_from_a_push(push):
     assert max(found.innovations.values()) < 1.0  # the task assumes more noise than there is
 
 
+@pytest.mark.slow
 def test_a_cluster_changes_no_bit(push, cluster):
     task, recording, _ = push
     short = SmcConfig(particles=5, moves=1, power=0.01)  # two workers: blocks of 3 and 2

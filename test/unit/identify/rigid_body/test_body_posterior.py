@@ -44,7 +44,7 @@ def test_estimates_are_physically_consistent_for_any_data(rng):
             assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
 
 
-@pytest.mark.parametrize('scale', [1e6, 1e9, 1e12])
+@pytest.mark.parametrize('scale', [1e6, pytest.param(1e9, marks=pytest.mark.slow), 1e12])
 def test_inconsistent_data_with_little_noise_give_consistent_estimates(scale, rng):
     """With so little noise that the best body is at the boundary up to rounding."""
     for _ in range(10):
@@ -133,6 +133,7 @@ def test_draws_are_consistent_and_keep_known_parameters(rng):
         assert rigid_body_study.are_consistent(row - known.fixed).all()
 
 
+@pytest.mark.slow
 def test_a_parameter_known_from_data_has_its_spread_beside_unknown_bodies(rng):
     count, sd = 5, 0.001
     information = np.zeros((11 * count, 11 * count))

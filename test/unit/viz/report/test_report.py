@@ -53,7 +53,9 @@ def test_plots_of_a_run_without_any_belief_are_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures('renderer')
-@pytest.mark.parametrize('name', ['a.mp4', 'a.gif'])
+@pytest.mark.parametrize(
+    ('run', 'name'), [('panda_push', 'a.mp4'), ('cartpole_swingup', 'a.gif')], indirect=['run']
+)
 def test_a_video_lasts_as_long_as_the_run(
     name: str, run: tuple[Task, RunRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
