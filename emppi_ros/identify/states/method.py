@@ -75,25 +75,12 @@ class StatesMethod(Method):
 
             motions = [known for known, _ in parts]
             motion, result, notes = fit_recordings(plant, motions, names, config, progress)
-            lag = diagnostics.estimate_lag(plant, motion, config, result)
-            correlated = diagnostics.note_correlation(plant, motion, result)
-            shorter = None
-            if correlated:
-                shorter = step_check.find_shorter_step(
-                    plant, recordings, run.held_out, config, (motion, result)
-                )
+            lag_s, advice = _advise(plant, recordings, run.held_out, config, (motion, result))
             advance(total)
         summary = summarize(plant, result)
-        if lag is not None:
-            summary['command_lag_s'] = lag.seconds
-        if shorter is not None:
-            notes.append(
-                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
-                f'biases the estimates: give --step {shorter:.6g}'
-            )
-        elif lag is not None:
-            notes = [*notes, *lag.notes]
-        notes = [*notes, *correlated]
+        if lag_s is not None:
+            summary['command_lag_s'] = lag_s
+        notes = [*notes, *advice]
         notes += diagnostics.note_deviations(plant, names, recordings, motion, result)
         prior = draw_prior(plant, motion, parts, result, (config, options.spread, run.seed))
         if prior.missed and run.out is not None:
@@ -118,6 +105,32 @@ class StatesMethod(Method):
             convergence=Convergence('mean cost', np.array(costs[-result.solution.iterations :])),
             forecasts=lambda: forecasts,
         )
+
+
+def _advise(
+    plant: Plant,
+    recordings: Sequence[Recording],
+    held_out: float,
+    config: SolverConfig,
+    fit: tuple[Motion, StatesEstimate],
+) -> tuple[float | None, list[str]]:
+    """
+    Return the lag of the commands [s] if there is one, and notes on what biases the estimates.
+
+    A step that is too long looks like a lag, so the lag is not mentioned beside it.
+    """
+    motion, result = fit
+    lag = diagnostics.estimate_lag(plant, motion, config, result)
+    correlated = diagnostics.note_correlation(plant, motion, result)
+    notes = [] if lag is None else list(lag.notes)
+    if correlated:
+        shorter = step_check.find_shorter_step(plant, recordings, held_out, config, fit)
+        if shorter is not None:
+            notes = [
+                f'the step of {plant.model.opt.timestep:.3g} s is too long for this motion, and '
+                f'biases the estimates: give --step {shorter:.6g}'
+            ]
+    return None if lag is None else lag.seconds, [*notes, *correlated]
 
 
 class JointFit(NamedTuple):

@@ -1,7 +1,7 @@
 """Videos and stills of a run: the scene with the belief drawn in it, and a panel beside it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import imageio.v2 as imageio
@@ -266,7 +266,8 @@ def write(
         with (
             paths.replacing(path) as temporary,
             _scenes(task, record, shapes) as draw,
-            imageio.get_writer(temporary, **(gif if is_gif else mp4)) as writer,
+            # closed after errors, too, which the writer's own context manager does not do
+            closing(imageio.get_writer(temporary, **(gif if is_gif else mp4))) as writer,
         ):
             for i in range(count):
                 frame = np.hstack([draw(i / fps), panel.draw(i / fps)])
