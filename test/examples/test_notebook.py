@@ -13,6 +13,7 @@ def test_the_notebook_has_no_outputs():
     assert not [cell for cell in CELLS if cell['outputs'] or cell['execution_count']]
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(monkeypatch):
     monkeypatch.setenv('MPLBACKEND', 'Agg')
     plt = pytest.importorskip('matplotlib.pyplot')

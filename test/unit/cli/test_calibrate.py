@@ -42,6 +42,7 @@ def run(path: object, *words: str) -> int:
     return main(['calibrate', str(path), '--runs', '4', '--duration', '2', '--jobs', '1', *words])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('few')
 def test_a_calibration_of_a_cartpole_reports_all_numbers(
     cartpole: Path, tmp_path: Path, capsys: pytest.CaptureFixture

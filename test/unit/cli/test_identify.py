@@ -195,6 +195,7 @@ parameters:
     )
 
 
+@pytest.mark.slow
 def test_a_parameter_without_effect_is_unexcited(table, tmp_path, capsys):
     model, out = tmp_path / 'cart.yaml', tmp_path / 'prior.yaml'
     useless = """scene: cartpole.xml

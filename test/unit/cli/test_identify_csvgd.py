@@ -125,6 +125,7 @@ def test_residuals_above_the_noise_are_reported_with_advice(here, capsys, monkey
     assert 'only 1 of 24 particles' in told and told.endswith('best: give more iterations')
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     whole, parts = here / 'whole.yaml', here / 'parts.yaml'
     assert identify(here, '--out', str(whole)) == 0

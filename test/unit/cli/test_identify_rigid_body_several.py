@@ -105,6 +105,7 @@ def found(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_the_information_of_two_motions_adds_up(here, capsys):
     """Precisions add up; more, where only both motions together separate parameters."""
     tables, rows = [run(here, 0), run(here, 1)], []
@@ -141,6 +142,7 @@ def test_a_recording_in_two_parts_gives_the_same_estimate(here, capsys):
         assert parts[name]['sd'] == pytest.approx(row['sd'], rel=0.25)
 
 
+@pytest.mark.slow
 def test_sensors_may_drift_between_recordings(here, capsys):
     """Each recording has its own offsets, which absorb the drift."""
     one, other = run(here, 0), run(here, 1)

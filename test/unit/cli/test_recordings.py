@@ -59,6 +59,7 @@ def test_simulated_parameters_are_identified(tmp_path, capsys):
     assert '--lag' not in found['notes']
 
 
+@pytest.mark.slow
 def test_commands_are_averaged_over_steps_longer_than_recorded_ones(task, tmp_path, capsys):
     path, masses = tmp_path / 'run.csv', []
     for seed in range(4):
@@ -124,6 +125,7 @@ def test_a_recorded_arm_has_the_torques_of_its_links(tmp_path, capsys):
     assert abs(np.mean(needed[:, 1])) > 2.0
 
 
+@pytest.mark.slow
 def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     path, out = tmp_path / 'push.csv', tmp_path / 'known.yaml'
     words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]
@@ -150,6 +152,7 @@ def test_a_push_becomes_a_prior_through_contact(tmp_path, capsys):
     assert main(words) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_filter_resumes_bit_for_bit(tmp_path, capsys, monkeypatch):
     path, out = tmp_path / 'push.csv', tmp_path / 'known.yaml'
     words = ['run', 'panda_push', '--seed', '3', '--duration', '2.2', '--record', str(path)]

@@ -211,7 +211,14 @@ def test_fr3_pickup_learns_its_load_when_it_picks_it_up_and_brings_it_to_the_she
         assert weights.mean(belief.log_weights, belief.theta)[0] == pytest.approx(true, abs=0.1)
 
 
-@pytest.mark.parametrize('name', ['ur5e_reach', 'xarm7_reach', 'ur5e_push'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'ur5e_reach',
+        'xarm7_push',
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ('ur5e_push', 'xarm7_reach')),
+    ],
+)
 def test_other_arms_by_position_and_velocity_succeed_and_learn(name: str) -> None:
     loop = ClosedLoop(load_task(name), seed=0)
     assert loop.run().success

@@ -48,6 +48,7 @@ def short(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_all_priors_are_compared_on_the_same_systems(short, capsys):
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', *ALONE]
     assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
@@ -62,6 +63,7 @@ def test_all_priors_are_compared_on_the_same_systems(short, capsys):
     assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
 
 
+@pytest.mark.slow
 def test_runs_do_not_depend_on_the_range_of_seeds_or_the_number_of_processes(tmp_path, capsys):
     pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
     path = tmp_path / 'short.yaml'

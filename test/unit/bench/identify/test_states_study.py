@@ -7,6 +7,8 @@ import pytest
 from emppi_ros.bench.identify import pendulums, states_study
 from emppi_ros.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def measured():

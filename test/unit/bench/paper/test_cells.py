@@ -95,6 +95,7 @@ def test_the_studies_of_the_cart_pole_come_with_it_alone():
     assert {c.study for c in other} == {cells.SUCCESS, cells.PUBLISHED}
 
 
+@pytest.mark.slow
 def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
     found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
     seeds = range(cells.RISK_SEEDS)

@@ -50,6 +50,7 @@ def test_one_process_needs_no_package(monkeypatch, small_cells):
     assert len(list(workers.spread(compute, small_cells(1), jobs=1))) == 1
 
 
+@pytest.mark.slow
 def test_a_cluster_that_dies_is_an_error_and_its_rows_are_kept(
     cluster, tmp_path, monkeypatch, small_cells
 ):

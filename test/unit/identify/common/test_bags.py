@@ -148,6 +148,7 @@ def test_wrong_bags_are_named(messages, tmp_path, change, words):
         read(messages.write(tmp_path / 'run.mcap'))
 
 
+@pytest.mark.slow
 def test_a_bag_and_its_table_give_the_same_estimate(messages, tmp_path, capsys):
     plant = Plant.from_task(load_task('cartpole_swingup'))
     qpos, ctrl = pendulums.simulate(

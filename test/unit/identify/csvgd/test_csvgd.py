@@ -63,6 +63,7 @@ def test_sum_recovers_both_systems_and_product_one_between_them():
     assert max(csvgd_study.share_near(found['product'], truths, np.full(2, 0.2))) == 0.0
 
 
+@pytest.mark.slow
 def test_two_equal_weights_are_recovered_in_both_orders():
     problem, truths = csvgd_systems.weights()
     found = csvgd.infer(problem, CsvgdConfig(10, 20, windows=5), threads=1)

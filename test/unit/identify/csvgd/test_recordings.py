@@ -81,6 +81,7 @@ def test_the_score_and_normals_are_derivatives(two, likelihood):
         np.testing.assert_allclose(now.normals[:, :, column], moved / (2 * step), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_starts_that_a_particle_does_not_explain_are_those_that_were_measured(two):
     noise = [0.01, np.inf]  # no velocity was
     both = dataclasses.replace(two[0], noise=np.array(noise))

@@ -144,6 +144,7 @@ def push():
     return task, record(task, trace), trace.truth
 
 
+@pytest.mark.slow
 def test_friction_is_identified_from_a_push(push):
     task, recording, truth = push
     found = method.infer_task(task, [recording], SmcConfig(particles=60), 0, threads=1)
