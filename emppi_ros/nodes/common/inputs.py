@@ -7,6 +7,7 @@ from geometry_msgs.msg import PoseStamped
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
@@ -32,8 +33,14 @@ class MeasurementInputs:
     one.
     """
 
-    def __init__(self, node: Node, task: Task, session: Measurements | None = None) -> None:
-        """Subscribe; messages are added to `session`."""
+    def __init__(
+        self,
+        node: Node,
+        task: Task,
+        session: Measurements | None = None,
+        subscribed: bool = True,
+    ) -> None:
+        """Subscribe; messages are added to `session`. If not `subscribed`, they are `receive`d."""
         self._node, self._task = node, task
         self._session = session or Measurements(task)
         self.estimator: Estimator = self._session.estimator
@@ -41,15 +48,18 @@ class MeasurementInputs:
         self.errors: dict[str, str] = {}
         self._now = np.inf  # s, /clock; infinite without simulated time
         topic = task.robot.topics.joint_states
+        take: list[tuple[type, str, Callable, QoSProfile]]
         take = [(JointState, topic, self.take_joints, qos.SENSOR)]
         take.append((JointState, APPLIED, self.take_applied, qos.DEFAULT))
         for name in task.tracked:
             receive = functools.partial(self.take_pose, name)
             take.append((PoseStamped, f'tracking/{name}', receive, qos.SENSOR))
-        self._topics = [name for _, name, _, _ in take]
+        self._take = {name: call for _, name, call, _ in take}
+        self.kinds = {name: kind for kind, name, _, _ in take}
         self._subscriptions = [
-            PolledSubscription(node, kind, name, functools.partial(self._receive, name, call), q)
-            for kind, name, call, q in take
+            PolledSubscription(node, kind, name, functools.partial(self.receive, name), q)
+            for kind, name, _, q in take
+            if subscribed
         ]
 
     def close(self) -> None:
@@ -75,7 +85,7 @@ class MeasurementInputs:
 
     def ages(self, now: float) -> dict[str, float]:
         """Return the age [s] of the newest message by topic; infinite without one."""
-        return {name: now - self.stamps.get(name, -np.inf) for name in self._topics}
+        return {name: now - self.stamps.get(name, -np.inf) for name in self._take}
 
     def check_ages(self, now: float, limit: float) -> None:
         """Raise StaleInputError if the newest message of any topic is older than a limit [s]."""
@@ -111,9 +121,10 @@ class MeasurementInputs:
                 f'stamped {stamp - self._now:.3f} s later than /clock, as before it was set back'
             )
 
-    def _receive(self, topic: str, take: Callable, message: object) -> None:
+    def receive(self, topic: str, message: object) -> None:
+        """Handle a message; an invalid one is dropped."""
         try:
-            self.stamps[topic] = take(message)
+            self.stamps[topic] = self._take[topic](message)
             self.errors.pop(topic, None)
         except EmppiError as error:
             self.errors[topic] = f'{topic}: {error}'

@@ -2,9 +2,9 @@
 Recorder of a running graph: writes every message that a replay or a report needs into a bag.
 
 Messages are written as received, without deserializing them; only the task is read, since it
-names the robot's topics, and measurements, for the scene (`scene_recorder`). Planner and belief
-publish their journals only while the recorder subscribes. It does not record `emppi/candidates`,
-which would slow the planner down.
+names the robot's topics, and some measurements, for the scene (`scene_recorder`). Planner and
+belief publish their journals only while the recorder subscribes. It does not record
+`emppi/candidates`, which would slow the planner down.
 """
 
 from collections.abc import Callable
@@ -121,6 +121,8 @@ class BagRecorder:
                 profile = message_definitions.qos_text(topic.profile)
                 self._writer.add(BagTopic(name, kind, text, profile))
             self._order.add(RecordedMessage(name, data, received_ns, sent_ns))
+            if self._scene is not None:
+                self._scene.take(topic.name, data)
             if topic.name == TOPIC:
                 self._take_task(deserialize_message(data, String))
 

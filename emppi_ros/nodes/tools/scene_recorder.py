@@ -8,7 +8,7 @@ import time
 
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import String
 
 from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
@@ -27,9 +27,10 @@ class SceneRecorder:
     """Writes the description of a task's scene, and from then on transforms."""
 
     def __init__(self, node: Node, writer: BagWriter, order: MessageOrder, task: Task) -> None:
-        """Subscribe, and write the description."""
+        """Subscribe to the belief if it is about axes, and write the description."""
         self._writer, self._order, self._next = writer, order, time.monotonic()
-        self._source = TransformSource(node, task)
+        self._source = TransformSource(node, task, subscribed=False)
+        self._newest: dict[str, bytes] = {}  # measurements since the last transforms, by topic
         name = node.resolve_topic_name(DESCRIPTION)
         transform = message_definitions.name(TransformStamped).replace('/msg/', '/')
         definition = message_definitions.nested(f'{transform}[] transforms', TransformStamped)
@@ -37,11 +38,20 @@ class SceneRecorder:
         self._add(TF, transforms.KIND, definition, False)
         self._write(name, serialize_message(String(data=self._source.frames.description())))
 
+    def take(self, topic: str, data: bytes) -> None:
+        """Remember a serialized measurement; only the newest is deserialized, to save time."""
+        if topic in self._source.inputs.kinds:
+            self._newest[topic] = data
+
     def poll(self) -> None:
         """Write the transforms, if they are due."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _PERIOD_S
+        for topic, data in self._newest.items():
+            kind = self._source.inputs.kinds[topic]
+            self._source.inputs.receive(topic, deserialize_message(data, kind))
+        self._newest.clear()
         if sent := self._source.poll():
             self._write(TF, transforms.to_cdr(sent))
 

@@ -39,11 +39,16 @@ _SET_BACK_S = 1.0  # measurements that are this much older: the clock was set ba
 class TransformSource:
     """Subscriptions to measurements and belief, and the transforms that follow from them."""
 
-    def __init__(self, node: Node, task: Task) -> None:
-        """Subscribe; to the belief only if it is about axes of joints."""
+    def __init__(self, node: Node, task: Task, subscribed: bool = True) -> None:
+        """
+        Subscribe; to the belief only if it is about axes of joints.
+
+        If not `subscribed`, `inputs` are to receive the measurements.
+        """
         namespace = node.get_namespace().strip('/')
         self.frames = SceneFrames(task, f'{namespace}/' if namespace else '')
-        self._task, self._inputs, self._last = task, MeasurementInputs(node, task), -math.inf
+        self.inputs = MeasurementInputs(node, task, subscribed=subscribed)
+        self._task, self._last = task, -math.inf
         self._axes: list[SceneFrame] = []
         self._subscription = (
             PolledSubscription(node, PointCloud2, BELIEF, self._take_belief, qos.LATCHED)
@@ -53,7 +58,7 @@ class TransformSource:
 
     def close(self) -> None:
         """Unsubscribe."""
-        self._inputs.close()
+        self.inputs.close()
         if self._subscription is not None:
             self._subscription.close()
 
@@ -63,13 +68,13 @@ class TransformSource:
 
         `links` are those of the robot and the scene, beside objects and axes.
         """
-        self._inputs.poll()
+        self.inputs.poll()
         if self._subscription is not None:
             self._subscription.poll()
-        estimator = self._inputs.estimator
-        received = self._inputs.stamps.get(self._task.robot.topics.joint_states, -math.inf)
+        estimator = self.inputs.estimator
+        received = self.inputs.stamps.get(self._task.robot.topics.joint_states, -math.inf)
         if received < self._last - _SET_BACK_S:
-            self._inputs.clear()
+            self.inputs.clear()
             self._last = -math.inf
         stamp = estimator.joints_stamp
         if not stamp > self._last:
