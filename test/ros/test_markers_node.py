@@ -96,7 +96,9 @@ def test_subscribers_receive_the_same_markers_at_all_times(graph):
     harness, node, _ = graph
     heard = {topic: harness.listen(kind, topic, qos.NEWEST) for topic, kind in TOPICS.items()}
     harness.spin_until(lambda: all(len(messages) > 5 for messages in heard.values()), 60.0)
-    harness.spin_until(lambda: _shown(heard[ROLLOUTS][-1], 'rollouts'), 60.0)
+    # a plan that is late is not shown
+    layers = ('rollouts', 'plan')
+    harness.spin_until(lambda: all(_shown(heard[ROLLOUTS][-1], name) for name in layers), 60.0)
     for topic in (BELIEF_MARKERS, ROLLOUTS, OBJECTS):
         found = {tuple((m.ns, m.id, m.type) for m in message.markers) for message in heard[topic]}
         assert len(found) == 1, f'{topic} has changing markers'
