@@ -88,11 +88,16 @@ class AllDivergedError(DegenerateWeightsError):
     """Every rollout of a planning cycle diverged."""
 
 
+def closest(name: object, names: Iterable[str]) -> str | None:
+    """Return the name that is most like another one; None if none is."""
+    return next(iter(difflib.get_close_matches(str(name), list(names), n=1)), None)
+
+
 def unknown(what: str, name: object, available: Iterable[str]) -> str:
     """Return a message with the unknown name, its closest match and all available names."""
     names = sorted(available)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f' (did you mean {close[0]!r}?)' if close else ''
+    close = closest(name, names)
+    hint = f' (did you mean {close!r}?)' if close else ''
     return f'unknown {what} {name!r}{hint}; available: {", ".join(names) or "none"}'
 
 

@@ -5,7 +5,7 @@ A MuJoCo body may have several joints, and a joint's anchor may lie anywhere; a 
 turns its link about the link's own origin. Links without geometry are inserted where needed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 import mujoco
@@ -109,27 +109,14 @@ def link_tree(
     return [first, *links]
 
 
-def link_poses(
-    model: mujoco.MjModel,
-    links: list[Link],
-    qpos: Array,
-    measured: Mapping[int, LinkPose] | None = None,
-) -> list[LinkPose]:
-    """
-    Return the pose of each link in its parent, in a configuration (nq,).
-
-    `measured` has the poses of measured bodies in the root; others are where the model has them.
-    """
-    given = measured or {}
-    poses = []
-    for link in links:
-        if link.joint >= 0:
-            poses.append(_moved(model, link, qpos[model.jnt_qposadr[link.joint] :]))
-        elif link.kind == FREE and link.bodies[0] in given:
-            poses.append(given[link.bodies[0]])
-        else:
-            poses.append(link.origin)
-    return poses
+def link_poses(model: mujoco.MjModel, links: list[Link], qpos: Array) -> list[LinkPose]:
+    """Return the pose of each link in its parent, in a configuration (nq,)."""
+    return [
+        link.origin
+        if link.joint < 0
+        else _moved(model, link, qpos[model.jnt_qposadr[link.joint] :])
+        for link in links
+    ]
 
 
 def _chain(

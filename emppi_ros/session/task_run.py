@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.tasks import switch_protocol
-from emppi_ros.tasks.hold_timer import ROUNDING_S
+from emppi_ros.tasks.hold_timer import has_held, holding_since
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
 SILENCE_S = 5.0  # without a report of the bridge, which sends one a second, or a measurement
@@ -227,10 +227,9 @@ def _await_switch(run: TaskRun, seen: RunObservation) -> TaskRun:
 def _await_success(run: TaskRun, seen: RunObservation, rule: SuccessRule) -> TaskRun:
     elapsed = seen.now - run.started
     if seen.measured >= run.started:  # of this run
-        near = seen.error < rule.below
-        since = min(run.near_since, seen.measured) if near else math.inf
+        since = holding_since(run.near_since, seen.error < rule.below, seen.measured)
         run = run._replace(near_since=since)
-        if seen.measured - since >= rule.hold_s - ROUNDING_S:
+        if has_held(since, seen.measured, rule.hold_s):
             text = f'{seen.task} succeeded after {elapsed:.1f} s'
             return _ended(run, Ending(EndCode.NONE, text))
     if seen.now - max(seen.measured, run.started) > SILENCE_S:

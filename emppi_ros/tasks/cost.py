@@ -7,7 +7,6 @@ Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2)
 from collections.abc import Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
-import difflib
 
 import mujoco
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from emppi_ros.control.mppi import Costs
 from emppi_ros.core import config
 from emppi_ros.core.config import non_negative, registered
-from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
+from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
 from emppi_ros.model.ensemble import Records, State
 from emppi_ros.tasks.norms import NORMS, shorten
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
@@ -28,7 +27,7 @@ _TERM_KEYS = ('norm', 'deadzone', 'weight', 'terminal_weight')
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
     """Return the residual that a YAML mapping of its keys describes, bound to a model."""
     if 'residual' not in data:
-        for key in difflib.get_close_matches('residual', map(str, data), n=1):
+        if (key := closest('residual', map(str, data))) is not None:
             raise ConfigError(f"{where}: unknown key {key!r} (did you mean 'residual'?)")
         raise ConfigError(f"{where}: missing key 'residual' (one of {', '.join(RESIDUALS)})")
     name = data['residual']

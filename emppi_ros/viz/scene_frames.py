@@ -106,6 +106,6 @@ def _limits(robot: Robot) -> dict[str, UrdfLimits]:
     limits = robot.limits
     rows = zip(limits.position.lower, limits.position.upper, limits.velocity, strict=True)
     found = {name: UrdfLimits(*row) for name, row in zip(robot.commanded, rows, strict=True)}
-    for name, effort in zip(robot.commanded, limits.effort):  # noqa: B905  (there may be none)
+    for name, effort in zip(robot.commanded, limits.effort, strict=False):  # there may be none
         found[name] = found[name]._replace(effort=effort)
     return found

@@ -1,4 +1,4 @@
-"""The action runs a task to its end; what stops it is told, and the robot does not go on alone."""
+"""The action runs a task until it ends, and says why; a robot that still moves is paused."""
 
 import dataclasses
 import subprocess

@@ -18,7 +18,6 @@ from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.transforms import TF, TransformSource
 from emppi_ros.tasks.task import Task
-from emppi_ros.viz.scene_frames import SceneFrames
 
 _CHECK_S = 1.0  # between looks for another description
 _DISCOVERY_S = 3.0  # in which another one is discovered, at the start
@@ -75,8 +74,7 @@ class ScenePublisher:
             self._withdraw()
         elif self._description is None:
             self._description = self._node.create_publisher(String, DESCRIPTION, qos.LATCHED)
-            namespace = self._node.get_namespace().strip('/')
-            frames = SceneFrames(self._task, f'{namespace}/' if namespace else '')
+            frames = transforms.scene_frames(self._node, self._task)
             self._description.publish(String(data=frames.description()))
 
     def _withdraw(self) -> None:

@@ -36,6 +36,12 @@ _MAX_AGE_S = 0.5  # of a tracked pose; later the object has no transform
 _SET_BACK_S = 1.0  # measurements that are this much older: the clock was set back
 
 
+def scene_frames(node: Node, task: Task) -> SceneFrames:
+    """Return the frames of a task's scene, with the namespace of a node as prefix."""
+    namespace = node.get_namespace().strip('/')
+    return SceneFrames(task, f'{namespace}/' if namespace else '')
+
+
 class TransformSource:
     """Subscriptions to measurements and belief, and the transforms that follow from them."""
 
@@ -45,8 +51,7 @@ class TransformSource:
 
         If not `subscribed`, `inputs` are to receive the measurements.
         """
-        namespace = node.get_namespace().strip('/')
-        self.frames = SceneFrames(task, f'{namespace}/' if namespace else '')
+        self.frames = scene_frames(node, task)
         self.inputs = MeasurementInputs(node, task, subscribed=subscribed)
         self._task, self._last = task, -math.inf
         self._axes: list[SceneFrame] = []

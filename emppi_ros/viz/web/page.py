@@ -15,7 +15,7 @@ from emppi_ros.viz.shapes.task_shapes import TaskShapes
 from emppi_ros.viz.web.charts import BeliefImage, Chart
 from emppi_ros.viz.web.controls import Buttons, Operators, Sliders
 from emppi_ros.viz.web.history import History
-from emppi_ros.viz.web.scene import BrowserScene
+from emppi_ros.viz.web.scene import BrowserScene, InitialView
 from emppi_ros.viz.web.shape_nodes import ShapeNodes
 from emppi_ros.viz.web.source import RobotSource, Snapshot
 
@@ -95,9 +95,9 @@ class Page:
             self._scene.remove()
         self._run, self._history = now.run, History()
         self._scene = BrowserScene(self._server, task, now.theta)
-        self._look(now)
+        view = self._look(now)
         self._nodes = ShapeNodes(self._server, '/known')
-        self._shapes = TaskShapes(task, self._scene.legible_size(task))
+        self._shapes = TaskShapes(task, view.legible_size())
         gui = self._server.gui
         folder = gui.add_folder('Parameters')
         with folder:
@@ -125,13 +125,14 @@ class Page:
         self._buttons.show(now)
         self._buttons.name_task()
 
-    def _look(self, now: Snapshot) -> None:
-        """Set the cameras of all clients to the task's view."""
+    def _look(self, now: Snapshot) -> InitialView:
+        """Set the cameras of all clients to the task's view, and return it."""
         self._scene.show(now.qpos, now.mocap_quat)
-        position, at, fovy = self._scene.initial_view(now.task)
+        view = self._scene.initial_view(now.task)
         clients = self._server.get_clients().values()
         for camera in (self._server.initial_camera, *(client.camera for client in clients)):
-            camera.position, camera.look_at, camera.fov = position, at, fovy
+            camera.position, camera.look_at, camera.fov = view
+        return view
 
     def _show_shapes(self, now: Snapshot) -> None:
         """Draw belief and plan over the scene, and add a row to the history."""

@@ -37,6 +37,19 @@ class Mesh(NamedTuple):
     color: tuple[float, float, float, float]
 
 
+class InitialView(NamedTuple):
+    """Where the camera of a new client is."""
+
+    position: Array  # (3,) m
+    at: Array  # (3,) m, the point that it looks at
+    fovy: float  # rad, vertical field of view
+
+    def legible_size(self) -> float:
+        """Return the size of a scene [m] whose histograms have room for their texts."""
+        distance = float(np.linalg.norm(self.at - self.position))
+        return _LEGIBLE * 2.0 * distance * float(np.tan(0.5 * self.fovy))
+
+
 class BrowserScene:
     """Robot and objects of a task in the browser: one node a body."""
 
@@ -72,29 +85,25 @@ class BrowserScene:
                 node.position = self.data.xpos[body]
                 node.wxyz = self.data.xquat[body]
 
-    def initial_view(self, task: Task) -> tuple[Array, Array, float]:
+    def initial_view(self, task: Task) -> InitialView:
         """
-        Return camera position and look-at point (3,) [m], and the vertical field of view [rad].
+        Return the view of the scene as it is now.
 
         The direction is that of `emppi markers`. The camera is farther away, since panels leave
         a narrow picture, and centred between the object and the histograms.
         """
-        camera = renderer.start_camera(task, self.model, _ASPECT)
+        camera = renderer.task_camera(task, self.model, task.start().qpos)
+        if camera is None:
+            camera = renderer.framing_camera(task, self.model, _ASPECT)
+            pose = renderer.camera_pose(self.model, self.data.qpos, camera)
+            return InitialView(pose.position, camera.lookat.copy(), pose.fovy)
         pose = renderer.camera_pose(self.model, self.data.qpos, camera)
-        if renderer.task_camera(task, self.model, task.start().qpos) is None:
-            return pose.position, camera.lookat.copy(), pose.fovy
         forward, (size, right) = -pose.axes[2], scene_extent.scene_extent(task)
         at = scene_extent.belief_anchor(task, self.data) + size * (
             _ASIDE * right + _ABOVE * scene_extent.UP
         )
         distance = max(float((at - pose.position) @ forward), _NEAREST)
-        return at - _BACK * distance * forward, at, pose.fovy
-
-    def legible_size(self, task: Task) -> float:
-        """Return the size of a scene [m] whose histograms have room for their texts."""
-        position, at, fovy = self.initial_view(task)
-        height = 2.0 * float(np.linalg.norm(at - position)) * np.tan(0.5 * fovy)
-        return _LEGIBLE * float(height)
+        return InitialView(at - _BACK * distance * forward, at, pose.fovy)
 
     def remove(self) -> None:
         """Remove all nodes."""

@@ -128,10 +128,11 @@ def test_measured_bodies_are_where_they_are_measured():
     (handle,) = [item.body for item in task.jointed.values()]
     links = link_tree(task.model, task.robot.frame, measured=[handle])
     pose = LinkPose(np.array([0.3, 0.2, 0.1]), np.array([0.5, 0.5, -0.5, 0.5]))
-    poses = world_poses(links, link_poses(task.model, links, task.start().qpos, {handle: pose}))
     (index,) = [i for i, link in enumerate(links) if handle in link.bodies]
-    assert links[index].kind == FREE
-    assert_same_pose(poses[index], *pose)
+    assert links[index].kind == FREE and links[index].parent == 0
+    poses = link_poses(task.model, links, task.start().qpos)
+    poses[index] = pose
+    assert_same_pose(world_poses(links, poses)[index], *pose)
 
 
 def test_the_body_in_the_robots_frame_is_that_frame_and_other_names_have_the_prefix():

@@ -166,6 +166,13 @@ def test_hidden_truth_is_possible_and_the_prior_knows_it(name):
     assert outside == OUTSIDE.get(name, set())
 
 
+@pytest.mark.parametrize('name', ['ur5e_push', 'xarm7_push'])
+def test_other_arms_push_by_the_numbers_of_the_panda(name):
+    ours, pandas = _yaml('tasks', name), _yaml('tasks', 'panda_push')
+    differing = {key for key in pandas.keys() | ours.keys() if ours.get(key) != pandas.get(key)}
+    assert differing == {'name', 'description', 'scene', 'robot'}
+
+
 @pytest.mark.parametrize('name', ROBOTS)
 def test_every_shipped_robot_loads_with_its_home_within_limits(name):
     robot = robots.load_robot(name)

@@ -125,12 +125,11 @@ def test_texts_of_neighbouring_histograms_do_not_overlap_at_first(name, server):
     task = load_task(name)
     start, scene = task.start(), BrowserScene(server, task, None)
     scene.show(start.qpos, scene.data.mocap_quat)
-    position, at, fovy = scene.initial_view(task)
+    view = scene.initial_view(task)
+    position, at, fovy = view
     low, high = task.prior.range
     belief = Belief(np.linspace(low, high, 5), np.log(np.full(5, 0.2)))
-    shapes = TaskShapes(task, scene.legible_size(task)).belief(
-        DisplayState(0.0, start, {}, belief)
-    )
+    shapes = TaskShapes(task, view.legible_size()).belief(DisplayState(0.0, start, {}, belief))
     first, second = (s for s in shapes if isinstance(s, Label) and s.name == 'values')
     height = 2.0 * np.linalg.norm(at - position) * np.tan(0.5 * fovy)
     apart = 800.0 * np.linalg.norm(second.position - first.position) / height  # px
