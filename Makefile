@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -28,6 +28,7 @@ help:
 	@echo "make bench     the planner against bare physics"
 	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
 	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
+	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
@@ -96,6 +97,10 @@ paper: $(STAMP)
 # BELIEF='--tasks ... --estimators ...' selects runs
 belief: $(STAMP)
 	$(call publish,belief,results_belief,$(BELIEF))
+
+# ROBUSTNESS='--seeds ... --sweeps ...' selects runs
+robustness: $(STAMP)
+	$(call publish,robustness,results_robustness,$(ROBUSTNESS))
 
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim

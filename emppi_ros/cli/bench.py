@@ -8,6 +8,7 @@ STUDIES = (
     'bench_planner',
     'bench_paper',
     'bench_belief',
+    'bench_robustness',
     'bench_identify',
     'bench_watched',
 )

@@ -99,6 +99,7 @@ class SimulatedRobot:
         self._steps, self._speed = 0, self.data.qvel.copy()
         self._rng = np.random.default_rng([self._seed, 1])
         self._torque_rng = np.random.default_rng([self._seed, 5])
+        self._dropout_rng = np.random.default_rng([self._seed, 6])
         self._pending: deque[PoseReading] = deque()
 
     def command(self, control: Array) -> None:
@@ -176,13 +177,20 @@ class SimulatedRobot:
         if self._commands:
             self._apply_delayed()
         if self._due(self._settings.tracking_rate_hz):
-            self._pending.extend(self._measure_pose(name) for name in self._task.tracked)
+            self._sample_tracker()
         self._speed[:] = self.data.qvel
         if self._drake is None:
             mujoco.mj_step(self.model, self.data)
         else:
             self._drake.step(self.data)
         self._steps += 1
+
+    def _sample_tracker(self) -> None:
+        """Measure all poses; some of them are lost."""
+        for name in self._task.tracked:
+            reading = self._measure_pose(name)
+            if self._dropout_rng.random() >= self._settings.tracking_dropout:
+                self._pending.append(reading)
 
     def _check_pending(self) -> None:
         """Begin the next conditional change if its condition has held for long enough."""

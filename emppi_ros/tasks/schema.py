@@ -243,6 +243,7 @@ class SimulationConfig:
     rotation_noise_sd_rad: float = _noise(0.0175, 'of tracked rotations, per axis')
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
     tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='latency of tracked poses')
+    tracking_dropout: float = between(0.0, 1.0, 0.0, doc='probability that a tracked pose is lost')
     joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
     engine: str = one_of(
         'mujoco', 'drake', default='mujoco', doc='physics engine; Drake is the extra `drake`'

@@ -39,7 +39,7 @@ class ProcessGroup:
 
     def start(self, spec: NodeSpec) -> None:
         """Start or restart a node."""
-        arguments = [sys.executable, '-m', spec.module, '--ros-args']
+        arguments = [sys.executable, '-X', 'faulthandler', '-m', spec.module, '--ros-args']
         for key, value in spec.parameters.items():
             arguments += ['-p', f'{key}:={_as_yaml(value)}']
         self._ending.discard(spec.name)

@@ -161,6 +161,19 @@ def test_poses_come_at_their_rate_and_after_their_delay(task_data, make_task, ra
     assert np.all((late >= delay - 1e-9) & (late < delay + 0.001 + 1e-9))
 
 
+def test_a_share_of_the_poses_is_lost_and_the_others_are_the_same(task_data, make_task):
+    runs = []
+    for share in (0.0, 0.3, 1.0):
+        task = _simulation(task_data, make_task, tracking_rate_hz=500.0, tracking_dropout=share)
+        robot = SimulatedRobot(task, draw_truth(task, 0), 0)
+        runs.append({one.stamp: one.pose.position for _, one in _run(robot, 2001)[1]})
+    whole, some, none = runs
+    assert not none
+    # five standard deviations of a binomial count
+    assert abs(len(some) - 0.7 * len(whole)) < 5.0 * np.sqrt(0.3 * 0.7 * len(whole))
+    assert all(np.array_equal(whole[stamp], position) for stamp, position in some.items())
+
+
 def test_given_truth_is_respected_and_the_rest_is_drawn_as_before(make_task, task_data):
     data = task_data('block')
     data['parameters']['friction'] = {

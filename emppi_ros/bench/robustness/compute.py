@@ -1,0 +1,55 @@
+"""Compute the row of a cell, on any machine: the same cell gives the same bits."""
+
+import time
+
+from emppi_ros.bench import hardware
+from emppi_ros.bench.belief import compute as belief_runs
+from emppi_ros.bench.paper.cells import LEARNER, changed
+from emppi_ros.bench.paper.compute import estimates
+from emppi_ros.bench.robustness.cells import RobustnessCell
+from emppi_ros.bench.robustness.rows import RobustnessRow
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import parse_task
+
+
+def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
+    """Return the row of a cell; `threads` replaces the threads of planner and filter."""
+    start = time.perf_counter()
+    text = cell.text
+    if threads is not None:
+        text = changed(text, {'planner': {'threads': threads}})
+    try:
+        loop = ClosedLoop(parse_task(text, cell.task), cell.seed, cell.controller)
+        misfit_s = belief_runs.run(loop) if cell.controller == LEARNER else _run(loop)
+    except EmppiError as error:
+        raise type(error)(f'{cell}: {error}') from None
+    return _row(cell, loop, misfit_s, time.perf_counter() - start)
+
+
+def _run(loop: ClosedLoop) -> None:
+    """Run without a belief that learns: until success."""
+    loop.run()
+
+
+def _row(
+    cell: RobustnessCell, loop: ClosedLoop, misfit_s: float | None, compute_s: float
+) -> RobustnessRow:
+    trace, limit = loop.trace, loop.task.file.duration_s
+    learned = cell.controller == LEARNER
+    return RobustnessRow(
+        task=cell.task,
+        sweep=cell.sweep,
+        values=cell.values,
+        controller=cell.controller,
+        seed=cell.seed,
+        digest=cell.digest,
+        success=trace.success,
+        time_s=limit if trace.success_time is None else trace.success_time,
+        limit_s=limit,
+        fault=trace.faults[0][1] if trace.faults else '',
+        misfit_s=misfit_s,
+        parameters=estimates(loop.task, trace.truth, loop.filter.belief) if learned else {},
+        compute_s=compute_s,
+        made_by=hardware.label(),
+    )

@@ -1,0 +1,92 @@
+"""The report `results.md`: all numbers, the machine and the command."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from emppi_ros.bench import report
+from emppi_ros.bench.belief.compute import LEAST_S
+from emppi_ros.bench.report import Provenance, table
+from emppi_ros.bench.robustness import plots
+from emppi_ros.bench.robustness.rows import TABLE, RobustnessRow
+from emppi_ros.bench.robustness.summary import PointSummary
+from emppi_ros.bench.robustness.sweeps import SWEEPS
+from emppi_ros.tasks.task import Task
+
+NAME = 'results.md'
+METHOD = (
+    'Each sweep changes one thing in the simulation that neither planner nor belief is told; all '
+    'else is as in the task file, which was not tuned for these worlds. `emppi` learns; '
+    '`mppi-true` plans with the true parameters, but knows nothing else of what is changed: it '
+    'shows what no belief could do better.'
+)
+COLUMNS = (
+    '- success: runs that succeed within the time limit; 95 % Wilson interval.\n'
+    '- time: median time to success [s]; inf: less than half of the runs succeed.\n'
+    '- inside 90 %: 90 % intervals at the end of a run that hold the truth, of all parameters. A '
+    f'run lasts until success and at least {LEAST_S:g} s.\n'
+    '- misfit: runs in which the monitor of the belief shows that no parameters explain the '
+    'measurements.\n'
+    '- inside or misfit: runs in which all intervals hold the truth, or a misfit is shown: the '
+    'belief is right, or says that it may be wrong.\n'
+    '- faults: runs that the bridge stopped, by reason.'
+)
+_HEADER = (
+    'controller', 'success', 'time', 'inside 90 %', 'misfit', 'inside or misfit', 'faults',
+)  # fmt: skip
+
+
+def write(
+    folder: Path,
+    rows: Sequence[RobustnessRow],
+    groups: Sequence[PointSummary],
+    tasks: dict[str, Task],
+    provenance: Provenance,
+    wanted: int,
+    skipped: Sequence[str],
+) -> list[Path]:
+    """Write the plots and the report, and return the paths."""
+    pictures = plots.write_all(groups, tasks, folder)
+    parts = [
+        '# When it works, and when it does not',
+        *report.origin(rows, wanted, provenance),
+        *report.makers(rows),
+        METHOD,
+        COLUMNS,
+        f'The estimates of each run are in `{TABLE}`.',
+    ]
+    if skipped:
+        parts += ['Left out:', '\n'.join(f'- {line}' for line in skipped)]
+    for task in dict.fromkeys(group.task for group in groups):
+        parts.append(f'## {task.replace("_", " ")}')
+        for picture in pictures:
+            if picture.task == task:
+                parts += _section(picture, groups, tasks[task])
+    path = folder / NAME
+    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    return [*(picture.path for picture in pictures), path]
+
+
+def _section(picture: plots.SweepPlot, groups: Sequence[PointSummary], task: Task) -> list[str]:
+    """Return the paragraphs about one sweep of a task."""
+    sweep = SWEEPS[picture.sweep]
+    parts = [
+        f'### {picture.sweep.replace("_", " ")}',
+        f'{sweep.description[0].upper()}{sweep.description[1:]}.',
+        f'![{picture.caption}]({picture.path.name})\n\n{picture.caption}',
+    ]
+    axes = sweep.axes(task)
+    if len(axes) == 1:  # else the map holds the numbers
+        of_sweep = [g for g in groups if (g.task, g.sweep) == (picture.task, picture.sweep)]
+        parts.append(table((axes[0].label, *_HEADER), map(_line, of_sweep)))
+    return parts
+
+
+def _line(group: PointSummary) -> list[object]:
+    outcomes = (group.success, group.time_s.median, group.inside, group.misfit, group.warned)
+    return [
+        *(f'{value:g}' for value in group.values),
+        group.controller,
+        *('-' if one is None else f'{one:.3g}' if isinstance(one, float) else one
+          for one in outcomes),
+        '; '.join(f'{count}: {name}' for name, count in group.faults.items()) or '-',
+    ]  # fmt: skip

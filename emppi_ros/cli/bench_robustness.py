@@ -1,0 +1,91 @@
+"""`emppi bench robustness`: when a task works, and when it does not."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from emppi_ros.bench.robustness import cells, results, rows, summary
+from emppi_ros.bench.robustness.cells import RobustnessCell, RobustnessRequest
+from emppi_ros.bench.robustness.compute import compute
+from emppi_ros.bench.robustness.rows import RobustnessRow
+from emppi_ros.bench.robustness.sweeps import SWEEPS
+from emppi_ros.bench.row_store import RowStore
+from emppi_ros.cli import output, resumable
+from emppi_ros.parallel import workers
+from emppi_ros.session.closed_loop import CONTROLLERS
+from emppi_ros.tasks.task import load_task
+
+DESCRIPTION = """
+Vary what a task does not describe, and show how often it succeeds and how honest its belief is.
+
+Each finished run is stored as a row of DIR/rows.jsonl. The same command with the same DIR resumes
+an interrupted benchmark, and recomputes runs if a value in their task file, or the code of the
+belief, has changed. After another change of the code or of a scene, use another DIR. The report
+consists of a table (CSV), plots and DIR/results.md.
+"""
+
+
+def add_command(studies: Any) -> None:
+    """Add the study to the parser of `emppi bench`."""
+    parser = studies.add_parser(
+        'robustness',
+        help='success and honesty in worlds that are harder than the task describes',
+        description=DESCRIPTION.strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    resumable.add_names(
+        parser, '--tasks', f'tasks, by name or YAML file ({", ".join(cells.TASKS)})'
+    )
+    described = '; '.join(f'{name}: {sweep.description}' for name, sweep in SWEEPS.items())
+    resumable.add_names(parser, '--sweeps', f'what to vary (all): {described}')
+    default = ', '.join(RobustnessRequest().controllers)
+    resumable.add_names(
+        parser, '--controllers', f'controllers ({default}), of {", ".join(CONTROLLERS)}'
+    )
+    parser.add_argument(
+        '--seeds',
+        metavar='N',
+        type=output.seeds,
+        help=f'seeds: their number, or a range such as 50-59 ({cells.SEEDS})',
+    )
+    resumable.add_options(
+        parser, 'out/robustness', f'one seed, {cells.QUICK_S} s a run; no evidence'
+    )
+    parser.set_defaults(execute=robustness)
+
+
+def robustness(options: argparse.Namespace) -> None:
+    """Compute missing rows, write the report and print its numbers."""
+    request = RobustnessRequest(
+        **resumable.selected(options, 'tasks', 'sweeps', 'controllers'),
+        seeds=options.seeds or range(cells.QUICK_SEEDS if options.quick else cells.SEEDS),
+        quick=options.quick,
+    )
+    workers.check(options.jobs, options.scheduler)
+    wanted, skipped = cells.make_cells(request)
+    for line in skipped:
+        resumable.report(f'skipped: {line}')
+    store = RowStore(options.out, RobustnessRow)
+
+    def compute_missing(missing: Sequence[RobustnessCell]) -> Iterable[RobustnessRow]:
+        return workers.spread(compute, missing, options.jobs, options.scheduler)
+
+    counts, finished = resumable.finish(
+        options, 'robustness', store, wanted, compute_missing, 'task settings or beliefs'
+    )
+    groups = summary.summarize(finished)
+    tasks = {task.name: task for task in map(load_task, request.tasks)}
+    provenance = resumable.provenance(options)
+    written = rows.write_table(options.out, finished)
+    written += results.write(
+        options.out, finished, groups, tasks, provenance, len(wanted), skipped
+    )
+    for path in written:
+        resumable.report(f'wrote {path}')
+    if options.json:
+        numbers = [summary.as_json(group) for group in groups]
+        print(output.to_json({**counts, 'out': str(options.out), 'groups': numbers}), flush=True)
+        return
+    output.show(counts, as_json=False)
+    for line in summary.lines(groups):
+        print(line)
