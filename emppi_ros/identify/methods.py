@@ -27,6 +27,7 @@ METHODS = {  # name -> module:class
     'states': 'emppi_ros.identify.states.method:StatesMethod',
     'csvgd': 'emppi_ros.identify.csvgd.method:CsvgdMethod',
     'rigid-body': 'emppi_ros.identify.rigid_body.method:RigidBodyMethod',
+    'shooting': 'emppi_ros.identify.shooting.method:ShootingMethod',
     'sysid': 'emppi_ros.identify.sysid:SysidMethod',
     'filter': 'emppi_ros.identify.filter.method:FilterMethod',
 }

@@ -18,6 +18,8 @@ from emppi_ros.model import parameters as registry
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
+_CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
+_APPLIED = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value
 
 
 class State(NamedTuple):
@@ -130,18 +132,29 @@ class Ensemble:
             raise registry.rejected(self.parameters, first, error) from None
         self._theta = theta.copy()
 
-    def rollout(self, start: State, controls: Array, record: Sequence[str]) -> Records:
+    def rollout(
+        self,
+        start: State,
+        controls: Array,
+        record: Sequence[str],
+        applied: Array | None = None,
+    ) -> Records:
         """
         Simulate controls (M, K, substeps, nu) and record MjData fields at each physics step.
+
+        `applied` (M, K, substeps, nv) are external generalized forces (`qfrc_applied`).
 
         The start is (nq,) for all, (M, nq) per model, or (M, K, nq) per rollout. As in `mj_step`,
         derived fields (xpos, sensordata, ...) are those before a physics step; qpos and qvel are
         those after it. The next call of the same size overwrites the arrays.
         """
+        spec = _CONTROL
+        if applied is not None:  # in the order of the bits
+            controls, spec = np.concatenate([controls, applied], axis=-1), _CONTROL | _APPLIED
         flat = controls.reshape(self.models * self.rollouts, *controls.shape[2:])
         if self._size != (size := (flat.shape[1], tuple(record))):
             self._size, self._buffers = size, {}
-        diverged = self._run(start, flat, self.rollouts, record)
+        diverged = self._run(start, flat, self.rollouts, record, spec)
         shape = (self.models, self.rollouts)
         fields = {k: v.reshape(*shape, *v.shape[1:]) for k, v in self._buffers.items()}
         return Records(fields, diverged)
@@ -169,7 +182,12 @@ class Ensemble:
         return State(*(np.where(diverged, np.nan, end) for end in ends))
 
     def _run(
-        self, start: State, controls: Array, rollouts: int, record: Sequence[str] = ()
+        self,
+        start: State,
+        controls: Array,
+        rollouts: int,
+        record: Sequence[str] = (),
+        spec: int = _CONTROL,
     ) -> npt.NDArray[np.bool_]:
         """
         Run the first `rollouts` simulations of each model; return which diverged, (M, K).
@@ -183,7 +201,7 @@ class Ensemble:
         try:
             with np.errstate(all='ignore'):
                 self._buffers |= batch.rollout(
-                    controls.shape[1], controls, record=record, ids=ids, out=self._buffers
+                    controls.shape[1], controls, spec, record, ids, self._buffers
                 )
         except SimulationError as error:
             raise SceneError(f'MuJoCo cannot simulate the scene: {error}') from None

@@ -272,3 +272,24 @@ def test_an_ensemble_of_a_body_that_is_not_there_is_an_error(two_link):
         Ensemble(two_link, [Parameter('p', 'body_mass', 'box', lower=0.1)], M)
     with pytest.raises(ConfigError, match='both write'):
         Ensemble(two_link, [MASS, MASS], M)
+
+
+def test_external_forces_are_those_of_mj_step_bit_for_bit(two_link):
+    ensemble = Ensemble(two_link, [MASS, AXIS], M, K)
+    ensemble.write(THETA)
+    start, controls = _start(), _controls()
+    applied = np.random.default_rng(9).normal(0.0, 0.3, (M, K, STEPS, 2))
+    records = ensemble.rollout(start, controls, ('qpos', 'qvel'), applied)
+    for m in range(M):
+        model = with_parameters(two_link, [MASS, AXIS], THETA[m])
+        for k in range(K):
+            data = mujoco.MjData(model)
+            data.qpos[:], data.qvel[:] = start
+            for step in range(STEPS):
+                data.ctrl[:], data.qfrc_applied[:] = controls[m, k, step], applied[m, k, step]
+                mujoco.mj_step(model, data)
+                assert np.array_equal(records.fields['qpos'][m, k, step], data.qpos)
+    without = ensemble.rollout(start, controls, ('qpos',))  # forces are forgotten
+    assert np.array_equal(without.fields['qpos'][0, 0], _loop(
+        with_parameters(two_link, [MASS, AXIS], THETA[0]), start, controls[0, 0]
+    )['qpos'])  # fmt: skip

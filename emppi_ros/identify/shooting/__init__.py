@@ -1,0 +1,1 @@
+"""Multiple shooting over short windows, for real recordings."""

@@ -1,0 +1,228 @@
+r"""
+Robust least squares over parameters and the starts of windows (multiple shooting, Bock 1983).
+
+Each window is simulated from a start of its own, so that errors of the model and chaos cannot
+accumulate for longer than a window. The errors of positions have Student's t-distribution, whose
+scale is estimated by expectation-maximization (Lange, Little and Taylor 1989): outliers hardly
+count. In each Gauss-Newton step the starts are eliminated:
+
+    H = sum_w A_w' M_w A_w,   g = sum_w A_w' M_w r_w,   M_w = I - B_w (B_w' B_w)^-1 B_w'
+
+with the weighted residuals r_w of a window, and their derivatives A_w by the parameters and B_w by
+its start. A Levenberg-Marquardt step within the bounds solves the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from scipy.optimize import lsq_linear
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.shooting.simulation import Trajectories, WindowSimulation
+from emppi_ros.identify.shooting.windows import Windows
+
+Array = npt.NDArray[np.float64]
+FREEDOM = 4.0  # degrees of freedom of Student's t: outliers count less, at 7 % more variance
+_TOLERANCE = 1e-7  # relative decrease of the cost that ends the search
+_DAMPING, _MOST_DAMPING = 1e-3, 1e12
+_LESS, _MORE = 0.2, 5.0  # factors of the damping after a step that was good, or not
+_FLOOR = 1e-9  # of the spread of a motion: the least scale of the errors
+_RIDGE = 1e-12  # of the largest element: starts that a window does not determine stay
+
+
+@dataclass(frozen=True)
+class ShootingConfig:
+    """Settings of the search."""
+
+    iterations: int = 60
+
+
+class ShootingEstimate(NamedTuple):
+    """The estimate from windows of one length."""
+
+    theta: Array  # (P,)
+    starts: Array  # (W, 2 nv)
+    scale: Array  # (nv,) of the errors of positions, as a standard deviation of white noise
+    windows: Windows
+    information: Array  # (P, P) H, in the scales of the parameters
+    scores: Array  # (W, P) A_w' M_w r_w
+    iterations: int
+    converged: bool
+    costs: tuple[float, ...]  # of each iteration
+
+
+class _Point(NamedTuple):
+    """A point of the search, with residuals in units of positions."""
+
+    theta: Array
+    starts: Array
+    errors: Array  # (W, h, nv), 0 where nothing was measured
+    found: Trajectories
+
+
+def estimate(
+    plant: Plant,
+    motion: Motion,
+    windows: Windows,
+    theta: Array,
+    starts: Array,
+    config: ShootingConfig,
+    threads: int = 0,
+    progress: Callable[[float], None] = lambda _: None,
+) -> ShootingEstimate:
+    """
+    Return the parameters and starts that explain the windows best.
+
+    Parameters
+    ----------
+    plant : Plant
+        Model and unknown parameters.
+    motion : Motion
+        Positions, commands and external forces at the steps of the model.
+    windows : Windows
+        The windows of this motion.
+    theta : (P,) array
+        Where the search starts.
+    starts : (W, 2 nv) array
+        First guess of positions and velocities at the starts of the windows.
+    config : ShootingConfig
+        Settings.
+    threads : int
+        Threads of the simulation; 0: all cores.
+    progress : callable
+        Called with the cost of each iteration.
+
+    Raises
+    ------
+    IdentificationError
+        If the model diverges where the search starts.
+
+    """
+    simulation = WindowSimulation(plant, motion, windows, threads)
+    seen = windows.seen[:, 1:]
+    floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
+    low, high = (bound / plant.scales for bound in plant.bounds)
+
+    def evaluate(theta: Array, starts: Array) -> _Point | None:
+        found = simulation.simulate(theta, starts)
+        if found is None:
+            return None
+        errors = np.where(seen, found.positions - windows.measured[:, 1:], 0.0)
+        return _Point(theta, starts, errors, found)
+
+    now = evaluate(theta, starts)
+    if now is None:
+        raise IdentificationError(
+            'the model diverges where the search starts: check bounds and initial values'
+        )
+    lost = windows.count * 2 * plant.model.nv + len(theta)  # degrees of freedom
+    spare = max(1.0 - lost / max(int(seen.sum()), 1), 0.1)
+    scale = _scale(now.errors, seen, np.full(seen.shape[-1], np.inf), spare, floor)
+    damping, converged, costs = _DAMPING, False, list[float]()
+    for _ in range(config.iterations):
+        scale = _scale(now.errors, seen, scale, spare, floor)
+        cost = _cost(now.errors, seen, scale)
+        costs.append(cost)
+        progress(cost)
+        system = _eliminate(now, scale)
+        better = None
+        while better is None and damping < _MOST_DAMPING:
+            step = _bounded_step(system, damping, now.theta / plant.scales, (low, high))
+            better = evaluate(
+                np.clip(now.theta + step * plant.scales, *plant.bounds),
+                now.starts + system.follow(step),
+            )
+            if better is not None and not _cost(better.errors, seen, scale) < cost:
+                better = None
+            damping *= _MORE if better is None else _LESS
+        if better is None:
+            converged = True  # no step improves it
+            break
+        gain = (cost - _cost(better.errors, seen, scale)) / max(abs(cost), 1e-300)
+        now, damping = better, max(damping, 1e-12)
+        if gain < _TOLERANCE:
+            converged = True
+            break
+    scale = _scale(now.errors, seen, scale, spare, floor)
+    system = _eliminate(now, scale)
+    return ShootingEstimate(
+        now.theta, now.starts, scale, windows, system.information, system.scores, len(costs),
+        converged, tuple(costs),
+    )  # fmt: skip
+
+
+def _weights(errors: Array, scale: Array) -> Array:
+    """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
+    return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
+
+
+def _scale(
+    errors: Array, seen: npt.NDArray[np.bool_], before: Array, spare: float, floor: Array
+) -> Array:
+    """Return the scale (nv,) after a step of expectation-maximization."""
+    squares = np.where(seen, _weights(errors, before) * errors**2, 0.0)
+    if np.isinf(before).any():  # first guess: equal weights
+        squares = errors**2
+    counts = np.maximum(seen.sum(axis=(0, 1)), 1)
+    return np.maximum(np.sqrt(squares.sum(axis=(0, 1)) / (spare * counts)), floor)
+
+
+def _cost(errors: Array, seen: npt.NDArray[np.bool_], scale: Array) -> float:
+    """Return the mean negative log density of the errors, up to a constant."""
+    each = 0.5 * (FREEDOM + 1.0) * np.log1p((errors / scale) ** 2 / FREEDOM) + np.log(scale)
+    return float(each[seen].mean())
+
+
+class _ReducedSystem(NamedTuple):
+    """Normal equations of the parameters, with the starts eliminated."""
+
+    information: Array  # (P, P)
+    scores: Array  # (W, P)
+    by_residual: Array  # (W, 2 nv): steps of the starts with parameters as they are
+    by_parameter: Array  # (W, 2 nv, P): steps of the starts for those of the parameters
+
+    def follow(self, step: Array) -> Array:
+        """Return the steps (W, 2 nv) of the starts that belong to one of the parameters."""
+        return self.by_residual + self.by_parameter @ step
+
+
+def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
+    """Return the normal equations at a point."""
+    count = len(point.errors)
+    root = np.sqrt(_weights(point.errors, scale)) / scale
+    seen = point.errors != 0.0
+    root = np.where(seen, root, 0.0)
+    left = (root * point.errors).reshape(count, -1, 1)
+    by_parameter = (root[..., None] * point.found.by_parameter).reshape(count, left.shape[1], -1)
+    by_start = (root[..., None] * point.found.by_start).reshape(count, left.shape[1], -1)
+    transposed = by_start.swapaxes(1, 2)
+    gram = transposed @ by_start
+    ridge = _RIDGE * np.abs(gram).max(axis=(1, 2), keepdims=True) + 1e-300
+    gram = gram + ridge * np.eye(gram.shape[1])
+    starts = -np.linalg.solve(gram, transposed @ np.concatenate([left, by_parameter], axis=2))
+    along = left + by_start @ starts[..., :1]  # M r
+    scores = (by_parameter.swapaxes(1, 2) @ along)[..., 0]
+    across = by_parameter + by_start @ starts[..., 1:]  # M A
+    information = np.einsum('wnp,wnq->pq', by_parameter, across)
+    return _ReducedSystem(
+        0.5 * (information + information.T), scores, starts[..., 0], starts[..., 1:]
+    )
+
+
+def _bounded_step(
+    system: _ReducedSystem, damping: float, place: Array, bounds: tuple[Array, Array]
+) -> Array:
+    """Return the damped step (P,) of the parameters within bounds, all in their scales."""
+    gradient = system.scores.sum(axis=0)
+    diagonal = np.diag(system.information)
+    damped = system.information + np.diag(damping * diagonal + 1e-12 * (diagonal.max() + 1e-300))
+    upper = scipy.linalg.cholesky(damped)
+    target = -scipy.linalg.solve_triangular(upper, gradient, trans='T')
+    low, high = (bound - place for bound in bounds)
+    return np.asarray(lsq_linear(upper, target, (np.minimum(low, -0.0), high)).x)

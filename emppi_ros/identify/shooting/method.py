@@ -1,0 +1,252 @@
+"""The method `shooting`: least squares over short windows, for real recordings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.config import key, positive
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common import figures, posterior_samples
+from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
+from emppi_ros.identify.common.motion import Motion, default_step, join, resample
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
+from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.identify.shooting import forecast, uncertainty, windows
+from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
+from emppi_ros.identify.states.forecast import split
+from emppi_ros.identify.states.step_check import MAX_STEPS_PER_SAMPLE
+from emppi_ros.model import scene
+
+Array = npt.NDArray[np.float64]
+_WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise
+_FORECAST_SAMPLES = 60
+
+
+@dataclass(frozen=True)
+class ShootingOptions:
+    """Options of the method `shooting`."""
+
+    longest_window: float = positive(
+        0.5,
+        'length in s up to which windows grow, as long as the model explains them as well as the '
+        'shortest ones',
+    )
+    widen: float = key(
+        1.0,
+        check=lambda value: value >= 1.0,
+        allowed='a number of at least 1',
+        doc='factor on the standard deviations in the prior',
+    )
+
+
+class ShootingMethod(Method):
+    """Least squares over windows, with a covariance that allows for errors of the model."""
+
+    description = 'least squares over short windows, for real recordings'
+    options = ShootingOptions
+    held_out = 0.2
+
+    def default_step(self, plant: Plant, recordings: Sequence[Recording]) -> float:
+        """Return the scene's step, or 1 ms if joints were sampled at a shorter period."""
+        return default_step(recordings, plant.model)
+
+    def identify(
+        self, plant: Plant, recordings: Sequence[Recording], options: ShootingOptions,
+        run: RunSettings,
+    ) -> Identification:  # fmt: skip
+        """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
+        _check(plant)
+        names, parts = recording_names(recordings), []
+        for name, recording in zip(names, recordings, strict=True):
+            with named_errors(name):
+                motion = resample(recording, plant.model, plant.bodies, MAX_STEPS_PER_SAMPLE)
+                parts.append(split(motion, run.held_out))
+        motion = join([known for known, _ in parts])
+        config = ShootingConfig()
+        lengths = _lengths(motion, options.longest_window / plant.model.opt.timestep)
+        costs: list[float] = []
+        with run.progress('shooting', len(lengths) * config.iterations, 'iterations') as advance:
+
+            def progress(cost: float) -> None:
+                costs.append(cost)
+                advance(len(costs), f'mean cost {cost:.4g}')
+
+            fits = fit_growing(plant, motion, lengths, config, run.threads, progress)
+            advance(len(lengths) * config.iterations)
+        result = fits.chosen
+        covariance = uncertainty.covariance(result)
+        sd = np.sqrt(np.diag(covariance))
+        knowledge = [posterior_samples.knowledge_level(share) for share in sd]
+        kept = posterior_samples.excited(knowledge)
+        samples = _draw(plant, result, options.widen**2 * covariance, kept, run.seed)
+        forecasts = _forecast(plant, samples, result, parts, run)
+        summary = _summarize(plant, result, covariance, knowledge, forecasts)
+        if notes := fits.notes(plant):
+            summary['notes'] = '; '.join(notes)
+        return Identification(
+            summary,
+            samples,
+            kept,
+            {
+                'longest_window': options.longest_window,
+                'step_s': float(plant.model.opt.timestep),
+                'widen': options.widen,
+                'seed': run.seed,
+                'held_out': run.held_out,
+            },
+            convergence=Convergence('mean cost', np.array(result.costs)),
+            forecasts=lambda: forecasts,
+        )
+
+
+class GrowingFits(NamedTuple):
+    """Estimates from windows of growing length."""
+
+    chosen: ShootingEstimate
+    shortest: ShootingEstimate
+    rejected: ShootingEstimate | None  # longer windows, which the model does not explain
+
+    def notes(self, plant: Plant) -> list[str]:
+        """Return notes for the user."""
+        notes = []
+        step_s = plant.model.opt.timestep
+        if self.rejected is not None:
+            ratio = self.rejected.scale / self.shortest.scale
+            worst = int(np.argmax(ratio))
+            name = scene.names(plant.model, 'joint')[worst]
+            notes.append(
+                f'the model explains windows of {step_s * self.chosen.windows.length:.3g} s; over '
+                f'{step_s * self.rejected.windows.length:.3g} s it leaves {ratio[worst]:.2g} '
+                f'times as much of joint {name!r}: it lacks something that acts slowly'
+            )
+        if not self.chosen.converged:
+            notes.append('the search did not converge')
+        return notes
+
+
+def fit_growing(
+    plant: Plant,
+    motion: Motion,
+    lengths: Sequence[int],
+    config: ShootingConfig,
+    threads: int,
+    progress: Any,
+) -> GrowingFits:
+    """
+    Return the estimates from windows of growing length, each from the one before.
+
+    They grow as long as the errors stay those of the shortest windows, in which errors of the
+    model have no time to accumulate.
+    """
+    theta, fits = plant.initial, list[ShootingEstimate]()
+    for length in lengths:
+        cut = windows.cut(motion, length)
+        starts = windows.guess_starts(cut, plant.model.opt.timestep)
+        if fits:
+            starts = _starts_within(fits[-1], cut, starts)
+        result = estimate(plant, motion, cut, theta, starts, config, threads, progress)
+        if fits and np.any(result.scale > _WORSE * fits[0].scale):
+            return GrowingFits(fits[-1], fits[0], result)
+        fits.append(result)
+        theta = result.theta
+    return GrowingFits(fits[-1], fits[0], None)
+
+
+def _starts_within(before: ShootingEstimate, cut: windows.Windows, guess: Array) -> Array:
+    """Return the starts that were estimated for shorter windows with the same first step."""
+    known = {int(row[0]): start for row, start in zip(before.windows.steps, before.starts,
+                                                     strict=True)}  # fmt: skip
+    rows = [known.get(int(row[0]), own) for row, own in zip(cut.steps, guess, strict=True)]
+    return np.array(rows)
+
+
+def _check(plant: Plant) -> None:
+    """Raise IdentificationError unless all joints are hinges or slides."""
+    for joint, name in enumerate(scene.names(plant.model, 'joint')):
+        if not scene.is_scalar(plant.model, joint):
+            raise IdentificationError(
+                f'joint {name!r} is neither hinge nor slide: leave it out of the model, or use '
+                '--method filter or states'
+            )
+
+
+def _lengths(motion: Motion, longest: float) -> list[int]:
+    """Return window lengths in steps, each twice the one before."""
+    length = windows.shortest_length(motion)
+    lengths = [length]
+    while 2 * lengths[-1] <= longest * (1.0 + 1e-9):
+        lengths.append(2 * lengths[-1])
+    return lengths
+
+
+def _draw(
+    plant: Plant, result: ShootingEstimate, covariance: Array, kept: Sequence[int], seed: int
+) -> Array:
+    """Return samples (n, P) of the posterior; parameters that were not excited are equal."""
+    scales = plant.scales[list(kept)]
+    samples = np.tile(result.theta, (posterior_samples.PRIOR_SAMPLES, 1))
+    samples[:, kept] = posterior_samples.draw_within_bounds(
+        result.theta[kept],
+        covariance[np.ix_(kept, kept)] * np.outer(scales, scales),
+        scales,
+        (plant.bounds[0][kept], plant.bounds[1][kept]),
+        np.random.default_rng(seed),
+    )
+    return samples
+
+
+def _forecast(
+    plant: Plant,
+    samples: Array,
+    result: ShootingEstimate,
+    parts: Sequence[tuple[Motion, Motion]],
+    run: RunSettings,
+) -> list[HeldOutForecast]:
+    """Return the forecasts of the held-out parts that are long enough."""
+    length = result.windows.length
+    found = (
+        forecast.forecast(
+            plant, samples[:_FORECAST_SAMPLES], result.scale, known, later, length, run.seed,
+            run.threads,
+        )
+        for known, later in parts
+    )  # fmt: skip
+    return [one for one in found if one is not None]
+
+
+def _summarize(
+    plant: Plant,
+    result: ShootingEstimate,
+    covariance: Array,
+    knowledge: Sequence[str],
+    forecasts: Sequence[HeldOutForecast],
+) -> dict[str, Any]:
+    """Return the estimate of each parameter, and diagnostics."""
+    joints = scene.names(plant.model, 'joint')
+    at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
+    sd = plant.scales * np.sqrt(np.diag(covariance))
+    directions = posterior_samples.unobservable_directions(covariance)
+    summary: dict[str, Any] = {
+        'parameters': posterior_samples.parameter_rows(
+            plant.unknowns, result.theta, sd, knowledge, at_bound=at_bound
+        ),
+        'unexcited_directions': posterior_samples.describe_directions(
+            directions, [unknown.name for unknown in plant.unknowns]
+        ),
+        'iterations': result.iterations,
+        'converged': result.converged,
+        'step_s': float(plant.model.opt.timestep),
+        'window_s': float(plant.model.opt.timestep * result.windows.length),
+        'windows': result.windows.count,
+        'error_scale': dict(zip(joints, result.scale.tolist(), strict=True)),
+    }
+    if forecasts:
+        summary['held_out_error'] = figures.forecast_error(forecasts)
+        names = [name for name, _ in forecasts[0].quantities]
+        shares = np.mean([forecast.inside(one) for one in forecasts], axis=0)
+        summary['held_out_inside_90'] = dict(zip(names, shares.tolist(), strict=True))
+    return summary
