@@ -9,6 +9,7 @@ STUDIES = (
     'bench_paper',
     'bench_belief',
     'bench_robustness',
+    'bench_real',
     'bench_identify',
     'bench_watched',
 )

@@ -1,0 +1,1 @@
+"""Identification of real mechanisms from recordings that others published."""

@@ -1,0 +1,84 @@
+"""`emppi bench real`: identification from recordings of real mechanisms."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from emppi_ros.bench.real import cells, results
+from emppi_ros.bench.real.compute import METHODS, RealCell, RealRow, compute
+from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.row_store import RowStore
+from emppi_ros.cli import output, resumable
+from emppi_ros.identify import methods
+from emppi_ros.parallel import workers
+
+DESCRIPTION = """
+Identify real mechanisms from recordings that others published, and forecast what was held out.
+
+The recordings are not part of this package: --data is a folder with a folder for each data set.
+Each finished run is stored as a row of DIR/rows.jsonl, and the same command with the same DIR
+resumes an interrupted benchmark. After a change of the code, use another DIR.
+"""
+
+
+def add_command(studies: Any) -> None:
+    """Add the study to the parser of `emppi bench`."""
+    parser = studies.add_parser(
+        'real',
+        help='identify real mechanisms from published recordings',
+        description=DESCRIPTION.strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    folders = ', '.join(f'{one.folder} ({one.source})' for one in DATASETS.values())
+    parser.add_argument(
+        '--data', metavar='FOLDER', type=Path, required=True, help=f'folder with {folders}'
+    )
+    described = '; '.join(f'{name}: {one.description}' for name, one in DATASETS.items())
+    resumable.add_names(parser, '--datasets', f'data sets (all): {described}')
+    resumable.add_names(
+        parser,
+        '--methods',
+        f'methods ({", ".join(METHODS)}), of {", ".join(methods.METHODS)}',
+    )
+    parser.add_argument(
+        '--recordings',
+        metavar='N',
+        type=output.count,
+        help='use the first N recordings of each data set (all)',
+    )
+    resumable.add_options(parser, 'out/real', 'one recording of each data set; no evidence')
+    parser.set_defaults(execute=real)
+
+
+def real(options: argparse.Namespace) -> None:
+    """Compute missing rows, write the report and print its numbers."""
+    given = resumable.selected(options, 'datasets', 'methods')
+    workers.check(options.jobs, options.scheduler)
+    wanted, skipped = cells.make_cells(
+        options.data,
+        given.get('datasets', tuple(DATASETS)),
+        given.get('methods', METHODS),
+        1 if options.quick else options.recordings,
+    )
+    for line in skipped:
+        resumable.report(f'skipped: {line}')
+    store = RowStore(options.out, RealRow)
+
+    def compute_missing(missing: Sequence[RealCell]) -> Iterable[RealRow]:
+        return workers.spread(compute, missing, options.jobs, options.scheduler)
+
+    counts, finished = resumable.finish(
+        options, 'real', store, wanted, compute_missing, 'recordings or models'
+    )
+    provenance = resumable.provenance(options)
+    for path in results.write(options.out, finished, provenance, len(wanted), skipped):
+        resumable.report(f'wrote {path}')
+    if options.json:
+        found = [dataclasses.asdict(row) for row in finished]
+        print(output.to_json({**counts, 'out': str(options.out), 'rows': found}), flush=True)
+        return
+    output.show(counts, as_json=False)
+    for line in results.lines(finished):
+        print(line)
