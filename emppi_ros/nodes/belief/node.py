@@ -219,7 +219,3 @@ class BeliefNode(TaskFollowerNode):
 def main() -> None:
     """Run the node, at a lower priority than the planner, which has deadlines."""
     sys.exit(process.run(BeliefNode, nice=10))
-
-
-if __name__ == '__main__':
-    main()

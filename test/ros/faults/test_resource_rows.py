@@ -37,7 +37,7 @@ def _start(environment, out=None, before=''):
     from emppi_ros.nodes.tools import process_group
 
     return subprocess.Popen(
-        ['sh', '-c', f'{before}exec {sys.executable} -m emppi_ros.nodes.bridge.node'],
+        ['sh', '-c', f'{before}exec {sys.executable} -m emppi_ros.nodes bridge'],
         env={**process_group.isolated_environment(process_group.unused_domain()), **environment},
         stdout=out or subprocess.PIPE,
         stderr=out or subprocess.STDOUT,
