@@ -150,6 +150,29 @@ def test_a_node_that_failed_ends_with_an_error_code_whatever_its_shutdown_does(h
     assert done.returncode == 2
 
 
+IDLE = """
+import os
+from rclpy.node import Node
+from emppi_ros.nodes.common import process
+class Short(Node):
+    failed = True  # ends the loop at once
+    def startup(self):
+        print(os.sched_getscheduler(0) == os.SCHED_IDLE)
+    def shutdown(self):
+        print(os.sched_getscheduler(0) == os.SCHED_OTHER)
+process.run(lambda: Short('short'), idle=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, 'SCHED_IDLE'), reason='needs Linux')
+def test_an_idle_node_ends_at_normal_priority():
+    done = subprocess.run(
+        [sys.executable, '-c', IDLE],
+        env=isolated_environment(), check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ['True', 'True']
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_the_imports_ends_a_node_without_a_word(number):
     command = [sys.executable, '-m', 'emppi_ros.nodes', 'planner']
