@@ -100,12 +100,12 @@ setup(
     # Executables are emppi_<node>, in lib/emppi_ros (`ros2 run emppi_ros emppi_planner`, and
     # executable='emppi_planner' in launch files) after colcon, and beside `emppi` on the PATH
     # after pip, where a command called `planner` would be too much to claim. Without either,
-    # `python -m emppi_ros.nodes.planner.node` starts the same.
+    # `python -m emppi_ros.nodes planner` starts the same.
     entry_points={
         'console_scripts': [
             'emppi = emppi_ros.cli:main',
             *(
-                f'emppi_{node} = emppi_ros.nodes.{node}.node:main'
+                f'emppi_{node} = emppi_ros.nodes.__main__:{node}'
                 for node in (
                     'planner',
                     'belief',

@@ -83,7 +83,6 @@ def _start(context: LaunchContext) -> list[Node]:
 def _our_nodes(values: dict[str, str]) -> list[Node]:
     simulate = launch_arguments.flag('simulate', values['simulate'])
     respawn = launch_arguments.flag('respawn', values['respawn'])
-    hardware = launch_arguments.flag('hardware', values['hardware'] or str(not simulate))
     optional = [graph.MARKERS, *([graph.TASK_SERVER] if interfaces.AVAILABLE else [])]
     specs = graph.describe(
         task=values['task'],
@@ -92,7 +91,7 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
         backend=values['backend'],
         prior=values['prior'],
         save_to=values['save_belief'],
-        hardware=hardware,
+        hardware=launch_arguments.is_hardware(values),
         real_time_factor=float(values['real_time_factor']),
     )
     return [

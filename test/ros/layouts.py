@@ -50,7 +50,8 @@ def foxglove():
             fields.add((one['topicToRender'], 'status'))
         if 'selectedName' in one:
             values.add((one['topicToRender'], one['selectedName'], 'ess'))
-    panels = set(re.findall(r'"([\w]+![\w]+)"', json.dumps(layout['layout'])))
+    tabs = [one['tabs'] for one in layout['configById'].values() if 'tabs' in one]
+    panels = set(re.findall(r'"([\w]+![\w]+)"', json.dumps([layout['layout'], tabs])))
     assert panels == set(layout['configById'])  # each is to be seen, and each is described
     return fields, values
 

@@ -1,5 +1,8 @@
 """The belief is published for whoever comes, and survives what it cannot learn from."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -100,6 +103,30 @@ def test_latecomers_get_the_belief_and_a_reset_returns_to_the_prior(harness):
         return not np.array_equal(first.theta, belief_cloud.read_belief(task, heard[-1]).theta)
 
     harness.spin_until(drawn_anew)
+
+
+def test_a_reset_need_not_wait_for_all_updates_that_are_due(harness, monkeypatch):
+    harness.publish_task('cartpole_swingup')
+    node = harness.make(BeliefNode)
+    harness.spin_until(lambda: node.state == 'active')
+    done, begun, many = [], threading.Event(), 200
+
+    def update():  # slowed down as by a busy machine
+        begun.set()
+        time.sleep(0.01)
+        done.append('update')
+        return []
+
+    def ready(session):
+        return done.count('update') % many != 0
+
+    monkeypatch.setattr(type(node.session), 'ready', property(ready))
+    monkeypatch.setattr(node.session, 'update', update)
+    monkeypatch.setattr(node.session, 'reset', lambda: done.append('reset'))
+    begun.wait()
+    assert harness.call(Trigger, 'emppi/reset_belief', Trigger.Request()).success
+    monkeypatch.undo()
+    assert done.index('reset') % many != 0  # between two updates, not after the last one
 
 
 def test_what_nobody_predicted_leaves_the_belief_as_it_was(harness, monkeypatch):

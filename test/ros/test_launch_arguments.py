@@ -15,7 +15,7 @@ NODES_YAML = paths.share() / 'config' / 'nodes.yaml'
 GOOD = {
     'task': 'cartpole_swingup', 'robot': '', 'prior': '', 'save_belief': '', 'backend': '',
     'params_file': str(NODES_YAML), 'namespace': '', 'seed': '', 'real_time_factor': '1.0',
-    'log_level': 'info',
+    'log_level': 'info', 'simulate': 'true', 'hardware': '', 'use_sim_time': 'false',
 }  # fmt: skip
 
 
@@ -29,7 +29,8 @@ def write(folder: Path, text: str) -> dict[str, str]:
     [
         {}, {'task': ''}, {'backend': 'dry-run'}, {'seed': '3'}, {'save_belief': '{task}.yaml'},
         {'prior': 'unsaved/{task}.yaml'}, {'namespace': 'left'}, {'namespace': '/a/left'},
-        {'log_level': 'WARN'}, {'log_level': 'planner:=debug'},
+        {'log_level': 'WARN'}, {'log_level': 'planner:=debug'}, {'use_sim_time': 'true'},
+        {'use_sim_time': 'true', 'simulate': 'false', 'hardware': 'false'},
     ],
 )  # fmt: skip
 def test_valid_arguments_are_accepted(values):
@@ -41,7 +42,7 @@ def test_valid_arguments_are_accepted(values):
     [
         ('task', 'cartpole_swngup', 'did you mean .cartpole_swingup'),
         ('task', '/no/such.yaml', 'no such file: /no/such.yaml'),
-        ('robot', 'panda', 'task: .*joint'),  # another robot than the scene's
+        ('robot', 'panda', 'joint'),  # another robot than the scene's
         ('robot', 'pandora', "unknown robot 'pandora'.*available"),
         ('prior', 'heavy', "unknown prior 'heavy'"),
         ('backend', 'forwards', 'did you mean .forward'),
@@ -57,7 +58,14 @@ def test_valid_arguments_are_accepted(values):
 def test_a_wrong_argument_is_refused_by_name(name, value, words):
     with pytest.raises(ConfigError, match=words) as caught:
         launch_arguments.check({**GOOD, name: value})
-    assert str(caught.value).startswith('task' if name == 'robot' else name)
+    assert str(caught.value).startswith(f'{name}: ')
+
+
+@pytest.mark.parametrize('real', [{'simulate': 'false'}, {'hardware': 'true'}])
+def test_simulated_time_is_refused_for_a_real_robot(real):
+    launch_arguments.check({**GOOD, **real})
+    with pytest.raises(ConfigError, match='^use_sim_time: .*hardware:=false'):
+        launch_arguments.check({**GOOD, **real, 'use_sim_time': 'true'})
 
 
 def test_a_parameter_file_that_nodes_cannot_read_is_refused(tmp_path):

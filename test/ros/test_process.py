@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+import signal
 import subprocess
 import sys
 
@@ -147,3 +148,51 @@ def test_a_node_that_failed_ends_with_an_error_code_whatever_its_shutdown_does(h
         [sys.executable, '-c', FAILING], check=False, env=isolated_environment(harness.domain)
     )
     assert done.returncode == 2
+
+
+IDLE = """
+import os
+from rclpy.node import Node
+from emppi_ros.nodes.common import process
+class Short(Node):
+    failed = True  # ends the loop at once
+    def startup(self):
+        print(os.sched_getscheduler(0) == os.SCHED_IDLE)
+    def shutdown(self):
+        print(os.sched_getscheduler(0) == os.SCHED_OTHER)
+process.run(lambda: Short('short'), idle=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, 'SCHED_IDLE'), reason='needs Linux')
+def test_an_idle_node_ends_at_normal_priority():
+    done = subprocess.run(
+        [sys.executable, '-c', IDLE],
+        env=isolated_environment(), check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ['True', 'True']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_ends_a_node_without_a_word(number):
+    command = [sys.executable, '-m', 'emppi_ros.nodes', 'planner']
+    environment = isolated_environment()
+    with subprocess.Popen(command, env=environment, stdout=-1, stderr=-1, text=True) as process:
+        maps = Path(f'/proc/{process.pid}/maps')
+        while 'numpy' not in maps.read_text():  # one of the first imports
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(number)
+        output, errors = process.communicate()
+    assert (process.returncode, output, errors) == (0, '', '')
+
+
+def test_a_node_that_does_not_exist_is_refused_with_the_names_of_those_that_do():
+    command = [sys.executable, '-m', 'emppi_ros.nodes', 'planer']
+    done = subprocess.run(
+        command, env=isolated_environment(), check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        'usage: python -m emppi_ros.nodes '
+        '{planner,belief,bridge,simulator,markers,task_server} [--ros-args ...]\n'
+    )

@@ -15,6 +15,7 @@ from emppi_ros.cli import view
 from emppi_ros.core.errors import ConfigError, ViewError
 from emppi_ros.nodes.common import graph, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, Diagnostics, Report
+from emppi_ros.nodes.tools import web_source
 from emppi_ros.nodes.tools.web_source import RosSource
 from emppi_ros.tasks.task import task_text
 
@@ -24,7 +25,9 @@ def test_without_a_graph_the_source_raises_and_cleans_up(harness):
         RosSource(patience_s=0.5, domain=harness.domain)
 
 
-def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness):
+def test_the_source_observes_arms_pauses_tunes_and_resets_a_graph(harness, monkeypatch):
+    for limit in ('_ANSWER_S', '_REST_S'):  # nodes on a busy machine take longer
+        monkeypatch.setattr(web_source, limit, 60.0)
     harness.spawn(*graph.describe('cartpole_swingup', '', 1))
     seen = RosSource(patience_s=60.0, domain=harness.domain)
     try:

@@ -49,6 +49,7 @@ class BeliefNode(TaskFollowerNode):
     def __init__(self, **kwargs: object) -> None:
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # of the session
+        self._turn = threading.Lock()  # taken before it by services, for which the loop makes way
         self._settings = declare_all(self, BeliefParameters)
         self._journal_publisher = JournalPublisher(self, BELIEF)
         self._named_publisher = NamedBeliefPublisher(self)
@@ -159,7 +160,8 @@ class BeliefNode(TaskFollowerNode):
         with self._lock:
             self._journal_publisher.begin_cycle(moment)
             self._inputs.poll()
-            updated = self._update()
+        updated = self._update()
+        with self._lock:
             # before the first update, poses are old
             if (error := self.session.error) and self.session.counts['updates']:
                 self.get_logger().warning(f'no update: {error}', throttle_duration_sec=2.0)
@@ -170,16 +172,18 @@ class BeliefNode(TaskFollowerNode):
 
     def _update(self) -> int:
         """Do all updates that are due unless the node is stopped; return how many."""
-        count = 0
-        while self._active:
-            while self._todo:
-                self._todo.popleft()()
-            for belief in self.session.update():
-                self._publish(belief)
-                count += 1
-            self._log_changes()
-            if not self.session.ready:
-                break
+        count, due = 0, True
+        while due and self._active:
+            with self._turn:  # a waiting service comes next: updates may be due for seconds
+                pass
+            with self._lock:
+                while self._todo:
+                    self._todo.popleft()()
+                for belief in self.session.update():
+                    self._publish(belief)
+                    count += 1
+                self._log_changes()
+                due = self.session.ready
         return count
 
     def _log_changes(self) -> None:
@@ -202,7 +206,7 @@ class BeliefNode(TaskFollowerNode):
         if not response.success:
             response.message = 'no task yet'
             return response
-        with self._lock:
+        with self._turn, self._lock:
             self.session.reset()
             self._publish_current()
         response.message = 'the belief was reset to the prior'
@@ -212,14 +216,10 @@ class BeliefNode(TaskFollowerNode):
         """Save the belief; return a message, or raise an EmppiError."""
         if self.state not in ('inactive', 'active'):
             raise StaleInputError('no task yet')
-        with self._lock:
+        with self._turn, self._lock:
             return self._saver.save(self.task, self.session, self._settings.seed)
 
 
 def main() -> None:
     """Run the node, at a lower priority than the planner, which has deadlines."""
     sys.exit(process.run(BeliefNode, nice=10))
-
-
-if __name__ == '__main__':
-    main()

@@ -272,7 +272,3 @@ class BridgeNode(TaskFollowerNode):
 def main() -> None:
     """Run the node."""
     sys.exit(process.run(BridgeNode, real_time=10))
-
-
-if __name__ == '__main__':
-    main()

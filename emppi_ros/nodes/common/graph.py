@@ -20,11 +20,6 @@ class NodeSpec:
         """The installed executable, for launch and `ros2 run`."""
         return f'emppi_{self.name}'
 
-    @property
-    def module(self) -> str:
-        """The module, for `python -m` without an installation."""
-        return f'{PACKAGE}.nodes.{self.name}.node'
-
 
 def describe(
     task: Any,

@@ -39,6 +39,12 @@ def flag(name: str, text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
+def is_hardware(values: Mapping[str, str]) -> bool:
+    """Return whether the robot is real: what `hardware` says, or else that none is simulated."""
+    simulate = flag('simulate', values['simulate'])
+    return flag('hardware', values['hardware'] or str(not simulate))
+
+
 def check(values: Mapping[str, str]) -> None:
     """
     Raise ConfigError, which names the argument, unless nodes can start with these values.
@@ -51,14 +57,21 @@ def check(values: Mapping[str, str]) -> None:
     if values['seed'] and not values['seed'].isdecimal():
         raise ConfigError(f'seed: found {values["seed"]!r}, expected a non-negative integer')
     _check_factor(values['real_time_factor'])
+    if is_hardware(values) and flag('use_sim_time', values['use_sim_time']):
+        raise ConfigError(
+            'use_sim_time: a real robot does not follow /clock; '
+            'hardware:=false if another simulator takes its place'
+        )
     if values['backend'] and values['backend'] not in BACKENDS:
         raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
     if values['save_belief']:
         _name('save_belief', prior_file.check_path, Path(values['save_belief']))
     chosen = dict(_of_node(file, 'planner'))
     name = values['task'] or str(chosen.get('task', 'panda_push'))
-    text = _name('task', task_text, name, values['robot'] or str(chosen.get('robot', '')))
-    task = _name('task', parse_task, text, name)
+    robot = values['robot'] or str(chosen.get('robot', ''))
+    _name('task', task_text, name)
+    argument = 'robot' if robot else 'task'
+    task = _name(argument, parse_task, _name(argument, task_text, name, robot), name)
     _name('prior', with_prior, task, values['prior'])
 
 

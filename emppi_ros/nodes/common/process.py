@@ -31,9 +31,9 @@ def run(
     """
     Run one node until a signal; return the exit code.
 
-    `nice` is the nice level of the process, `idle` selects SCHED_IDLE, and `real_time` is a
-    SCHED_RR priority (0: none). The priority applies where the system permits it, and only
-    while the node's attribute `urgent`, if it has one, is true.
+    `nice` is the nice level of the process, `idle` selects SCHED_IDLE until the node ends, and
+    `real_time` is a SCHED_RR priority (0: none). The priority applies where the system permits it,
+    and only while the node's attribute `urgent`, if it has one, is true.
 
     The default signal handlers of rclpy shut down the context at once, and the bridge could no
     longer brake the robot. Here a signal only ends the loop.
@@ -75,6 +75,8 @@ def run(
     except ExternalShutdownException:
         pass
     finally:
+        if idle:
+            set_real_time_priority(0)  # on a busy machine it would take too long to end
         failed = getattr(node, 'failed', False)  # a shutdown forgets it
         if shutdown is not None and rclpy.ok():
             shutdown()

@@ -160,7 +160,3 @@ class MarkersNode(TaskFollowerNode):
 def main() -> None:
     """Run the node at a lower priority than those that the robot needs."""
     sys.exit(process.run(MarkersNode, nice=15, idle=True))
-
-
-if __name__ == '__main__':
-    main()

@@ -226,7 +226,3 @@ class PlannerNode(ManagedNode):
 def main() -> None:
     """Run the node, at a priority below that of the bridge."""
     sys.exit(process.run(PlannerNode, nice=5, real_time=1))
-
-
-if __name__ == '__main__':
-    main()

@@ -273,7 +273,3 @@ class SimulatorNode(Node, TaskFollower):
 def main() -> None:
     """Run the node."""
     sys.exit(process.run(SimulatorNode, real_time=10))
-
-
-if __name__ == '__main__':
-    main()

@@ -286,7 +286,3 @@ def _outcome(pause: Future | None) -> str:
 def main() -> None:
     """Run the node, without a lower priority: it stops the robot when a goal is canceled."""
     sys.exit(process.run(TaskServerNode))
-
-
-if __name__ == '__main__':
-    main()

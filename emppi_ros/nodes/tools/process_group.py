@@ -12,7 +12,7 @@ import time
 
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import middleware
-from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.common.graph import PACKAGE, NodeSpec
 
 _GRACE_S = 3.0  # from SIGINT to SIGKILL
 _LAST_LINES = 15
@@ -39,7 +39,8 @@ class ProcessGroup:
 
     def start(self, spec: NodeSpec) -> None:
         """Start or restart a node."""
-        arguments = [sys.executable, '-X', 'faulthandler', '-m', spec.module, '--ros-args']
+        node = [f'{PACKAGE}.nodes', spec.name, '--ros-args']
+        arguments = [sys.executable, '-X', 'faulthandler', '-m', *node]
         for key, value in spec.parameters.items():
             arguments += ['-p', f'{key}:={_as_yaml(value)}']
         self._ending.discard(spec.name)
