@@ -8,13 +8,18 @@ times the time in between; if it is whole on nearly all rows, stamps are replace
 """
 
 from collections.abc import Sequence
+import math
 import re
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common.noise import resolution
+from emppi_ros.identify.common.noise import (
+    resolution,
+    rounding_noise,
+    uneven_difference_noise,
+)
 from emppi_ros.identify.common.signals import MIN_SAMPLES, Signal, unwrap
 
 Array = npt.NDArray[np.float64]
@@ -165,11 +170,37 @@ def robot_time(time: Array, position: Array, velocity: Array) -> Array | None:
     are those of the stamps. None if the motion does not tell the number of cycles, or stamps fit
     it as well.
     """
+    noise = [np.array([_row_noise(row) for row in rows.T]) for rows in (position, velocity)]
+    counts = _count_cycles(time, position, velocity, *noise)
+    if counts is None:
+        return None
+    # on this clock, noise is told from missing rows
+    cycles = np.concatenate([[0.0], np.cumsum(counts)])
+    noise = [
+        np.array(
+            [max(uneven_difference_noise(cycles, row), rounding_noise(row)) for row in rows.T]
+        )
+        for rows in (position, velocity)
+    ]
+    counts = _count_cycles(time, position, velocity, *noise)
+    if counts is None:
+        return None
+    cycles = np.concatenate([[0.0], np.cumsum(counts)])
+    rate, begin = np.polyfit(cycles, time, 1)
+    return np.asarray(begin + rate * cycles, dtype=np.float64)
+
+
+def _count_cycles(
+    time: Array, position: Array, velocity: Array, noise: Array, slow: Array
+) -> Array | None:
+    """
+    Return the number of cycles between rows (n - 1,), or None if they are not whole.
+
+    `noise` and `slow` (j,) are standard deviations of positions and velocities.
+    """
     sums, moved = velocity[1:] + velocity[:-1], np.diff(position, axis=0)
     stamped = np.diff(time)
     period = float(np.median(stamped))
-    noise = np.array([_row_noise(column) for column in position.T])
-    slow = np.array([_row_noise(column) for column in velocity.T])
     weights = 1.0 / (2.0 * noise**2 + 0.5 * (slow * period) ** 2)
     information = np.sum(weights * sums**2, axis=1)
     elapsed = 2.0 * np.sum(weights * sums * moved, axis=1) / np.maximum(information, 1e-300)
@@ -188,28 +219,32 @@ def robot_time(time: Array, position: Array, velocity: Array) -> Array | None:
         return None
     counts[~sure] = 1.0
     _count_cycles_at_rest(counts, sure, time, cycle)
-    cycles = np.concatenate([[0.0], np.cumsum(counts)])
-    rate, begin = np.polyfit(cycles, time, 1)
-    return np.asarray(begin + rate * cycles, dtype=np.float64)
+    return counts
 
 
 def _count_cycles_at_rest(counts: Array, sure: Bools, time: Array, cycle: float) -> None:
     """Add cycles where the motion does not tell their number, as far as stamps show them."""
     delay = time - cycle * np.concatenate([[0.0], np.cumsum(counts)])
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], sure, [True]]).astype(np.int8)))
-    for begin, end in edges.reshape(-1, 2):
-        before = delay[max(begin - _OFFSET_ROWS, 0) : begin + 1]
-        after = delay[end : end + _OFFSET_ROWS]
+    # stretches between which at least so many rows are sure
+    unsure = np.flatnonzero(~sure)
+    for rows in np.split(unsure, np.flatnonzero(np.diff(unsure) > _OFFSET_ROWS) + 1):
+        if not len(rows):
+            continue
+        before = delay[max(rows[0] - _OFFSET_ROWS, 0) : rows[0] + 1]
+        after = delay[rows[-1] + 1 : rows[-1] + 1 + _OFFSET_ROWS]
         more = round(float(np.median(after) - np.median(before)) / cycle)
         for _ in range(max(more, 0)):
-            # where the stamps lack it most
-            lacking = np.diff(time[begin : end + 1]) - cycle * counts[begin:end]
-            counts[begin + int(np.argmax(lacking))] += 1.0
+            lacking = time[rows + 1] - time[rows] - cycle * counts[rows]
+            counts[rows[np.argmax(lacking)]] += 1.0
 
 
 def _row_noise(column: Array) -> float:
-    """Return the standard deviation of the noise of rows (n,), also if single ones are missing."""
-    rest = np.abs(np.diff(column, 3))
-    noise = float(np.median(rest)) / (0.6745 * np.sqrt(20.0))
+    """
+    Return about the standard deviation of the noise of rows (n,), many of which may be missing.
+
+    The smallest tenth of third differences hardly contains any across missing rows.
+    """
+    rest = np.quantile(np.abs(np.diff(column, 3)), 0.1)
+    noise = float(rest) / (0.1257 * math.sqrt(20.0))
     scale = np.finfo(float).eps * float(np.max(np.abs(column)) + 1.0)
-    return max(noise, resolution(column) / np.sqrt(12.0), scale)
+    return max(noise, rounding_noise(column), scale)

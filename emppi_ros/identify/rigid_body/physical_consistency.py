@@ -2,7 +2,7 @@
 Physically consistent inertial parameters, after Ting et al. (2006), section III.B.
 
 A body has 12 parameters in its link's frame: mass m, h = m c (c the center of mass), the inertia I
-about the frame's origin (xx, xy, xz, yy, yz, zz), and viscous friction and rotor inertia (armature)
+about the frame's origin (xx, xy, xz, yy, yz, zz), viscous friction and rotor inertia (armature)
 of its joint.
 
 The paper maps virtual parameters to these (eq. 5) and optimizes the virtual ones by gradient
