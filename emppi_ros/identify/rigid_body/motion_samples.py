@@ -180,8 +180,9 @@ def split_samples(
     """
     Return the training part of `count` samples, and the held-out end (None without one).
 
-    Both are differentiated independently, with the same window. Its bias may be as large as the
-    noise times a `tolerance` of each joint (nv,). IdentificationError if a part is too short.
+    Both are differentiated independently. The bias of the window may be as large as the noise times
+    a `tolerance` of each joint (nv,). The end has a window for forecasts. IdentificationError if a
+    part is too short.
     """
     end = count - int(held_out * count)
     if end < MIN_SAMPLES:
@@ -192,20 +193,46 @@ def split_samples(
     training = sample(slice(end))
     half = choose_window(training.position, tolerance * training.white[0], step)[0]
     factors = choose_window(training.position, training.white[0], step, half)[1]
-
-    def derived(part: SampledSignals) -> DifferentiatedMotion:
-        noise = factors * part.white[0], part.white[1]
-        return differentiate(part.position, part.torque, step, half, noise)
-
+    noise = factors * training.white[0], training.white[1]
+    motion = differentiate(training.position, training.torque, step, half, noise)
     if end == count:
-        return derived(training), None
+        return motion, None
     fewest = max(2 * half + 1, MIN_NOISE_SAMPLES)
     if count - end < fewest:
         raise IdentificationError(
             f'{(count - end) * step:.3g} s are held out, less than the window of '
             f'{fewest * step:.3g} s for accelerations: hold out more, or nothing'
         )
-    return derived(training), derived(sample(slice(end, None)))
+    later = sample(slice(end, None))
+    noise = factors * later.white[0], later.white[1]
+    longer, bias = forecast_window(later.position, noise[0], step, half)
+    held_out = differentiate(later.position, later.torque, step, longer, noise)
+    states = held_out.noise.states
+    states[2] = np.hypot(states[2], bias)
+    return motion, held_out
+
+
+def forecast_window(position: Array, sd: Array, step: float, least: int) -> tuple[int, Array]:
+    """
+    Return half the window with the smallest error of accelerations, at least `least`; and biases.
+
+    Estimates of parameters average over noise, but not over a bias. Forecasts average over
+    neither: here the sum of both counts, each relative to the accelerations of its joint. The bias
+    (nv,) of a window is at most the average change from one of half the length.
+    """
+    half, bias = least, np.zeros_like(sd)
+    smallest, best = np.inf, (half, bias)
+    while 2 * half * _MIN_WINDOWS < len(position):
+        found = _filter(position, half, 2, step)[half:-half]
+        noise = sd * np.linalg.norm(_weights(half, 2, step))
+        error = float(np.mean((noise**2 + bias**2) / np.maximum(found.var(axis=0), noise**2)))
+        if error < smallest:
+            smallest, best = error, (half, bias)
+        half *= 2
+        away = _filter(position, half, 2, step) - _filter(position, half // 2, 2, step)
+        slow = uniform_filter1d(away[half:-half], 2 * half + 1, axis=0)
+        bias = np.sqrt(np.mean(slow**2, axis=0))
+    return best
 
 
 def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise]:
