@@ -65,6 +65,7 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     """
     Return the standard deviation of the white noise in a signal, from what smoothing removes.
 
+    It is at least that of the resolution at which the signal was logged.
     The ends are left out of long signals, for the filter has to extrapolate there. None if the
     sampling rate is too low to separate noise from motion.
     """
@@ -77,7 +78,8 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     left = signal.values - smooth(signal.values, rate, cutoff_hz)
     end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
     taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
-    return max(float(taken), _MIN_NOISE * float(np.std(signal.values)))
+    least = max(_MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
+    return max(float(taken), least)
 
 
 def difference_noise(series: Array) -> Array:

@@ -180,9 +180,9 @@ def split_samples(
     """
     Return the training part of `count` samples, and the held-out end (None without one).
 
-    Both are differentiated independently. The bias of the window may be as large as the noise times
-    a `tolerance` of each joint (nv,). The end has a window for forecasts. IdentificationError if a
-    part is too short.
+    Both are differentiated independently. The bias of the window may be as large as the noise,
+    times a `tolerance` of each joint (nv,). The end has a window for forecasts.
+    IdentificationError if a part is too short.
     """
     end = count - int(held_out * count)
     if end < MIN_SAMPLES:
