@@ -38,8 +38,9 @@ def add_commands(commands: Any) -> None:
         description='Learn the parameters of a task, or of a model, from recorded motion, '
         'and write a prior for `emppi run --prior`. A recording is a bag, or a table with the '
         "column time_s and others such as 'position/hinge [rad]', 'velocity/hinge [rad/s]', "
-        "'torque/hinge [N m]', 'command/motor [N m]' and 'pose/block.x [m]' "
-        '(docs/identification.md).',
+        "'effort/hinge [N m]' (torque of the drive, also of a servo), 'torque/hinge [N m]' (an "
+        "external torque), 'command/motor [N m]' and 'pose/block.x [m]' (docs/identification.md). "
+        'Repeated rows and jittering stamps are repaired, and reported.',
     )
     offered = methods.create_all(methods.METHODS)
     option_groups.add_method(parser, offered, 'states')

@@ -128,10 +128,10 @@ def identify(plant: Plant, recording: Recording, links: bool, seed: int) -> dict
     try:
         recorded = arm_recordings.read(plant, recording)
         estimate = inference.identify_bodies(plant, recorded, links)
-        theta = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, seed).values(estimate)
+        draws = report.draw(estimate, 1.0, posterior_samples.PRIOR_SAMPLES, seed)
     except IdentificationError as error:
         return {'error': str(error)}
-    summary = report.summarize(plant, recorded, estimate, theta)
+    summary = report.summarize(plant, estimate, draws)
     rows = summary['parameters']
     errors = [(rows[name]['value'] - TRUTH[name]) / rows[name]['sd'] for name in _EVALUATED]
     (own,) = summary.pop('recordings').values()

@@ -22,6 +22,7 @@ from emppi_ros.core.config import key
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import (
     arm,
+    body_posterior,
     excitation_trajectory,
     motion_samples,
     physical_consistency,
@@ -65,9 +66,10 @@ def weighted_regression(
     recording: motion_samples.MotionSamples,
     noise: motion_samples.MotionNoise,
 ) -> tuple[Array, Array]:
-    """Return a regressor (n nv, 11 B) and torques (n nv,) in units of their noise."""
+    """Return a regressor (n nv, 12 B), without rotors, and torques, in units of their noise."""
     weight = 1.0 / np.tile(noise.torque, len(recording.torque))
     rows = regressor(model, *recording.states)
+    rows[:, physical_consistency.ARMATURE :: physical_consistency.BODY_PARAMETERS] = 0.0
     return rows * weight[:, None], recording.torque.ravel() * weight
 
 
@@ -75,7 +77,7 @@ def estimate_all(
     model: mujoco.MjModel, recording: motion_samples.MotionSamples
 ) -> dict[str, Array]:
     """
-    Return the parameters (11 B,) of each method from the same noisy samples.
+    Return the parameters (12 B,) of each method from the same noisy samples.
 
     All methods get torques in units of their estimated noise; ours also gets the estimated noise
     of the motion.
@@ -91,7 +93,13 @@ def estimate_all(
         estimates[name] = without_offset(method)(x, y)
     for name in PROJECTED:
         estimates[f'{name}, projected'] = physical_consistency.project(estimates[name], metric)
-    estimates[OURS] = torque_fit.fit_torques(model, recording, noise).parameters
+    prior = body_posterior.InertialPrior()
+    known = body_posterior.unconstrained(prior, model.nbody - 1)
+    rotors = slice(physical_consistency.ARMATURE, None, physical_consistency.BODY_PARAMETERS)
+    known.free[rotors], known.fixed[rotors] = False, -known.like[rotors]
+    estimates[OURS] = torque_fit.fit_torques(model, recording, noise, prior, known).parameters
+    for parameters in estimates.values():
+        parameters[rotors] = 0.0
     return estimates
 
 
@@ -100,7 +108,9 @@ def are_consistent(parameters: Array) -> Array:
     rows = parameters.reshape(-1, physical_consistency.BODY_PARAMETERS)
     least = [np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] for row in rows]
     size = np.abs(rows[:, :10]).max(axis=1)
-    return (np.array(least) > -1e-9 * size) & (rows[:, 0] > 0.0) & (rows[:, 10] >= 0.0)
+    return (
+        (np.array(least) > -1e-9 * size) & (rows[:, 0] > 0.0) & (rows[:, 10:] >= 0.0).all(axis=1)
+    )
 
 
 def record_samples(

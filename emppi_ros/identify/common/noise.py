@@ -17,7 +17,35 @@ _MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to 
 _MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
 _ORDER = 5  # of differences
 MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+_GRID = 0.1  # deviation, in steps, of values on a grid
+_ON_GRID, _MIN_STEPS = 0.9, 20  # share of the small differences, and their number
 _WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation is only noise
+
+
+def resolution(values: Array) -> float:
+    """
+    Return the step of the grid on which values (n,) were logged, 0 if they are on none.
+
+    Encoders and sensors have such a step, and so have printed digits. Steps that are so small that
+    hardly any two values differ by only a few of them are not found: they do not matter.
+    """
+    steps = np.abs(np.diff(values))
+    rounding = 4.0 * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
+    steps = steps[steps > rounding]
+    if len(steps) < _MIN_STEPS:
+        return 0.0
+    step = float(np.quantile(steps, 0.01))
+    small = steps[steps < 5.5 * step]
+    if len(small) < _MIN_STEPS:
+        return 0.0
+    step = float(np.median(small / np.maximum(np.round(small / step), 1.0)))
+    on_grid = np.abs(small / step - np.round(small / step)) < _GRID
+    return step if np.mean(on_grid) > _ON_GRID else 0.0
+
+
+def rounding_noise(values: Array) -> float:
+    """Return the standard deviation of the rounding of values (n,) to their grid."""
+    return resolution(values) / math.sqrt(12.0)
 
 
 def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
@@ -37,6 +65,7 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     """
     Return the standard deviation of the white noise in a signal, from what smoothing removes.
 
+    It is at least that of the resolution at which the signal was logged.
     The ends are left out of long signals, for the filter has to extrapolate there. None if the
     sampling rate is too low to separate noise from motion.
     """
@@ -49,7 +78,8 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     left = signal.values - smooth(signal.values, rate, cutoff_hz)
     end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
     taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
-    return max(float(taken), _MIN_NOISE * float(np.std(signal.values)))
+    least = max(_MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
+    return max(float(taken), least)
 
 
 def difference_noise(series: Array) -> Array:

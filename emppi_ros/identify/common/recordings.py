@@ -14,6 +14,7 @@ import re
 from emppi_ros.belief.prior_file import DataSource, hash_file
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import bags, tables
+from emppi_ros.identify.common.repair import repair
 from emppi_ros.identify.common.signals import Signal, check_signal, unwrap
 
 INPUT_KINDS = 'command', 'torque', 'effort'  # kinds of signals that drive a motion
@@ -49,6 +50,8 @@ def read_recording(paths: Sequence[Path]) -> Recording:
     else:
         read = [signal for path in paths for signal in tables.read(path)]
         files, notes = list(paths), []
+    read, repairs = repair(read)
+    notes = [*notes, *repairs]
     signals: dict[tuple[str, str], Signal] = {}
     for signal in read:
         if (signal.kind, signal.of) in signals:

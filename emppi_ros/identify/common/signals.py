@@ -21,7 +21,7 @@ UNITS = {
 }
 MIN_SAMPLES = 100  # fewer determine no parameter
 _MIN_RATE, _MAX_RATE = 5.0, 50_000.0  # Hz
-_MAX_GAP = 5.0  # usual periods
+_MAX_GAP, _MAX_GAP_S = 5.0, 0.02  # usual periods or seconds: gaps that interpolation bridges
 _TURN_TOLERANCE = 1.0  # rad: joints move during a jump
 _LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 
@@ -133,7 +133,7 @@ def _check_clock(signal: Signal) -> None:
             f'{_MAX_RATE:g}: is time_s in seconds?'
         )
     widest = int(np.argmax(steps))
-    if steps[widest] > _MAX_GAP * signal.period:
+    if steps[widest] > max(_MAX_GAP * signal.period, _MAX_GAP_S):
         lost = ': the tracker lost it' if signal.kind == 'pose' else ''
         raise IdentificationError(
             f'{signal.where}: gap of {steps[widest]:.3g} s after {signal.time[widest]:.6g} s, '

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
+from emppi_ros.identify.rigid_body.physical_consistency import ARMATURE, BODY_PARAMETERS, FRICTION
 from emppi_ros.model import mjcf_security
 
 Array = npt.NDArray[np.float64]
@@ -77,7 +77,7 @@ def _check(model: mujoco.MjModel) -> None:
 
 def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
     """
-    Return a copy with other parameters (11 B,), in the order of `regressor`.
+    Return a copy with other parameters (12 B,), in the order of `regressor`.
 
     Inconsistent parameters are allowed for `motion_torques`, but not for `torque_jacobian`.
     """
@@ -96,13 +96,14 @@ def with_parameters(model: mujoco.MjModel, parameters: Array) -> mujoco.MjModel:
         changed.body_inertia[body] = moments
         mujoco.mju_mat2Quat(changed.body_iquat[body], axes.ravel())
         if model.body_jntnum[body]:
-            changed.dof_damping[model.body_dofadr[body]] = row[10]
+            changed.dof_damping[model.body_dofadr[body]] = row[FRICTION]
+            changed.dof_armature[model.body_dofadr[body]] = row[ARMATURE]
     changed.body_sameframe[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE.value
     return changed
 
 
 def motion_torques(model: mujoco.MjModel, states: Array) -> Array:
-    """Return the torques (n, nv) of a motion (3, n, nv), viscous friction included."""
+    """Return the torques (n, nv) of a motion (3, n, nv), viscous friction and rotors included."""
     data = mujoco.MjData(model)
     return np.stack([inverse_dynamics(model, data, *state) for state in np.swapaxes(states, 0, 1)])
 
@@ -118,7 +119,7 @@ def inverse_dynamics(
     mujoco.mj_passive(model, data)
     torque = np.empty(model.nv)
     mujoco.mj_rne(model, data, 1, torque)  # not mj_inverse: parameters may be inconsistent
-    return torque - data.qfrc_passive
+    return torque - data.qfrc_passive + model.dof_armature * wanted
 
 
 def torque_jacobian(model: mujoco.MjModel, states: Array) -> Array:

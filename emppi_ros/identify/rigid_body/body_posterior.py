@@ -3,7 +3,8 @@ Posterior of inertial parameters: mode and samples for a linear regression with 
 
 The prior is an entropic divergence of each pseudo-inertia P from that of a typical body P0:
 weight (tr(P0^-1 P) - log det P), which has its minimum at P0 and is unbounded at the border of
-physical consistency (Lee, Wensing and Park 2020); friction has the same in one dimension. The
+physical consistency (Lee, Wensing and Park 2020); friction and armature have the same in one
+dimension. The
 mode is the solution of a convex problem, strictly inside of the consistent set.
 
 Samples are from the Laplace approximation about the mode, restricted to consistent bodies, by
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from emppi_ros.core.config import positive
 from emppi_ros.identify.rigid_body.physical_consistency import (
     BODY_PARAMETERS,
+    FRICTION,
     check_matrix,
     pseudo_inertia,
 )
@@ -44,26 +46,35 @@ class InertialPrior:
     mass_kg: float = positive(2.0)
     radius_m: float = positive(0.1)
     friction: float = positive(0.1, doc='viscous, in N m s/rad')
+    armature: float = positive(0.05, doc='inertia of the rotor at the joint, in kg m^2')
     weight: float = positive(0.1, doc='of the prior, in observations')
 
     def parameters(self) -> Array:
-        """Return the parameters (11,) of the typical body."""
+        """Return the parameters (12,) of the typical body."""
         moment = 0.4 * self.mass_kg * self.radius_m**2
         inertia = [moment, 0.0, 0.0, moment, 0.0, moment]
-        return np.array([self.mass_kg, 0.0, 0.0, 0.0, *inertia, self.friction])
+        return np.array([self.mass_kg, 0.0, 0.0, 0.0, *inertia, self.friction, self.armature])
 
     def spread(self) -> Array:
-        """Return the rough standard deviations (11,) of parameters."""
+        """Return the rough standard deviations (12,) of parameters."""
         first = self.mass_kg * self.radius_m
-        return np.array([self.mass_kg, *3 * [first], *6 * [first * self.radius_m], self.friction])
+        return np.array(
+            [
+                self.mass_kg,
+                *3 * [first],
+                *6 * [first * self.radius_m],
+                self.friction,
+                self.armature,
+            ]
+        )
 
 
 class BodyConstraints(NamedTuple):
     """Prior knowledge of B bodies: each is the sum of `fixed` and a body with prior `like`."""
 
-    like: Array  # (11 B,) physically consistent
-    fixed: Array  # (11 B,)
-    free: npt.NDArray[np.bool_]  # (11 B,) mask of parameters to identify; others stay as in `like`
+    like: Array  # (12 B,) physically consistent
+    fixed: Array  # (12 B,)
+    free: npt.NDArray[np.bool_]  # (12 B,) mask of parameters to identify; others stay as in `like`
 
 
 def unconstrained(prior: InertialPrior, bodies: int) -> BodyConstraints:
@@ -79,7 +90,7 @@ def fit_bodies(
     constraints: BodyConstraints | None = None,
 ) -> Array:
     """
-    Return the bodies b (11 B,) that minimize b' information b / 2 - score' b plus the prior.
+    Return the bodies b (12 B,) that minimize b' information b / 2 - score' b plus the prior.
 
     `information` X'X may be singular, and `score` is X'y, for a regressor X in units of noise.
     IdentificationError if sizes do not match, or values are not finite.
@@ -131,27 +142,29 @@ def _damped_newton(
 def _is_consistent(b: Array) -> bool:
     rows = b.reshape(-1, BODY_PARAMETERS)
     sizes = np.linalg.eigvalsh(np.tensordot(rows[:, :10], _UNITS, 1))
-    return bool(np.all(sizes[:, 0] > _MIN_EIGENVALUE * sizes[:, -1]) and np.all(rows[:, 10] > 0.0))
+    return bool(
+        np.all(sizes[:, 0] > _MIN_EIGENVALUE * sizes[:, -1]) and np.all(rows[:, 10:] > 0.0)
+    )
 
 
 def _trace_gradient(like: Array) -> Array:
-    """Return the gradient (11 B,) of tr(P0^-1 P) and of the friction term."""
+    """Return the gradient (12 B,) of tr(P0^-1 P) and of the terms of joints."""
     rows = like.reshape(-1, BODY_PARAMETERS)
     inverses = np.linalg.inv(np.stack([pseudo_inertia(row) for row in rows]))
     inertial = np.einsum('bij,kji->bk', inverses, _UNITS)
-    return np.column_stack([inertial, 1.0 / rows[:, 10]]).ravel()
+    return np.column_stack([inertial, 1.0 / rows[:, 10:]]).ravel()
 
 
 def log_det_derivatives(b: Array) -> tuple[Array, Array]:
-    """Return gradient (11 B,) and Hessian (11 B, 11 B) of - log det P of all bodies."""
+    """Return gradient (12 B,) and Hessian (12 B, 12 B) of - log det P of all bodies."""
     first, second = np.zeros(len(b)), np.zeros((len(b), len(b)))
     for i, row in enumerate(b.reshape(-1, BODY_PARAMETERS)):
         each = np.linalg.inv(pseudo_inertia(row)) @ _UNITS
         k = slice(BODY_PARAMETERS * i, BODY_PARAMETERS * i + 10)
         first[k] = -np.trace(each, axis1=1, axis2=2)
         second[k, k] = np.einsum('aij,bji->ab', each, each)
-        last = BODY_PARAMETERS * i + 10
-        first[last], second[last, last] = -1.0 / row[10], 1.0 / row[10] ** 2
+        joint = BODY_PARAMETERS * i + np.arange(FRICTION, BODY_PARAMETERS)
+        first[joint], second[joint, joint] = -1.0 / row[10:], 1.0 / row[10:] ** 2
     return first, second
 
 
@@ -159,7 +172,7 @@ def sample_bodies(
     information: Array, score: Array, prior: InertialPrior, constraints: BodyConstraints,
     count: int, rng: np.random.Generator,
 ) -> Array:  # fmt: skip
-    """Return samples of bodies (count, 11 B); arguments are those of `fit_bodies`."""
+    """Return samples of bodies (count, 12 B); arguments are those of `fit_bodies`."""
     mode = fit_bodies(information, score, prior, constraints) - constraints.fixed
     second = log_det_derivatives(mode)[1]
     curvature = (information + prior.weight * second)[np.ix_(constraints.free, constraints.free)]
@@ -204,7 +217,10 @@ def _slice_step(
 def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bools]:
     """Return which of at most `count` deviations (n, k) from the mode keep bodies consistent."""
     columns, moved = np.flatnonzero(free), free.reshape(-1, BODY_PARAMETERS)
-    bodies, frictions = np.flatnonzero(moved[:, :10].any(axis=1)), np.flatnonzero(moved[:, 10])
+    bodies, joints = (
+        np.flatnonzero(moved[:, :10].any(axis=1)),
+        np.flatnonzero(moved[:, 10:].any(axis=1)),
+    )
     units, middle, whole = _UNITS.reshape(10, 16), mode[columns], np.tile(mode, (count, 1))
 
     def consistent(moves: Array) -> Bools:
@@ -212,7 +228,7 @@ def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bool
         rows = whole[: len(moves)].reshape(len(moves), -1, BODY_PARAMETERS)
         inertial = np.dot(rows[:, bodies, :10].reshape(-1, 10), units)
         least = np.linalg.eigvalsh(inertial.reshape(len(moves), -1, 4, 4))[..., 0]
-        result: Bools = (least > 0.0).all(axis=1) & (rows[:, frictions, 10] > 0.0).all(axis=1)
+        result: Bools = (least > 0.0).all(axis=1) & (rows[:, joints, 10:] > 0.0).all(axis=(1, 2))
         return result
 
     return consistent

@@ -16,7 +16,9 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identify.rigid_body.mjcf_export import BodyInertial
 from emppi_ros.identify.rigid_body.physical_consistency import (
+    ARMATURE,
     BODY_PARAMETERS,
+    FRICTION,
     from_pseudo_inertia,
     pseudo_inertia,
 )
@@ -25,8 +27,16 @@ from emppi_ros.model import scene
 from emppi_ros.model.parameters import Parameter
 
 Array = npt.NDArray[np.float64]
-FIELDS = ('body_mass', 'body_ipos', 'body_inertia', 'dof_damping', 'dof_frictionloss')
+FIELDS = (
+    'body_mass',
+    'body_ipos',
+    'body_inertia',
+    'dof_damping',
+    'dof_frictionloss',
+    'dof_armature',
+)
 _MIN_FRICTION = 0.01  # N m s/rad or N s/m: prior of joints without friction
+_MIN_ARMATURE = 0.01  # kg m^2 or kg: likewise
 _MIN_THICKNESS = 1e-6  # relative to the largest; thinner bodies get the typical prior
 
 
@@ -55,7 +65,8 @@ def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
     mujoco.mj_kinematics(model, data)
     poses = np.tile(np.eye(4), (model.nbody, 1, 1))
     poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
-    rows = np.vstack([np.zeros(11), model_parameters(model).reshape(-1, 11)])
+    own = model_parameters(model).reshape(-1, BODY_PARAMETERS)
+    rows = np.vstack([np.zeros(BODY_PARAMETERS), own])
     found = []
     for body, name in enumerate(scene.names(model, 'body')):
         root = int(model.body_weldid[body])
@@ -136,11 +147,18 @@ def map_parameters(
     return ParameterMap(tuple(parameters), tuple(body_indices), parts_to_identify, fixed_parts)
 
 
-def constraints_from_scene(arm: mujoco.MjModel, parameter_map: ParameterMap) -> BodyConstraints:
+def constraints_from_scene(
+    arm: mujoco.MjModel,
+    parameter_map: ParameterMap,
+    rotors: Array | None = None,
+    viscous: bool = True,
+) -> BodyConstraints:
     """
     Return the prior knowledge of bodies: parameters are fixed to those of the scene.
 
-    Free are joint friction and the bodies to identify, whose prior is centered at the scene.
+    Free are the bodies to identify, whose prior is centered at the scene, viscous friction if
+    `viscous`, and the inertia of rotors with a prior centered at `rotors` (nv,), if given. What
+    is not free of joints is zero.
     """
     typical = InertialPrior().parameters()
     rows = model_parameters(arm).reshape(-1, BODY_PARAMETERS)
@@ -157,23 +175,31 @@ def constraints_from_scene(arm: mujoco.MjModel, parameter_map: ParameterMap) -> 
         sizes = np.linalg.eigvalsh(pseudo_inertia(row))
         if not sizes[0] > _MIN_THICKNESS * _MIN_THICKNESS * sizes[-1]:
             row[:10] = typical[:10]
-        row[10] = max(row[10], _MIN_FRICTION)
+        row[FRICTION] = max(row[FRICTION], _MIN_FRICTION)
+        row[ARMATURE] = max(0.0 if rotors is None else rotors[index], _MIN_ARMATURE)
+    for column, is_free in ((FRICTION, viscous), (ARMATURE, rotors is not None)):
+        free[:, column] = is_free
+        if not is_free:
+            fixed[:, column] = -like[:, column]
     return BodyConstraints(like.ravel(), fixed.ravel(), free.ravel())
 
 
 def parameter_values(
     parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array, dry: Array
 ) -> Array:
-    """Return the parameters (n, P) of bodies (n, 11 B) and dry friction (n, nv)."""
+    """Return the parameters (n, P) of bodies (n, 12 B) and dry friction (n, nv)."""
     rows = bodies.reshape(len(bodies), -1, BODY_PARAMETERS)
     own = (bodies - constraints.fixed).reshape(rows.shape)
     columns = []
     for parameter, index in zip(parameter_map.parameters, parameter_map.body_indices, strict=True):
         if parameter.field == 'dof_damping':
-            columns.append(rows[:, index, BODY_PARAMETERS - 1])
+            columns.append(rows[:, index, FRICTION])
             continue
         if parameter.field == 'dof_frictionloss':
             columns.append(dry[:, index])
+            continue
+        if parameter.field == 'dof_armature':
+            columns.append(rows[:, index, ARMATURE])
             continue
         back = np.linalg.inv(parameter_map.parts[index].pose)
         inertias = (transform_inertia(row, back) for row in own[:, index])
@@ -184,7 +210,7 @@ def parameter_values(
 def body_inertials(
     parameter_map: ParameterMap, constraints: BodyConstraints, bodies: Array
 ) -> Iterator[tuple[str, BodyInertial]]:
-    """Yield the identified bodies in (11 B,), by name and in their own frames."""
+    """Yield the identified bodies in (12 B,), by name and in their own frames."""
     own = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
     for index, part in sorted(parameter_map.parts.items()):
         body = transform_inertia(own[index, :10], np.linalg.inv(part.pose))

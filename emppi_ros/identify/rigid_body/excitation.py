@@ -16,6 +16,7 @@ from emppi_ros.identify.rigid_body.excitation_trajectory import (
     FourierMotion,
     MotionLimits,
 )
+from emppi_ros.identify.rigid_body.physical_consistency import ARMATURE
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
 
@@ -146,8 +147,10 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
 
 
 def typical_prior(model: mujoco.MjModel) -> tuple[Array, Array]:
-    """Return the noise of torques (nv,), and the spread (11 B,) of typical bodies."""
-    return np.full(model.nv, _TORQUE_SD), np.tile(InertialPrior().spread(), model.nbody - 1)
+    """Return the noise of torques (nv,), and the spread (12 B,) of typical bodies."""
+    spread = InertialPrior().spread()
+    spread[ARMATURE] = 0.0  # the motion is for the bodies
+    return np.full(model.nv, _TORQUE_SD), np.tile(spread, model.nbody - 1)
 
 
 def _limits(task: Task, joints: tuple[str, ...], home: Array, share: float) -> MotionLimits:

@@ -8,19 +8,30 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.noise import correlation_time
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import named_errors
-from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples, torque_fit
+from emppi_ros.identify.rigid_body import (
+    arm,
+    composite_bodies,
+    joint_torques,
+    motion_samples,
+    torque_fit,
+)
 from emppi_ros.identify.rigid_body.body_posterior import BodyConstraints, InertialPrior
 from emppi_ros.identify.rigid_body.composite_bodies import ParameterMap
+from emppi_ros.identify.rigid_body.joint_torques import JointUnknowns
+from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
-from emppi_ros.identify.rigid_body.recordings import RecordedArm
+from emppi_ros.identify.rigid_body.recordings import ArmRecording, RecordedArm
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, estimate_lag
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
-_MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation
-_STANDARD_ERRORS = 4.0  # of a mean square: more is significant
+_MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction
+_NOTHING = 0.7  # likewise: half of the variance, of every joint
+_MISFIT = 1.5  # ratio of residuals to noise that is reported
+_STANDARD_ERRORS = 4.0  # of a correlation time: more is significant
 _SIMILARITY, _MAX_RATIO = 0.8, 5.0  # correlation and ratio that indicate wrong units
 _MAX_LAG_S, _LAG_SHARE = 0.01, 0.5  # larger lags that explain more of the excess are errors
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
@@ -59,18 +70,59 @@ def check_lag(lag_s: float, share: float) -> None:
         )
 
 
-def check_residuals(
-    model: mujoco.MjModel, torque: Array, square: Array, variance: Array, why: str
-) -> None:
-    """Raise if the mean square (nv,) of residual torques exceeds that of the noise by much."""
-    slack = 1.0 + _STANDARD_ERRORS * np.sqrt(2.0 / len(torque))
-    for j, name in enumerate(scene.names(model, 'joint')):
-        lacking = np.sqrt(max(square[j] - slack * variance[j], 0.0))
-        if lacking > _MAX_UNEXPLAINED * torque[:, j].std():
-            raise IdentificationError(
-                f'joint {name!r}: the model does not match: residuals of {lacking:.3g} N m (or N) '
-                f'remain of torques that vary by {torque[:, j].std():.3g} (rms): check {why}'
-            )
+class Misfit(NamedTuple):
+    """Residual torques of a recording, which noise does not explain."""
+
+    rms: Array  # (nv,) of residuals
+    share: Array  # (nv,) of the standard deviation of the torque
+    factors: Array  # (nv,) ratios of rms residuals to noise, at least 1
+    correlation: Array  # (nv,) time in samples, at least 1
+
+    @property
+    def widening(self) -> Array:
+        """The factors (nv,) by which standard deviations exceed those of white noise."""
+        return self.factors * np.sqrt(self.correlation)
+
+
+def measure_misfit(torque: Array, found: Array, covariance: Array) -> Misfit:
+    """
+    Return the misfit of residuals (n, nv) of torques (n, nv), given the expected covariance.
+
+    Correlation counts if it is significant: its standard error is sqrt(22 / n) for white noise.
+    """
+    square, variance = mean_squares(found, covariance)
+    times = np.array([correlation_time(column) for column in found.T])
+    times[times < 1.0 + _STANDARD_ERRORS * np.sqrt(22.0 / len(found))] = 1.0
+    rms = np.sqrt(square)
+    return Misfit(
+        rms, rms / torque.std(axis=0), np.sqrt(np.maximum(square / variance, 1.0)), times
+    )
+
+
+def check_learned(misfit: Misfit, torque: Array, why: str) -> None:
+    """Raise if the bodies explain next to nothing of any torque."""
+    if np.all(misfit.share > _NOTHING) and np.all(misfit.factors > _MISFIT):
+        raise IdentificationError(
+            f'the model does not match: it explains no torque: residuals of '
+            f'{", ".join(f"{x:.3g}" for x in misfit.rms)} N m (or N) remain of torques that vary '
+            f'by {", ".join(f"{x:.3g}" for x in torque.std(axis=0))} (rms): check {why}'
+        )
+
+
+def note_misfit(model: mujoco.MjModel, misfit: Misfit, why: str) -> str:
+    """Return a warning with the size of the misfit, or an empty string."""
+    rows = [
+        f'{name} {rms:.2g} N m (or N), {100.0 * share:.2g} % of its torque, intervals '
+        f'{wider:.2g} times wider'
+        for name, rms, share, factor, wider in zip(
+            scene.names(model, 'joint'), *misfit[:3], misfit.widening, strict=True
+        )
+        if factor > _MISFIT or wider > _MISFIT
+    ]
+    if not rows:
+        return ''
+    advice = f': check {why}' if np.any(misfit.share > _MAX_UNEXPLAINED) else ''
+    return f'the model leaves more than noise: {"; ".join(rows)}{advice}'
 
 
 def mean_squares(found: Array, covariance: Array) -> tuple[Array, Array]:
@@ -104,19 +156,23 @@ def _chi_squared(found: TorqueFit) -> float:
     return float(np.sum(found.residuals[:, :, None] * white))
 
 
-def check_consistency(
+def note_inconsistency(
     parameter_map: ParameterMap, constraints: BodyConstraints, found: TorqueFit
-) -> None:
-    """Raise if physical consistency keeps the bodies from explaining the torques."""
+) -> str:
+    """
+    Return a warning if physical consistency keeps the bodies from explaining the torques, or ''.
+
+    IdentificationError if no mass is left for a body.
+    """
     free, block = constraints.free, np.ix_(constraints.free, constraints.free)
     matrix = found.normal.information[block]
     unit = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     pull = (found.normal.score - found.normal.information @ found.parameters)[free]
     move = unit * np.linalg.lstsq(matrix * np.outer(unit, unit), unit * pull, rcond=_RANK)[0]
     gain = float(pull @ move)  # decrease of chi-squared without the constraint
-    before = _chi_squared(found)
-    if gain < max(_SIGNIFICANT**2, 0.5 * (before - found.residuals.size)):
-        return
+    before, size = _chi_squared(found), found.residuals.size
+    if gain < max(_SIGNIFICANT**2 * max((before - gain) / size, 1.0), 0.5 * (before - size)):
+        return ''
     best = found.parameters - constraints.fixed
     best[free] += move
     for index, part in parameter_map.parts.items():
@@ -128,7 +184,7 @@ def check_consistency(
                 f'{sum(p.parameters[0] for p in others):.4g} kg in the scene for the bodies it is '
                 f'welded to: check {", ".join(p.name for p in others)}'
             )
-    raise IdentificationError(
+    return (
         'no physically consistent bodies explain these torques: inconsistent ones explain '
         f'{100.0 * gain / before:.0f} % of the residuals: check {_welded_names(parameter_map)} '
         'in the scene, and units, signs and clocks of the recording'
@@ -143,79 +199,122 @@ def _welded_names(parameter_map: ParameterMap) -> str:
 class RigidBodyEstimate(NamedTuple):
     """Identified bodies, and diagnostics of each recording."""
 
+    arm: RecordedArm  # with the windows of the estimate
     parameter_map: ParameterMap
     constraints: BodyConstraints
+    unknowns: JointUnknowns
+    stribeck: Array  # (nv,) Stribeck velocities, 0 for joints without
     fit: TorqueFit  # of all recordings together
-    noise_factors: Array  # (R, nv) ratios of residuals to noise, at least 1
+    misfits: tuple[Misfit, ...]  # of each recording
     lags_s: tuple[float, ...]  # lag of torques behind the motion in each recording
     prior: InertialPrior
-    note: str  # warning if recordings do not agree
+    notes: tuple[str, ...]  # warnings
 
 
-def identify_bodies(plant: Plant, arm: RecordedArm, links: bool) -> RigidBodyEstimate:
+class _Fitter(NamedTuple):
+    """What the fits of one or several recordings share."""
+
+    model: mujoco.MjModel
+    prior: InertialPrior
+    constraints: BodyConstraints
+    unknowns: JointUnknowns
+
+    def fit(self, parts: Sequence[DifferentiatedMotion], stribeck: Array) -> TorqueFit:
+        samples, noise = motion_samples.concatenate(parts)
+        extra = joint_torques.shapes(parts, self.unknowns, stribeck)
+        return torque_fit.fit_torques(
+            self.model, samples, noise, self.prior, self.constraints, extra
+        )
+
+    def checked_lag(self, part: DifferentiatedMotion, found: TorqueFit) -> float:
+        """Return the lag of torques in s; IdentificationError if it is too large."""
+        extra = joint_torques.shapes([part], self.unknowns, np.zeros(self.model.nv))
+        late, share = estimate_lag(
+            self.model, part.samples.states, extra, self.constraints.free, found, part.step_s
+        )
+        check_lag(late, share)
+        return late
+
+
+def identify_bodies(
+    plant: Plant, arm: RecordedArm, links: bool, unknowns: JointUnknowns | None = None
+) -> RigidBodyEstimate:
     """
-    Return the bodies that explain all recordings; IdentificationError if none do.
+    Return the bodies that explain all recordings; IdentificationError if they explain nothing.
 
     Each recording is fitted alone first, so that errors name the recording.
     """
+    unknowns = unknowns or JointUnknowns()
     parameter_map = composite_bodies.map_parameters(plant.parameters, arm.model, arm.parts, links)
-    constraints = composite_bodies.constraints_from_scene(arm.model, parameter_map)
-    prior = InertialPrior()
-    model, recordings = arm.model, arm.recordings
-    parts = [recording.training for recording in recordings]
-    alone, lags = [], []
-    for recording in recordings:
+    _check_unknown(plant, unknowns)
+    rotors = arm.rotors if unknowns.armature else None
+    constraints = composite_bodies.constraints_from_scene(
+        arm.model, parameter_map, rotors, unknowns.friction != 'none'
+    )
+    fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
+    recordings, none = list[ArmRecording](), np.zeros(arm.model.nv)
+    alone, lags, notes = list[TorqueFit](), list[float](), list[str]()
+    for recording in arm.recordings:
         with named_errors(recording.name):
-            check_units(model, recording.training.samples)
-            one = _fit(model, [recording.training], prior, constraints)
-            check_consistency(parameter_map, constraints, one)
-            lags.append(_checked_lag(model, recording.training, constraints, one))
-            squares = mean_squares(one.residuals, one.covariance)
-            check_residuals(model, recording.training.samples.torque, *squares, _RECORDING_ADVICE)
+            check_units(arm.model, recording.training.samples)
+            one = fitter.fit([recording.training], none)
+            lag = fitter.checked_lag(recording.training, one)
+            ratio = measure_misfit(
+                recording.training.samples.torque, one.residuals, one.covariance
+            ).factors
+            if np.max(ratio) > _MISFIT:
+                # a bias of accelerations has to be smaller than the errors of the model only
+                recording = recording.resample(ratio)  # noqa: PLW2901
+                one = fitter.fit([recording.training], none)
+                lag = fitter.checked_lag(recording.training, one)
+            recordings.append(recording)
+            lags.append(lag)
+            torque = recording.training.samples.torque
+            misfit = measure_misfit(torque, one.residuals, one.covariance)
+            note = note_inconsistency(parameter_map, constraints, one)
+            check_learned(misfit, torque, _RECORDING_ADVICE)
+            notes += [f'{recording.name}: {note}'] if note else []
             alone.append(one)
-    first, note = alone[0], ''
+    parts = [recording.training for recording in recordings]
+    first = alone[0]
     if len(recordings) > 1:
-        first = _fit(model, parts, prior, constraints)
-        note = disagreement(alone, first, np.count_nonzero(constraints.free) + model.nv)
-        if not note:
-            check_consistency(parameter_map, constraints, first)
-    factors = []
+        first = fitter.fit(parts, none)
+        count = np.count_nonzero(constraints.free) + arm.model.nv
+        notes += [note] if (note := disagreement(alone, first, count)) else []
+    stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
+    if stribeck.any():
+        first = fitter.fit(parts, stribeck)
     ends = np.cumsum([len(part.samples.torque) for part in parts])[:-1]
     residuals, covariances = np.split(first.residuals, ends), np.split(first.covariance, ends)
-    for recording, *found in zip(recordings, residuals, covariances, strict=True):
-        square, variance = mean_squares(*found)
-        with named_errors(recording.name):
-            torque = recording.training.samples.torque
-            check_residuals(model, torque, square, variance, _PAYLOAD_ADVICE)
-        factors.append(np.sqrt(np.maximum(square / variance, 1.0)))
-    more = [
-        part._replace(noise=part.noise._replace(torque=part.noise.torque * factor))
-        for part, factor in zip(parts, factors, strict=True)
+    misfits = [
+        measure_misfit(part.samples.torque, *found)
+        for part, *found in zip(parts, residuals, covariances, strict=True)
     ]
-    last = _fit(model, more, prior, constraints)
+    why = _RECORDING_ADVICE if len(recordings) == 1 else _PAYLOAD_ADVICE
+    for recording, misfit in zip(recordings, misfits, strict=True):
+        note = note_misfit(arm.model, misfit, why)
+        notes += [f'{recording.name}: {note}'] if note else []
+    wider = [
+        part._replace(noise=part.noise._replace(torque=part.noise.torque * misfit.widening))
+        for part, misfit in zip(parts, misfits, strict=True)
+    ]
+    last = fitter.fit(wider, stribeck)
     return RigidBodyEstimate(
-        parameter_map, constraints, last, np.array(factors), tuple(lags), prior, note
-    )
+        arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
+        stribeck, last, tuple(misfits), tuple(lags), fitter.prior, tuple(notes),
+    )  # fmt: skip
 
 
-def _fit(
-    model: mujoco.MjModel,
-    parts: Sequence[motion_samples.DifferentiatedMotion],
-    prior: InertialPrior,
-    constraints: BodyConstraints,
-) -> TorqueFit:
-    samples, noise, extra = motion_samples.concatenate(parts)
-    return torque_fit.fit_torques(model, samples, noise, prior, constraints, extra)
-
-
-def _checked_lag(
-    model: mujoco.MjModel,
-    part: motion_samples.DifferentiatedMotion,
-    constraints: BodyConstraints,
-    found: TorqueFit,
-) -> float:
-    """Return the lag of torques in s; IdentificationError if it is too large."""
-    samples, _, extra = motion_samples.concatenate([part])
-    late, share = estimate_lag(model, samples.states, extra, constraints.free, found, part.step_s)
-    check_lag(late, share)
-    return late
+def _check_unknown(plant: Plant, unknowns: JointUnknowns) -> None:
+    """Raise if a parameter is of friction or of rotors, and these are not unknown."""
+    known = {
+        'dof_armature': not unknowns.armature,
+        'dof_damping': unknowns.friction == 'none',
+        'dof_frictionloss': unknowns.friction in ('none', 'viscous'),
+    }
+    for parameter in plant.parameters:
+        if known.get(parameter.field):
+            raise IdentificationError(
+                f'parameters: {parameter.name}: {parameter.field} is switched off: leave out '
+                + ('--armature' if parameter.field == 'dof_armature' else '--friction')
+            )

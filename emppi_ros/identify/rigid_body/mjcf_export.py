@@ -21,14 +21,19 @@ class BodyInertial(NamedTuple):
     inertia: list[float]  # kg m^2, about the centre: xx, yy, zz, xy, xz, yz
 
 
+class JointProperties(NamedTuple):
+    """Properties of joints in MJCF, by the name of the joint."""
+
+    damping: Mapping[str, float]  # N m s/rad or N s/m
+    frictionloss: Mapping[str, float]  # N m or N
+    armature: Mapping[str, float]  # kg m^2 or kg
+
+
 def to_mjcf(
-    file: SceneFile,
-    bodies: Mapping[str, BodyInertial],
-    friction: tuple[Mapping[str, float], Mapping[str, float]],
-    step_s: float,
+    file: SceneFile, bodies: Mapping[str, BodyInertial], joints: JointProperties, step_s: float
 ) -> str:
     """
-    Return the scene as MJCF with other bodies and joint friction (viscous, dry).
+    Return the scene as MJCF with other bodies and joints.
 
     The result is loaded and compared; what is not named stays as it is. SceneError if the scene
     cannot be written; IdentificationError if values change on loading.
@@ -37,10 +42,11 @@ def to_mjcf(
         spec = mujoco.MjSpec.from_file(str(file.path))
         for name, body in bodies.items():
             _write_inertial(spec.body(name), body)
-        viscous, dry = friction
-        for name, value in dry.items():
+        for name, value in joints.frictionloss.items():
             spec.joint(name).frictionloss = value
-        for name, value in viscous.items():
+        for name, value in joints.armature.items():
+            spec.joint(name).armature = value
+        for name, value in joints.damping.items():
             damping = spec.joint(name).damping
             if isinstance(damping, np.ndarray):
                 damping[0] = value

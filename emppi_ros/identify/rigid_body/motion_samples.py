@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.ndimage import uniform_filter1d
 from scipy.signal import savgol_coeffs, savgol_filter
 
 from emppi_ros.core.errors import IdentificationError
@@ -96,7 +97,7 @@ def differentiate(
     there are too few samples.
     """
     sd, own = white or (difference_noise(position), difference_noise(torque))
-    half = half or choose_window(position, sd, step)
+    half = half or choose_window(position, sd, step)[0]
     weights = np.stack([_weights(half, d, step) for d in _DERIVATIVES])
     size = np.sqrt(np.sum(weights**2, axis=1))
     stride = sample_stride(half, len(position))
@@ -112,15 +113,21 @@ def differentiate(
     )
 
 
-def choose_window(position: Array, sd: Array, step: float) -> int:
+def choose_window(
+    position: Array, sd: Array, step: float, known: int | None = None
+) -> tuple[int, Array]:
     """
-    Return half the window, in samples: the longest with a bias below the noise.
+    Return half the window, in samples: the longest with a bias below the noise; and factors (nv,).
 
     The window doubles while the accelerations of a window and of half of it differ by no more than
-    their noise explains. Bias grows with the fourth power of the length, so the result, half of
-    the last window, has a sixteenth of its bias.
+    their noise. The bias of a longer window is as slow as the motion, so averages over the window
+    keep it; they reduce noise, also if it is not white. Bias grows with the fourth power of the
+    length, so the result, half of the last window, has a sixteenth of its bias.
+
+    The factors are those by which noise at the frequencies of the window exceeds white noise with
+    the standard deviations `sd` (nv,); they are at least 1. `known` is half a given window.
     """
-    half = _MIN_HALF_WINDOW
+    half, factors = _MIN_HALF_WINDOW, [np.ones_like(sd)]
     while 2 * half * 2 * _MIN_WINDOWS < len(position):
         inner = slice(2 * half, len(position) - 2 * half)
         longer, shorter = (_filter(position, h, 2, step)[inner] for h in (2 * half, half))
@@ -128,10 +135,15 @@ def choose_window(position: Array, sd: Array, step: float) -> int:
         weights[half:-half] -= _weights(half, 2, step)
         expected = sd**2 * np.sum(weights**2)
         slack = 4.0 * np.sqrt(4.0 * half / len(longer))  # four standard errors of the mean
-        if np.any(np.mean((longer - shorter) ** 2, axis=0) > (1.0 + slack) * expected):
+        away = longer - shorter
+        seen = np.mean(away**2, axis=0)
+        slow = np.mean(uniform_filter1d(away, 4 * half + 1, axis=0) ** 2, axis=0)
+        if half > known if known else np.any(slow > slack * expected):
             break
+        excess = seen / np.maximum(expected, np.finfo(float).tiny)
+        factors.append(np.where(excess > 1.0 + slack, np.sqrt(excess), 1.0))
         half *= 2
-    return max(half // 2, _MIN_HALF_WINDOW)
+    return known or max(half // 2, _MIN_HALF_WINDOW), np.max(factors[-2:], axis=0)
 
 
 def sample_stride(half: int, samples: int) -> int:
@@ -159,13 +171,18 @@ class SampledSignals(NamedTuple):
 
 
 def split_samples(
-    sample: Callable[[slice], SampledSignals], count: int, step: float, held_out: float
+    sample: Callable[[slice], SampledSignals],
+    count: int,
+    step: float,
+    held_out: float,
+    tolerance: Array | float = 1.0,
 ) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
     """
     Return the training part of `count` samples, and the held-out end (None without one).
 
-    Both are differentiated independently, with the same window. IdentificationError if one is too
-    short.
+    Both are differentiated independently. The bias of the window may be as large as the noise,
+    times a `tolerance` of each joint (nv,). The end has a window for forecasts.
+    IdentificationError if a part is too short.
     """
     end = count - int(held_out * count)
     if end < MIN_SAMPLES:
@@ -174,37 +191,56 @@ def split_samples(
             'longer'
         )
     training = sample(slice(end))
-    half = choose_window(training.position, training.white[0], step)
-
-    def derived(part: SampledSignals) -> DifferentiatedMotion:
-        return differentiate(part.position, part.torque, step, half, part.white)
-
+    half = choose_window(training.position, tolerance * training.white[0], step)[0]
+    factors = choose_window(training.position, training.white[0], step, half)[1]
+    noise = factors * training.white[0], training.white[1]
+    motion = differentiate(training.position, training.torque, step, half, noise)
     if end == count:
-        return derived(training), None
+        return motion, None
     fewest = max(2 * half + 1, MIN_NOISE_SAMPLES)
     if count - end < fewest:
         raise IdentificationError(
             f'{(count - end) * step:.3g} s are held out, less than the window of '
             f'{fewest * step:.3g} s for accelerations: hold out more, or nothing'
         )
-    return derived(training), derived(sample(slice(end, None)))
+    later = sample(slice(end, None))
+    noise = factors * later.white[0], later.white[1]
+    longer, bias = forecast_window(later.position, noise[0], step, half)
+    held_out = differentiate(later.position, later.torque, step, longer, noise)
+    states = held_out.noise.states
+    states[2] = np.hypot(states[2], bias)
+    return motion, held_out
 
 
-def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise, Array]:
+def forecast_window(position: Array, sd: Array, step: float, least: int) -> tuple[int, Array]:
     """
-    Return the samples of R recordings, each with its own noise, and the shapes of other torques.
+    Return half the window with the smallest error of accelerations, at least `least`; and biases.
 
-    The shapes (n, nv, 1 + R) are the sign of dry friction, shared by all recordings, and one
-    offset per recording.
+    Estimates of parameters average over noise, but not over a bias. Forecasts average over
+    neither: here the sum of both counts, each relative to the accelerations of its joint. The bias
+    (nv,) of a window is at most the average change from one of half the length.
     """
+    half, bias = least, np.zeros_like(sd)
+    smallest, best = np.inf, (half, bias)
+    while 2 * half * _MIN_WINDOWS < len(position):
+        found = _filter(position, half, 2, step)[half:-half]
+        noise = sd * np.linalg.norm(_weights(half, 2, step))
+        error = float(np.mean((noise**2 + bias**2) / np.maximum(found.var(axis=0), noise**2)))
+        if error < smallest:
+            smallest, best = error, (half, bias)
+        half *= 2
+        away = _filter(position, half, 2, step) - _filter(position, half // 2, 2, step)
+        slow = uniform_filter1d(away[half:-half], 2 * half + 1, axis=0)
+        bias = np.sqrt(np.mean(slow**2, axis=0))
+    return best
+
+
+def concatenate(parts: Sequence[DifferentiatedMotion]) -> tuple[MotionSamples, MotionNoise]:
+    """Return the samples of several recordings, each with its own noise."""
     counts = [len(part.samples.torque) for part in parts]
     noises = [part.noise.of_each(count) for part, count in zip(parts, counts, strict=True)]
-    signs = np.concatenate([part.signs for part in parts])
-    own = np.repeat(np.eye(len(parts)), counts, axis=0)
-    offsets = np.broadcast_to(own[:, None], (*signs.shape, len(parts)))
     samples = MotionSamples(*_concatenate_pairs([part.samples for part in parts]))
-    extra = np.concatenate([signs[:, :, None], offsets], axis=2)
-    return samples, MotionNoise(*_concatenate_pairs(noises)), extra
+    return samples, MotionNoise(*_concatenate_pairs(noises))
 
 
 def _concatenate_pairs(

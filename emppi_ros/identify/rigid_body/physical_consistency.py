@@ -1,8 +1,9 @@
 """
 Physically consistent inertial parameters, after Ting et al. (2006), section III.B.
 
-A body has 11 parameters in its link's frame: mass m, h = m c (c the center of mass), the inertia I
-about the frame's origin (xx, xy, xz, yy, yz, zz) and viscous friction.
+A body has 12 parameters in its link's frame: mass m, h = m c (c the center of mass), the inertia I
+about the frame's origin (xx, xy, xz, yy, yz, zz), viscous friction and rotor inertia (armature)
+of its joint.
 
 The paper maps virtual parameters to these (eq. 5) and optimizes the virtual ones by gradient
 descent. That objective has spurious local minima, such as at zero mass, and it admits inertias
@@ -19,15 +20,19 @@ from scipy.optimize import least_squares
 from emppi_ros.core.errors import IdentificationError
 
 Array = npt.NDArray[np.float64]
-BODY_PARAMETERS = 11  # parameters of a body
+BODY_PARAMETERS = 12  # parameters of a body
+FRICTION, ARMATURE = 10, 11  # indices of those of its joint
 _ROWS, _COLUMNS = np.triu_indices(3)  # of the six independent entries of the inertia
-_MIN_VALUE = 1e-9  # kg, kg m^2, N m s: lower bound of initial values
+_MIN_VALUE = 1e-9  # kg, kg m^2, N m s/rad: lower bound of initial values
 _MAX_STEPS = 200
-_DEFAULT_BODY = np.array([1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1])  # 1 kg, 10 cm
+_ROOTS = 18  # of a body: 16 of its pseudo-inertia, and two of its joint
+_DEFAULT_BODY = np.array(
+    [1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.01]
+)  # 1 kg, 10 cm
 
 
 def pseudo_inertia(actual: Array) -> Array:
-    """Return the pseudo-inertia (4, 4) of parameters (11,) or (10,) of a body."""
+    """Return the pseudo-inertia (4, 4) of parameters (12,) or (10,) of a body."""
     inertia = np.empty((3, 3))
     inertia[_ROWS, _COLUMNS] = inertia[_COLUMNS, _ROWS] = actual[4:10]
     full = np.empty((4, 4))
@@ -51,12 +56,12 @@ _SYMMETRIC = _LINEAR.reshape(10, 4, 4) + np.swapaxes(_LINEAR.reshape(10, 4, 4), 
 
 
 def check_matrix(vector: Array, matrix: Array, name: str) -> None:
-    """Raise IdentificationError unless a vector (11 n,) and a matrix (11 n, 11 n) fit bodies."""
+    """Raise IdentificationError unless a vector (12 n,) and a matrix (12 n, 12 n) fit bodies."""
     size = len(vector)
     if size % BODY_PARAMETERS or matrix.shape != (size, size):
         raise IdentificationError(
-            f'{size} parameters and a {name} of shape {matrix.shape}: expected 11 parameters per '
-            'body, and a square matrix'
+            f'{size} parameters and a {name} of shape {matrix.shape}: expected '
+            f'{BODY_PARAMETERS} parameters per body, and a square matrix'
         )
     if not (np.isfinite(vector).all() and np.isfinite(matrix).all()):
         raise IdentificationError(f'parameters or {name} not finite')
@@ -64,9 +69,9 @@ def check_matrix(vector: Array, matrix: Array, name: str) -> None:
 
 def project(found: Array, metric: Array) -> Array:
     """
-    Return the physically consistent parameters (11 n,) closest to an estimate, eq. 8.
+    Return the physically consistent parameters (12 n,) closest to an estimate, eq. 8.
 
-    `metric` (11 n, 11 n) is X'X of the regressor X, so that unexcited parameters have no weight;
+    `metric` (12 n, 12 n) is X'X of the regressor X, so that unexcited parameters have no weight;
     if the regressor is noisy, plus the variance of its noise times the number of rows.
     IdentificationError if sizes do not match, or values are not finite.
     """
@@ -90,26 +95,26 @@ def project(found: Array, metric: Array) -> Array:
 
 
 def _initial_root(body: Array) -> Array:
-    """Return the square root (16,) of a nearby consistent pseudo-inertia, and of friction (1,)."""
+    """Return square roots: (16,) of a nearby pseudo-inertia, and (2,) of friction and armature."""
     values, vectors = np.linalg.eigh(pseudo_inertia(body))
     # a symmetric root, unlike a triangular one, adds no local minima to the convex problem
     square = vectors * np.sqrt(np.maximum(values, _MIN_VALUE)) @ vectors.T
-    return np.append(square.ravel(), np.sqrt(max(body[10], _MIN_VALUE)))
+    return np.append(square.ravel(), np.sqrt(np.maximum(body[FRICTION:], _MIN_VALUE)))
 
 
 def _from_roots(free: Array) -> Array:
-    """Return parameters (11 n,) from roots (17 n,)."""
-    rows = free.reshape(-1, 17)
+    """Return parameters (12 n,) from roots (18 n,)."""
+    rows = free.reshape(-1, _ROOTS)
     square = rows[:, :16].reshape(-1, 4, 4)
     full = (square @ np.swapaxes(square, 1, 2)).reshape(-1, 16)
-    return np.column_stack([full @ _LINEAR.T, rows[:, 16] ** 2]).ravel()
+    return np.column_stack([full @ _LINEAR.T, rows[:, 16:] ** 2]).ravel()
 
 
 def _jacobian(free: Array) -> Array:
-    """Return the derivative (11 n, 17 n) of `_from_roots`."""
-    rows = free.reshape(-1, 17)
-    slopes = np.zeros((len(rows), BODY_PARAMETERS, len(rows), 17))
+    """Return the derivative (12 n, 18 n) of `_from_roots`."""
+    rows = free.reshape(-1, _ROOTS)
+    slopes = np.zeros((len(rows), BODY_PARAMETERS, len(rows), _ROOTS))
     for i, row in enumerate(rows):
         slopes[i, :10, i, :16] = (_SYMMETRIC @ row[:16].reshape(4, 4)).reshape(10, 16)
-        slopes[i, 10, i, 16] = 2.0 * row[16]
-    return slopes.reshape(BODY_PARAMETERS * len(rows), 17 * len(rows))
+        slopes[i, FRICTION, i, 16], slopes[i, ARMATURE, i, 17] = 2.0 * row[16:]
+    return slopes.reshape(BODY_PARAMETERS * len(rows), _ROOTS * len(rows))

@@ -1,17 +1,19 @@
 """Convert recordings to motions of an arm and torques of its links."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+import functools
 import math
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import CubicSpline
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.noise import uneven_difference_noise
+from emppi_ros.identify.common.noise import rounding_noise, uneven_difference_noise
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import (
     Recording,
@@ -26,6 +28,7 @@ from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, S
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+_MISSING = 1.5  # usual periods: a longer one lacks a sample
 
 
 class JointDrive(NamedTuple):
@@ -33,7 +36,7 @@ class JointDrive(NamedTuple):
 
     commands: tuple[tuple[Signal, float], ...]  # commands of motors with their gains
     measured: tuple[Signal, ...]
-    rotor: float
+    scene_rotor: float  # kg m^2 or kg
 
     def torque(self, time: Array, step: float) -> Array:
         """Return the torque at times (n,); commands are averaged over a step about each."""
@@ -49,6 +52,11 @@ class JointDrive(NamedTuple):
         shares = [*((signal, 1.0) for signal in self.measured), *self.commands]
         return math.hypot(*(gain * noise_while(signal, time) for signal, gain in shares))
 
+    @property
+    def rotor(self) -> float:
+        """The rotor inertia of the scene, as far as the torque is that of motors."""
+        return self.scene_rotor if self.commands else 0.0
+
     @classmethod
     def of(cls, model: mujoco.MjModel, recording: Recording, name: str) -> 'JointDrive':
         """Return the drive of a joint; IdentificationError if its torque was not recorded."""
@@ -59,10 +67,14 @@ class JointDrive(NamedTuple):
             )
         given = [recording.signals.get((kind, name)) for kind in ('effort', 'torque')]
         measured = tuple(signal for signal in given if signal is not None)
-        if given[0] is not None:
-            return cls((), measured, 0.0)
         joint = scene.find(model, 'joint', name)
-        servos = [a for a in scene.actuators_of(model, joint) if not _is_motor(model, a)]
+        rotor = float(np.ravel(model.dof_armature[model.jnt_dofadr[joint]])[0])
+        if given[0] is not None:
+            return cls((), measured, rotor)
+        driving = scene.actuators_of(model, joint)
+        servos = [a for a in driving if not _is_motor(model, a)]
+        if servos and measured:
+            return cls((), measured, rotor)  # `torque`, which can only be the drive's
         if servos:
             servo = scene.names(model, 'actuator')[servos[0]]
             raise IdentificationError(
@@ -74,22 +86,28 @@ class JointDrive(NamedTuple):
             for (kind, _), s in recording.signals.items()
             if kind == 'command'
         }
-        driving = scene.actuators_of(model, joint)
         if any(a not in motors for a in driving) or not (driving or measured):
             raise IdentificationError(
                 f'joint {name!r}: no torque was recorded: record effort/{name}, the torque at '
                 f'the link, gravity included; recorded efforts: {recording.listed("effort")}'
             )
         gains = model.actuator_gainprm[:, 0] * model.actuator_gear[:, 0]
-        dof = model.jnt_dofadr[joint]
         held = tuple((_clip_to_range(model, a, motors[a]), float(gains[a])) for a in driving)
-        return cls(held, measured, float(np.ravel(model.dof_armature[dof])[0]))
+        return cls(held, measured, rotor)
 
 
 def noise_while(signal: Signal, time: Array) -> float:
-    """Return the standard deviation of a signal's noise over `time` (n,)."""
+    """Return the standard deviation of a signal's noise over `time` (n,), rounding included."""
     here = (signal.time >= time[0]) & (signal.time <= time[-1])
-    return uneven_difference_noise(signal.time[here], signal.values[here])
+    noise = uneven_difference_noise(signal.time[here], signal.values[here])
+    return max(noise, rounding_noise(signal.values[here]))
+
+
+def interpolate(signal: Signal, time: Array) -> Array:
+    """Return positions at times (n,): linear between samples, cubic if some are missing."""
+    if np.max(np.diff(signal.time)) < _MISSING * signal.period:
+        return np.interp(time, signal.time, signal.values)
+    return np.asarray(CubicSpline(signal.time, signal.values)(time), dtype=np.float64)
 
 
 def _clip_to_range(model: mujoco.MjModel, actuator: int, command: Signal) -> Signal:
@@ -123,6 +141,7 @@ class ArmRecording(NamedTuple):
     name: str  # of its files
     training: DifferentiatedMotion
     held_out: DifferentiatedMotion | None
+    resample: Callable[[Array | float], 'ArmRecording']  # with a tolerance, of `split_samples`
 
 
 class RecordedArm(NamedTuple):
@@ -131,16 +150,20 @@ class RecordedArm(NamedTuple):
     model: mujoco.MjModel  # one body per joint
     parts: Sequence[CompositePart]
     recordings: tuple[ArmRecording, ...]
+    rotors: Array  # (nv,) rotor inertia of the scene, kg m^2 or kg
 
 
-def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> RecordedArm:
+def read(
+    plant: Plant, *recordings: Recording, held_out: float = 0.0, armature: bool = True
+) -> RecordedArm:
     """
     Return the arm whose joints were recorded, with its motions and torques.
 
     The last share `held_out` of each recording is held out. Torques are recorded efforts, which
-    are those at the links including gravity; without efforts, commands of motors minus the torque
-    of rotor inertia. External forces and model springs are added. IdentificationError if something
-    is missing or inconsistent.
+    include gravity; without efforts, commands of motors. External forces and model springs are
+    added. Unless the inertia of rotors (`armature`) is unknown, the scene's is subtracted from
+    commands, and efforts are taken for those at the links. IdentificationError if something is
+    missing or inconsistent.
     """
     file, names = scene_file_of(plant), recording_names(recordings)
     moving = [_recorded_joints(plant, *pair) for pair in zip(names, recordings, strict=True)]
@@ -152,12 +175,9 @@ def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> Recorde
         with named_errors(name):
             drives = [JointDrive.of(plant.model, recording, joint) for joint in joints]
             weightless.append(_is_gravity_compensated(plant.model, model, drives))
-            training, later = _sample(recording, joints, drives, held_out)
-            rotors = np.array([drive.rotor for drive in drives])
-            held = None if later is None else _to_link_torques(model, rotors, later)
-            read_recordings.append(
-                ArmRecording(name, _to_link_torques(model, rotors, training), held)
-            )
+            rotors = np.array([0.0 if armature else drive.rotor for drive in drives])
+            sample = _sampler(recording, joints, drives)
+            read_recordings.append(_convert(name, model, rotors, sample, held_out, 1.0))
     if any(weightless):
         if not all(weightless):
             without, having = (names[weightless.index(is_one)] for is_one in (True, False))
@@ -168,7 +188,9 @@ def read(plant: Plant, *recordings: Recording, held_out: float = 0.0) -> Recorde
         model.opt.gravity[:] = 0.0
     for springs in _springs(model):
         springs[:] = 0.0  # their torques are included in the recorded ones
-    return RecordedArm(model, composite_bodies.composite_parts(loose), tuple(read_recordings))
+    scene_rotors = np.array([drive.scene_rotor for drive in drives])
+    parts = composite_bodies.composite_parts(loose)
+    return RecordedArm(model, parts, tuple(read_recordings), scene_rotors)
 
 
 def _recorded_joints(plant: Plant, name: str, recording: Recording) -> set[str]:
@@ -240,10 +262,27 @@ def _is_gravity_compensated(
     return True
 
 
-def _sample(
-    recording: Recording, names: Sequence[str], drives: Sequence[JointDrive], held_out: float
-) -> tuple[DifferentiatedMotion, DifferentiatedMotion | None]:
-    """Return training and held-out samples at the period of the slowest signal."""
+class _Sampler(NamedTuple):
+    """Samples of a recording at the period of its slowest signal."""
+
+    sample: Callable[[slice], SampledSignals]
+    count: int
+    step: float
+
+
+def _convert(
+    name: str, model: mujoco.MjModel, rotors: Array, sampler: _Sampler, held_out: float,
+    tolerance: Array | float,
+) -> ArmRecording:  # fmt: skip
+    """Return the recording with a window of this tolerance."""
+    training, later = motion_samples.split_samples(*sampler, held_out, tolerance)
+    held = None if later is None else _to_link_torques(model, rotors, later)
+    convert = functools.partial(_convert, name, model, rotors, sampler, held_out)
+    return ArmRecording(name, _to_link_torques(model, rotors, training), held, convert)
+
+
+def _sampler(recording: Recording, names: Sequence[str], drives: Sequence[JointDrive]) -> _Sampler:
+    """Return the samples of motion and torque; IdentificationError if one never changes."""
     positions = [recording.signals['position', name] for name in names]
     forces = [[*drive.measured, *(signal for signal, _ in drive.commands)] for drive in drives]
     every = [*positions, *(signal for of in forces for signal in of)]
@@ -259,7 +298,7 @@ def _sample(
 
     def sample(rows: slice) -> SampledSignals:
         when = time[rows]
-        columns = [np.interp(when, signal.time, signal.values) for signal in positions]
+        columns = [interpolate(signal, when) for signal in positions]
         torque = [drive.torque(when, step) for drive in drives]
         sd = [noise_while(signal, when) for signal in positions]
         own = [drive.deviation(when) for drive in drives]
@@ -267,4 +306,4 @@ def _sample(
             np.stack(columns, axis=1), np.stack(torque, axis=1), (np.array(sd), np.array(own))
         )
 
-    return motion_samples.split_samples(sample, len(time), step, held_out)
+    return _Sampler(sample, len(time), step)

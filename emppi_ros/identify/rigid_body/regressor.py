@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS, pseudo_inertia
+from emppi_ros.identify.rigid_body.physical_consistency import (
+    ARMATURE,
+    BODY_PARAMETERS,
+    FRICTION,
+    pseudo_inertia,
+)
 
 Array = npt.NDArray[np.float64]
 _CROSS = np.array([[[0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -28,11 +33,11 @@ _INERTIA_BASIS = np.stack(  # of the entries xx, xy, xz, yy, yz, zz
 
 def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Array:
     """
-    Return the regressor (n nv, 11 B) of states (n, nv); each row is for the torque of a joint.
+    Return the regressor (n nv, 12 B) of states (n, nv); each row is for the torque of a joint.
 
     The model is a fixed-base arm of hinges and slides with B bodies. The columns of each body are
-    in the order of `physical_consistency`; the friction of a body is that of its joint, zero
-    without one. IdentificationError if shapes do not match, or the arm has other joints, or
+    in the order of `physical_consistency`; friction and armature of a body are those of its joint,
+    zero without one. IdentificationError if shapes do not match, or the arm has other joints, or
     several on a body.
     """
     if model.nq != model.nv or np.any(model.body_jntnum > 1):
@@ -47,12 +52,13 @@ def regressor(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> A
         rows[:, :, body - 1, :10] = _body_regressor(motion)
         if model.body_jntnum[body]:
             dof = model.body_dofadr[body]
-            rows[:, dof, body - 1, 10] = qvel[:, dof]
+            rows[:, dof, body - 1, FRICTION] = qvel[:, dof]
+            rows[:, dof, body - 1, ARMATURE] = qacc[:, dof]
     return rows.reshape(len(qpos) * model.nv, -1)
 
 
 def model_parameters(model: mujoco.MjModel) -> Array:
-    """Return the parameters (11 B,) of a model, in the regressor's order."""
+    """Return the parameters (12 B,) of a model, in the regressor's order."""
     found = np.zeros((model.nbody - 1, BODY_PARAMETERS))
     for body in range(1, model.nbody):
         turn = np.empty(9)
@@ -61,10 +67,11 @@ def model_parameters(model: mujoco.MjModel) -> Array:
         mass, centre = model.body_mass[body], model.body_ipos[body]
         inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
         inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
-        friction = 0.0
+        found[body - 1, :10] = [mass, *(mass * centre), *inertia[np.triu_indices(3)]]
         if model.body_jntnum[body]:
-            friction = np.ravel(model.dof_damping[model.body_dofadr[body]])[0]
-        found[body - 1] = [mass, *(mass * centre), *inertia[np.triu_indices(3)], friction]
+            dof = model.body_dofadr[body]
+            found[body - 1, FRICTION] = np.ravel(model.dof_damping[dof])[0]
+            found[body - 1, ARMATURE] = np.ravel(model.dof_armature[dof])[0]
     return found.ravel()
 
 

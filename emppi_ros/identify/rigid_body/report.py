@@ -12,14 +12,28 @@ from emppi_ros.identify.common import matching, posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.rigid_body import arm, body_posterior, composite_bodies
+from emppi_ros.identify.rigid_body import (
+    arm,
+    body_posterior,
+    composite_bodies,
+    joint_torques,
+    motion_samples,
+    torque_fit,
+)
 from emppi_ros.identify.rigid_body.inference import RigidBodyEstimate
+from emppi_ros.identify.rigid_body.joint_torques import DRY, OFFSETS, STRIBECK
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
+from emppi_ros.identify.rigid_body.physical_consistency import (
+    ARMATURE,
+    BODY_PARAMETERS,
+    FRICTION,
+)
 from emppi_ros.identify.rigid_body.recordings import RecordedArm
 from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+_RANK = 1e-8  # relative to the largest: smaller ones are unexcited
 _ADVICE = (
     'record a motion that moves every joint at once, over much of its range, with accelerations '
     'of both signs (`emppi excite` makes such motions)'
@@ -29,15 +43,13 @@ _ADVICE = (
 class PosteriorDraws(NamedTuple):
     """Posterior samples."""
 
-    bodies: Array  # (N, 11 B)
-    coefficients: (
-        Array  # (N, nv, e) of non-inertial torques: dry friction, one offset per recording
-    )
+    bodies: Array  # (N, 12 B)
+    coefficients: Array  # (N, nv, e) of non-inertial torques, as in `joint_torques.shapes`
 
     def values(self, estimate: RigidBodyEstimate) -> Array:
         """Return the parameters (N, P)."""
         return composite_bodies.parameter_values(
-            estimate.parameter_map, estimate.constraints, self.bodies, self.coefficients[:, :, 0]
+            estimate.parameter_map, estimate.constraints, self.bodies, self.coefficients[:, :, DRY]
         )
 
 
@@ -52,11 +64,10 @@ def draw(estimate: RigidBodyEstimate, spread: float, count: int, seed: int) -> P
     return PosteriorDraws(drawn, estimate.fit.normal.non_inertial.draw(drawn, spread, rng))
 
 
-def summarize(
-    plant: Plant, recorded: RecordedArm, estimate: RigidBodyEstimate, theta: Array
-) -> dict[str, Any]:
-    """Return the estimate of each parameter, with sd from draws (n, P), and diagnostics."""
-    mode, dry = estimate.fit.parameters[None], estimate.fit.coefficients[None, :, 0]
+def summarize(plant: Plant, estimate: RigidBodyEstimate, draws: PosteriorDraws) -> dict[str, Any]:
+    """Return the estimate of each parameter, with sd from draws, and diagnostics."""
+    recorded, theta = estimate.arm, draws.values(estimate)
+    mode, dry = estimate.fit.parameters[None], estimate.fit.coefficients[None, :, DRY]
     best = composite_bodies.parameter_values(
         estimate.parameter_map, estimate.constraints, mode, dry
     )[0]
@@ -67,7 +78,13 @@ def summarize(
     names = scene.names(recorded.model, 'joint')
     residual_rms = np.sqrt(np.mean(estimate.fit.residuals**2, axis=0))
     counts = [len(recording.training.samples.torque) for recording in recorded.recordings]
-    factors = np.sqrt(np.average(estimate.noise_factors**2, axis=0, weights=counts))
+    ratios = np.array([misfit.factors for misfit in estimate.misfits])
+    factors = np.sqrt(np.average(ratios**2, axis=0, weights=counts))
+    coefficients = estimate.fit.coefficients
+
+    def named(values: Array) -> dict[str, float]:
+        return dict(zip(names, values.tolist(), strict=True))
+
     summary = {
         'parameters': rows,
         'bodies': {
@@ -76,31 +93,36 @@ def summarize(
                 estimate.parameter_map, estimate.constraints, estimate.fit.parameters
             )
         },
-        'friction': dict(zip(names, estimate.fit.parameters[10::11].tolist(), strict=True)),
-        'dry_friction': dict(zip(names, estimate.fit.coefficients[:, 0].tolist(), strict=True)),
+        'friction': named(estimate.fit.parameters[FRICTION::BODY_PARAMETERS]),
+        'dry_friction': named(coefficients[:, DRY]),
+        'stribeck_friction': named(coefficients[:, STRIBECK]),
+        'stribeck_velocity': named(estimate.stribeck),
+        'armature': named(estimate.fit.parameters[ARMATURE::BODY_PARAMETERS]),
+        'armature_sd': named(draws.bodies[:, ARMATURE::BODY_PARAMETERS].std(axis=0)),
         'recordings': {
             recording.name: {
                 'samples': count,
                 'held_out': len(recording.held_out.samples.torque) if recording.held_out else 0,
                 'window_s': recording.training.window_s,
                 'torque_lag_s': lag,
-                'left_in_noise': float(np.sqrt(np.mean(own**2))),
-                'offset': dict(zip(names, offset.tolist(), strict=True)),
+                'left_in_noise': float(np.sqrt(np.mean(misfit.factors**2))),
+                'widened_by': named(misfit.widening),
+                'offset': named(offset),
             }
-            for recording, count, lag, own, offset in zip(
+            for recording, count, lag, misfit, offset in zip(
                 recorded.recordings,
                 counts,
                 estimate.lags_s,
-                estimate.noise_factors,
-                estimate.fit.coefficients[:, 1:].T,
+                estimate.misfits,
+                coefficients[:, OFFSETS:].T,
                 strict=True,
             )
         },
         'turns': estimate.fit.iterations,
-        'torque_left': dict(zip(names, residual_rms.tolist(), strict=True)),
-        'left_in_noise': dict(zip(names, factors.tolist(), strict=True)),
+        'torque_left': named(residual_rms),
+        'left_in_noise': named(factors),
     }
-    return summary | {'notes': estimate.note} if estimate.note else summary
+    return summary | {'notes': '; '.join(estimate.notes)} if estimate.notes else summary
 
 
 def check(plant: Plant, summary: dict[str, Any], theta: Array) -> None:
@@ -137,8 +159,9 @@ class TorqueForecast(NamedTuple):
 
     held_out: DifferentiatedMotion
     best: Array  # (T, nv) torques of the estimated bodies
-    noise: Array  # (T, nv, nv) covariance from noise of motion and torques
+    noise: Array  # (T, nv, nv) covariance from noise of motion and torques, and misfit
     draws: Array  # (N, T, nv) torques of posterior draws
+    least_squares: Array  # (T, nv) torques of ordinary least squares with the same unknowns
 
     @property
     def off(self) -> Array:
@@ -151,12 +174,14 @@ class TorqueForecast(NamedTuple):
         return np.diagonal(self.noise, axis1=1, axis2=2) + self.draws.var(axis=0)
 
 
-def forecast(
-    recorded: RecordedArm, estimate: RigidBodyEstimate, draws: PosteriorDraws
-) -> list[TorqueForecast]:
+def forecast(estimate: RigidBodyEstimate, draws: PosteriorDraws) -> list[TorqueForecast]:
     """Return the torque forecast of each recording along its measured motion."""
+    recorded = estimate.arm
+    if all(recording.held_out is None for recording in recorded.recordings):
+        return []
+    least = least_squares(estimate)
     return [
-        _forecast_recording(recorded.model, recording.held_out, estimate, draws, index)
+        _forecast_recording(recorded.model, recording.held_out, estimate, draws, index, least)
         for index, recording in enumerate(recorded.recordings)
         if recording.held_out is not None
     ]
@@ -168,33 +193,74 @@ def _forecast_recording(
     estimate: RigidBodyEstimate,
     draws: PosteriorDraws,
     index: int,
+    least: Array,
 ) -> TorqueForecast:
     states, torque = held_out.samples
+    count, free = len(estimate.misfits), estimate.constraints.free
+    shapes = joint_torques.forecast_shapes(
+        held_out, estimate.unknowns, estimate.stribeck, index, count
+    )
     parameters, coefficients = estimate.fit.parameters, estimate.fit.coefficients
     rows = regressor(model, *states)
     bodies = (np.vstack([parameters, draws.bodies]) @ rows.T).reshape(-1, *torque.shape)
     numbers = np.concatenate([coefficients[None], draws.coefficients])[:, None]
-    torques = bodies + held_out.signs * numbers[..., 0] + numbers[..., 1 + index]
+    torques = bodies + np.sum(shapes * numbers, axis=-1)
     slopes = arm.torque_jacobian(arm.with_parameters(model, parameters), states)
     noise = slopes * held_out.noise.states.ravel() ** 2 @ np.swapaxes(slopes, 1, 2)
+    own = np.diag((held_out.noise.torque * estimate.misfits[index].factors) ** 2)
+    known = (rows[:, ~free] @ parameters[~free]).reshape(torque.shape)
+    theirs = torque_fit.linear_columns(model, states, shapes, free) @ least
     return TorqueForecast(
-        held_out, torques[0], noise + np.diag(held_out.noise.torque**2), torques[1:]
+        held_out, torques[0], noise + own, torques[1:], known + theirs.reshape(torque.shape)
     )
+
+
+def least_squares(estimate: RigidBodyEstimate) -> Array:
+    """
+    Return the unknowns (p,) by ordinary least squares, for comparison.
+
+    All torques have the same weight, and bodies may be inconsistent. Unexcited combinations have
+    the smallest norm, in units of their columns.
+    """
+    recorded = estimate.arm
+    parts = [recording.training for recording in recorded.recordings]
+    samples, _ = motion_samples.concatenate(parts)
+    shapes = joint_torques.shapes(parts, estimate.unknowns, estimate.stribeck)
+    free = estimate.constraints.free
+    rows = torque_fit.linear_columns(recorded.model, samples.states, shapes, free)
+    known = regressor(recorded.model, *samples.states)[:, ~free] @ estimate.fit.parameters[~free]
+    units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
+    found: Array = np.linalg.lstsq(rows / units, samples.torque.ravel() - known, rcond=_RANK)[0]
+    return found / units
 
 
 def summarize_forecasts(
     recorded: RecordedArm, forecasts: Sequence[TorqueForecast]
 ) -> dict[str, dict[str, float]]:
-    """Return rms forecast errors of joints: in N m (or N), and in standard deviations."""
+    """
+    Return rms forecast errors of joints: in N m (or N), in standard deviations, and in percent.
+
+    Percent are of the standard deviation of the measured torque, and also given for ordinary
+    least squares.
+    """
     if not forecasts:
         return {}
     names = scene.names(recorded.model, 'joint')
     square = np.concatenate([one.off for one in forecasts]) ** 2
     variance = np.concatenate([one.variance for one in forecasts])
-    error, share = (np.sqrt(np.mean(x, axis=0)).tolist() for x in (square, square / variance))
+    measured = [one.held_out.samples.torque for one in forecasts]
+    theirs = [torque - one.least_squares for torque, one in zip(measured, forecasts, strict=True)]
+    errors = square, square / variance, np.concatenate(theirs) ** 2
+    error, share, least = (np.sqrt(np.mean(x, axis=0)) for x in errors)
+    percent = 100.0 / np.concatenate(measured).std(axis=0)
     return {
-        'held_out_error': dict(zip(names, error, strict=True)),
-        'held_out_in_noise': dict(zip(names, share, strict=True)),
+        key: dict(zip(names, values.tolist(), strict=True))
+        for key, values in (
+            ('held_out_error', error),
+            ('held_out_in_noise', share),
+            ('held_out_percent', percent * error),
+            ('least_squares_percent', percent * least),
+        )
     }
 
 

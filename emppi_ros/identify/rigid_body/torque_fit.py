@@ -25,6 +25,7 @@ from emppi_ros.identify.rigid_body.regressor import regressor
 
 Array = npt.NDArray[np.float64]
 _PRIOR_SCALE = 10.0  # prior sd of non-inertial torques, in units of the rms torque
+_UNUSED = 1e-6  # likewise, where the shape is zero: the coefficient is, too
 _MAX_ITERATIONS = 12
 _MIN_VARIANCE = 1e-30  # variances below are zero: no update
 _CONVERGED_CHANGE = 1e-2  # rms change of the motion, in standard deviations of its noise
@@ -35,17 +36,17 @@ class NonInertialTorques(NamedTuple):
     """Coefficients (nv, e) of non-inertial torques given bodies b: `constant` - `gain` b."""
 
     constant: Array  # (nv e,)
-    gain: Array  # (nv e, 11 B)
-    cross: Array  # (11 B, nv e) block of the normal equations
+    gain: Array  # (nv e, 12 B)
+    cross: Array  # (12 B, nv e) block of the normal equations
     information: Array  # (nv e, nv e) block of the normal equations
     joints: int
 
     def given(self, bodies: Array) -> Array:
-        """Return the most likely coefficients (nv, e) given bodies (11 B,)."""
+        """Return the most likely coefficients (nv, e) given bodies (12 B,)."""
         return (self.constant - self.gain @ bodies).reshape(self.joints, -1)
 
     def draw(self, bodies: Array, spread: float, rng: np.random.Generator) -> Array:
-        """Return samples (n, nv, e) given bodies (n, 11 B), with `spread` times the sd."""
+        """Return samples (n, nv, e) given bodies (n, 12 B), with `spread` times the sd."""
         root = np.linalg.cholesky(self.information)
         normal = rng.standard_normal((len(root), len(bodies)))
         found = self.constant - bodies @ self.gain.T + spread * np.linalg.solve(root.T, normal).T
@@ -58,14 +59,15 @@ def eliminate_non_inertial(
     """
     Return the elimination of non-inertial torques from the normal equations of bodies.
 
-    `white` (n, nv, nv) whitens torques (n, nv); x (n nv, 11 B) and y (n nv,) are whitened. The
+    `white` (n, nv, nv) whitens torques (n, nv); x (n nv, 12 B) and y (n nv,) are whitened. The
     non-inertial torque of a joint is `shapes` (n, nv, e) times its coefficients.
     """
     n, nv = torque.shape
     shapes = np.zeros((n, nv, 0)) if shapes is None else shapes
     own = np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]
     z = (white @ own.reshape(n, nv, -1)).reshape(n * nv, -1)
-    before = np.repeat(_PRIOR_SCALE * np.sqrt(np.mean(torque**2, axis=0)), shapes.shape[2])
+    scale = np.where(shapes.any(axis=0), _PRIOR_SCALE, _UNUSED)
+    before = (scale * np.sqrt(np.mean(torque**2, axis=0))[:, None]).ravel()
     information = z.T @ z + np.diag(before**-2.0)
     cross = x.T @ z
     constant, gain = np.linalg.solve(information, z.T @ y), np.linalg.solve(information, cross.T)
@@ -75,15 +77,15 @@ def eliminate_non_inertial(
 class NormalEquations(NamedTuple):
     """Normal equations of bodies after elimination of non-inertial torques."""
 
-    information: Array  # (11 B, 11 B) X' S^-1 X
-    score: Array  # (11 B,) X' S^-1 y
+    information: Array  # (12 B, 12 B) X' S^-1 X
+    score: Array  # (12 B,) X' S^-1 y
     non_inertial: NonInertialTorques
 
 
 class TorqueFit(NamedTuple):
     """Result of `fit_torques`."""
 
-    parameters: Array  # (11 B,) as in `regressor`
+    parameters: Array  # (12 B,) as in `regressor`
     states: Array  # (3, n, nv) estimated motion
     normal: NormalEquations  # of the parameters
     coefficients: Array  # (nv, e) of non-inertial torques
@@ -168,6 +170,19 @@ def _matvec(matrices: Array, vectors: Array) -> Array:
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
+def linear_columns(
+    model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_]
+) -> Array:
+    """
+    Return the regressor (n nv, p) of the free parameters of bodies and of non-inertial torques.
+
+    `shapes` (n, nv, e) are those of the latter; joints follow one another.
+    """
+    n, nv, count = shapes.shape
+    own = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(n * nv, nv * count)
+    return np.column_stack([regressor(model, *states)[:, free], own])
+
+
 def estimate_lag(
     model: mujoco.MjModel, states: Array, shapes: Array, free: npt.NDArray[np.bool_],
     fit: TorqueFit, step: float,
@@ -179,13 +194,9 @@ def estimate_lag(
     on that rate, together with the free columns of bodies and the `shapes` (n, nv, e) of
     non-inertial torques. Samples of states (3, n, nv) are `step` apart.
     """
-    n, nv, count = shapes.shape
     weight = 1.0 / np.sqrt(np.diagonal(fit.covariance, axis1=1, axis2=2)).ravel()
     rate = np.gradient(fit.predicted, step, axis=0).ravel()
-    non_inertial = (np.eye(nv)[None, :, :, None] * shapes[:, :, None, :]).reshape(
-        n * nv, nv * count
-    )
-    rows = np.column_stack([regressor(model, *states)[:, free], non_inertial, -rate])
+    rows = np.column_stack([linear_columns(model, states, shapes, free), -rate])
     rows *= weight[:, None]
     units = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
     rows, residuals = rows / units, fit.residuals.ravel() * weight

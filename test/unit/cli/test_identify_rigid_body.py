@@ -273,11 +273,10 @@ MORE = '  friction:'
 HAND = '  hand: {field: body_mass, of: hand, unit: kg, lower: 0.0}\n'
 BALL = '  ball: {field: body_mass, of: ball, unit: kg, lower: 0.0}\n'
 DELAY = '  delay: {field: command_delay, unit: s, initial: 0.01, lower: 0.0, upper: 0.1}\n'
-ROTOR = '  rotor: {field: dof_armature, of: elbow, unit: kg m^2, size: 0.1, lower: 0.0}\n'
+SPRING = '  spring: {field: jnt_stiffness, of: elbow, unit: N m/rad, lower: 0.0, size: 1.0}\n'
 WRONG = {
     'sign': (lambda t: changed(t, 5, np.negative), {}, nothing, 'check their sign'),
     'millinewtons': (lambda t: changed(t, 5, lambda x: 1e3 * x), {}, nothing, 'check units'),
-    'touched': (lambda t: changed(t, 5, touch), {}, nothing, 'does not match'),
     'all late': (lambda t: all_late(t, 20), {}, nothing, 'torques lag the motion by 0.0'),
     'still': (lambda t: changed(t, 2, np.zeros_like), {}, nothing, 'it never moves'),
     'no torque': (np.copy, {'kind': 'velocity/{} [rad/s]'}, nothing, 'record effort/shoulder'),
@@ -288,7 +287,7 @@ WRONG = {
     'short': (lambda t: t[:80], {}, nothing, 'too short: 80 samples'),
     'welded': (np.copy, {}, unlike(MORE, HAND + MORE), 'are welded together'),
     'another body': (np.copy, {}, unlike(MORE, BALL + MORE), "'ball' is not a part"),
-    'field': (np.copy, {}, unlike(MORE, ROTOR + MORE), 'dof_armature cannot be identified by'),
+    'field': (np.copy, {}, unlike(MORE, SPRING + MORE), 'jnt_stiffness cannot be identified by'),
     'delay': (np.copy, {}, unlike(MORE, DELAY + MORE), 'command_delay cannot be identified by'),
     'bounds': (np.copy, {}, unlike('upper: 5.0', 'upper: 0.6'), 'not within 0.05 and 0.6'),
 }
@@ -310,6 +309,35 @@ def test_wrong_recordings_are_named(name, here, table, capsys):
     assert identify(here, change(table), '--out', str(here / 'prior.yaml'), **how) == 2
     assert words in capsys.readouterr().err
     assert not (here / 'prior.yaml').exists()
+
+
+def test_misfit_is_a_warning_and_widens_intervals(here, table, capsys):
+    """Somebody touched the arm: pulses of 5 N m on the elbow."""
+    assert identify(here, table, '--json') == 0
+    before = found(capsys)
+    assert identify(here, changed(table, 5, touch), '--json') == 0
+    after = found(capsys)
+    assert 'the model leaves more than noise: ' in after['notes'] and 'notes' not in before
+    assert ' elbow ' in after['notes'] and 'that nothing was touched' in after['notes']
+    assert after['recordings']['run.csv']['widened_by']['elbow'] > 10.0
+    for name, row in after['parameters'].items():
+        assert row['sd'] > before['parameters'][name]['sd']
+
+
+def test_residuals_that_explain_nothing_are_an_error(here, table, capsys):
+    """Torques of another motion."""
+    mixed = np.column_stack([table[:, :4], run(text(), 5, speed=1.7)[:, 4:]])
+    assert identify(here, mixed) == 2
+    assert 'the model does not match: it explains no torque' in capsys.readouterr().err
+
+
+def test_torques_of_servos_may_be_called_torque(here, table, capsys):
+    """They are those of the drives: a servo's own torque is not known otherwise."""
+    results = []
+    for kind in ('effort/{} [N m]', 'torque/{} [N m]'):
+        assert identify(here, table, '--json', kind=kind) == 0
+        results.append(found(capsys)['parameters'])
+    assert results[0] == results[1]
 
 
 def test_clocks_must_overlap(here, table, capsys):

@@ -16,18 +16,18 @@ from emppi_ros.identify.rigid_body import (
 
 
 def _bodies(rng, count):
-    """Return consistent bodies (11 count,): positive pseudo-inertias, and friction."""
+    """Return consistent bodies (12 count,): positive pseudo-inertias, friction and armature."""
     bodies = []
     for root in rng.normal(0.0, 0.5, (count, 4, 4)):
         bodies.append(
-            np.append(physical_consistency.from_pseudo_inertia(root @ root.T), rng.random())
+            np.append(physical_consistency.from_pseudo_inertia(root @ root.T), rng.random(2))
         )
     return np.concatenate(bodies)
 
 
 def test_every_joint_has_one_body(panda):
     assert panda.nbody - 1 == panda.nv == 7
-    assert len(regressor.model_parameters(panda)) == 7 * 11
+    assert len(regressor.model_parameters(panda)) == 7 * 12
 
 
 def test_torques_equal_the_regressor_times_the_parameters(panda, rng):
@@ -46,7 +46,7 @@ def test_torques_equal_the_regressor_times_the_parameters(panda, rng):
 
 def test_torques_of_inconsistent_bodies_are_linear_in_their_parameters(panda, rng):
     states = rng.uniform(-2.0, 2.0, (3, 30, panda.nv))
-    bodies = rng.standard_normal(11 * panda.nv)
+    bodies = rng.standard_normal(12 * panda.nv)
     bodies[::33] = 0.0  # no mass, yet a first moment: far away, with some loss of digits
     expected = (regressor.regressor(panda, *states) @ bodies).reshape(30, panda.nv)
     torques = arm.motion_torques(arm.with_parameters(panda, bodies), states)

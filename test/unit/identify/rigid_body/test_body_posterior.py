@@ -13,19 +13,19 @@ COUNT = 2000
 
 
 def _information(rng, count, rows):
-    x = rng.standard_normal((rows, 11 * count))
+    x = rng.standard_normal((rows, 12 * count))
     return x.T @ x
 
 
 def test_without_data_the_estimate_is_the_prior():
-    of = InertialPrior(mass_kg=3.0, radius_m=0.2, friction=0.4)
-    found = body_posterior.fit_bodies(np.zeros((22, 22)), np.zeros(22), of)
+    of = InertialPrior(mass_kg=3.0, radius_m=0.2, friction=0.4, armature=0.2)
+    found = body_posterior.fit_bodies(np.zeros((24, 24)), np.zeros(24), of)
     np.testing.assert_allclose(found, np.tile(of.parameters(), 2), rtol=1e-6, atol=1e-9)
 
 
 def test_consistent_bodies_are_recovered(rng):
     true = np.concatenate(
-        [InertialPrior(1.0, 0.3).parameters(), InertialPrior(5.0, 0.1, 2.0).parameters()]
+        [InertialPrior(1.0, 0.3).parameters(), InertialPrior(5.0, 0.1, 2.0, 0.3).parameters()]
     )
     information = _information(rng, 2, 60)
     found = body_posterior.fit_bodies(information, information @ true, WEAK)
@@ -37,10 +37,10 @@ def test_estimates_are_physically_consistent_for_any_data(rng):
     for rows in (3, 10, 60):
         information = _information(rng, 2, rows)
         found = body_posterior.fit_bodies(
-            information, 10.0 * information @ rng.standard_normal(22)
+            information, 10.0 * information @ rng.standard_normal(24)
         )
         assert rigid_body_study.are_consistent(found).all()
-        for row in found.reshape(-1, 11):  # strictly
+        for row in found.reshape(-1, 12):  # strictly
             assert np.linalg.eigvalsh(physical_consistency.pseudo_inertia(row))[0] > 0.0 < row[10]
 
 
@@ -49,15 +49,15 @@ def test_inconsistent_data_with_little_noise_give_consistent_estimates(scale, rn
     """With so little noise that the best body is at the boundary up to rounding."""
     for _ in range(10):
         information = scale * _information(rng, 2, 60)
-        unit = 10.0 ** rng.uniform(-2.0, 1.0, 22)
+        unit = 10.0 ** rng.uniform(-2.0, 1.0, 24)
         information *= np.outer(unit, unit)
-        found = body_posterior.fit_bodies(information, information @ rng.standard_normal(22))
+        found = body_posterior.fit_bodies(information, information @ rng.standard_normal(24))
         assert np.isfinite(found).all() and rigid_body_study.are_consistent(found).all()
 
 
 def test_with_a_weak_prior_the_estimate_is_the_projection(rng):
     """The same convex problem by two solvers: interior Newton steps, and a matrix root."""
-    wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
+    wanted, information = rng.standard_normal(12), _information(rng, 1, 30)
     near = physical_consistency.project(wanted, information)
     found = body_posterior.fit_bodies(information, information @ wanted, WEAK)
     off = [float((b - wanted) @ information @ (b - wanted)) for b in (near, found)]
@@ -67,7 +67,7 @@ def test_with_a_weak_prior_the_estimate_is_the_projection(rng):
 
 
 def test_more_weight_moves_the_estimate_towards_the_prior(rng):
-    wanted, information = rng.standard_normal(11), _information(rng, 1, 30)
+    wanted, information = rng.standard_normal(12), _information(rng, 1, 30)
     everyday = InertialPrior().parameters()
     far = [
         np.linalg.norm(
@@ -81,22 +81,22 @@ def test_more_weight_moves_the_estimate_towards_the_prior(rng):
 
 def test_wrong_sizes_and_non_finite_values_are_errors():
     with pytest.raises(
-        IdentificationError, match='12 parameters .* expected 11 parameters per body'
+        IdentificationError, match='13 parameters .* expected 12 parameters per body'
     ):
-        body_posterior.fit_bodies(np.eye(12), np.ones(12))
+        body_posterior.fit_bodies(np.eye(13), np.ones(13))
     with pytest.raises(IdentificationError, match='not finite'):
-        body_posterior.fit_bodies(np.eye(11), np.full(11, np.nan))
+        body_posterior.fit_bodies(np.eye(12), np.full(12, np.nan))
 
 
 def _draw(information, score, everyday, rng, known=None):
-    known = known or body_posterior.unconstrained(everyday, len(score) // 11)
+    known = known or body_posterior.unconstrained(everyday, len(score) // 12)
     return body_posterior.sample_bodies(information, score, everyday, known, COUNT, rng)
 
 
 def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rng):
     """The same distribution by rejection, about a body whose prior counts 8 observations."""
     everyday = InertialPrior(weight=8.0)
-    found = _draw(np.zeros((11, 11)), np.zeros(11), everyday, rng)
+    found = _draw(np.zeros((12, 12)), np.zeros(12), everyday, rng)
     mode = everyday.parameters()
     covariance = np.linalg.inv(everyday.weight * body_posterior.log_det_derivatives(mode)[1])
     tried = rng.multivariate_normal(mode, covariance, 20_000, method='cholesky')
@@ -109,7 +109,7 @@ def test_draws_follow_the_normal_distribution_restricted_to_consistent_bodies(rn
 
 
 def test_draws_are_normal_with_much_data(rng):
-    x = rng.standard_normal((60, 11))
+    x = rng.standard_normal((60, 12))
     true, information = InertialPrior(3.0, 0.2).parameters(), 1e6 * x.T @ x
     found = _draw(information, information @ true, InertialPrior(), rng)
     root = np.linalg.cholesky(information)
@@ -120,12 +120,12 @@ def test_draws_are_normal_with_much_data(rng):
 
 
 def test_draws_are_consistent_and_keep_known_parameters(rng):
-    x = rng.standard_normal((8, 22))
+    x = rng.standard_normal((8, 24))
     information = x.T @ x
     like = np.tile(InertialPrior().parameters(), 2)
-    free = np.arange(22) >= 10  # of the first body only friction
+    free = np.arange(24) >= 10  # of the first body only friction and armature
     known = body_posterior.BodyConstraints(like, 0.1 * like, free)
-    score = 10.0 * information @ rng.standard_normal(22)
+    score = 10.0 * information @ rng.standard_normal(24)
     found = _draw(information, score, InertialPrior(), rng, known)
     assert np.all(found[:, ~free] == 1.1 * like[~free])
     assert np.all(found[:, free].std(axis=0) > 0.0)
@@ -136,7 +136,7 @@ def test_draws_are_consistent_and_keep_known_parameters(rng):
 @pytest.mark.slow
 def test_a_parameter_known_from_data_has_its_spread_beside_unknown_bodies(rng):
     count, sd = 5, 0.001
-    information = np.zeros((11 * count, 11 * count))
+    information = np.zeros((12 * count, 12 * count))
     information[10, 10] = sd**-2.0  # the first joint's friction, and nothing else
     score = np.zeros(len(information))
     score[10] = 0.1 * sd**-2.0

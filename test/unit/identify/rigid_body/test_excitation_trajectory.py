@@ -58,7 +58,7 @@ def test_motions_are_periodic(limits, rng):
 def test_an_optimized_motion_is_more_informative_than_random_ones(rng):
     model = arm.load(ASSETS / 'panda.xml')
     limits = MotionLimits(*np.outer([-1.0, 1.0, 1.0, 5.0], np.ones(model.nv)))
-    prior = np.full(model.nv, 0.5), np.ones(11 * (model.nbody - 1))
+    prior = np.full(model.nv, 0.5), np.ones(12 * (model.nbody - 1))
     drawn = [
         excitation_trajectory.information(
             model, excitation_trajectory.random_motion(limits, 10.0, rng), *prior

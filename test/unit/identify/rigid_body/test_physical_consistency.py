@@ -13,19 +13,19 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
 
 
 def _possible(rng):
-    """Return a random body, of ten point masses, and friction."""
+    """Return a random body, of ten point masses, friction and armature."""
     mass, place = rng.uniform(0.1, 1.0, 10), rng.normal(0.2, 0.5, (10, 3))
     square = (mass[:, None] * place).T @ place
     inertia = np.trace(square) * np.eye(3) - square
-    return np.array([mass.sum(), *(mass @ place), *inertia[np.triu_indices(3)], rng.random()])
+    return np.array([mass.sum(), *(mass @ place), *inertia[np.triu_indices(3)], *rng.random(2)])
 
 
 def _impossible(rng):
-    """Return parameters with a negative moment of inertia and friction, and a metric."""
+    """Return parameters with a negative moment of inertia, friction and armature, and a metric."""
     root = rng.standard_normal((BODY_PARAMETERS, BODY_PARAMETERS))
-    return _possible(rng) - 2.0 * np.eye(BODY_PARAMETERS)[4] - 1.5 * np.eye(BODY_PARAMETERS)[
-        10
-    ], root @ root.T
+    found = _possible(rng)
+    found[[4, 10, 11]] -= [2.0, 1.5, 1.5]
+    return found, root @ root.T
 
 
 def _moments(actual):
@@ -67,7 +67,7 @@ def test_the_projection_of_a_body_of_mujoco_is_the_body_itself():
     mass, centre = model.body_mass[1], model.body_ipos[1]
     inertia = turn @ np.diag(model.body_inertia[1]) @ turn.T
     inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
-    actual = np.array([mass, *(mass * centre), *inertia[np.triu_indices(3)], 0.1])
+    actual = np.array([mass, *(mass * centre), *inertia[np.triu_indices(3)], 0.1, 0.2])
     np.testing.assert_allclose(_moments(actual)[::-1], model.body_inertia[1], rtol=1e-10)
     # the start is the solution: rounding of eigenvectors
     np.testing.assert_allclose(
@@ -80,7 +80,7 @@ def test_the_projection_is_the_closest_consistent_body(rng):
     near = project(found, metric)
     low, middle, high = _moments(near)
     # rounding of numbers of order 1, computed from a root
-    assert near[0] > 0.0 and near[10] >= 0.0
+    assert near[0] > 0.0 and min(near[10:]) >= 0.0
     assert low > -1e-12 and high <= low + middle + 1e-9
     # bodies form a convex set, which lies on one side of the plane through the closest point
     pull = metric @ (near - found)
@@ -101,7 +101,7 @@ def test_projecting_twice_equals_projecting_once(rng):
 def test_parameters_without_weight_stay_unchanged(rng):
     actual = _possible(rng)
     actual[10] = -0.2
-    metric = np.diag([*np.zeros(10), 1.0])
+    metric = np.diag([*np.zeros(10), 1.0, 1.0])
     # the other ten have no weight, and are consistent already
     np.testing.assert_allclose(project(actual, metric)[:10], actual[:10], rtol=1e-9)
 
@@ -118,8 +118,8 @@ def test_large_offsets_of_parameters_without_weight_do_not_matter(rng):
 
 def test_bodies_are_projected_independently_if_the_metric_separates_them(rng):
     first, second = _impossible(rng), _impossible(rng)
-    metric = np.zeros((22, 22))
-    metric[:11, :11], metric[11:, 11:] = first[1], second[1]
+    metric = np.zeros((24, 24))
+    metric[:12, :12], metric[12:, 12:] = first[1], second[1]
     both = project(np.concatenate([first[0], second[0]]), metric)
     alone = np.concatenate([project(*first), project(*second)])
     # convex: a single solution, as exact as in the test of the closest body
@@ -128,8 +128,8 @@ def test_bodies_are_projected_independently_if_the_metric_separates_them(rng):
 
 def test_wrong_sizes_and_non_finite_values_are_errors():
     with pytest.raises(
-        IdentificationError, match=r'12 parameters .* expected 11 parameters per body'
+        IdentificationError, match=r'13 parameters .* expected 12 parameters per body'
     ):
-        project(np.ones(12), np.eye(12))
+        project(np.ones(13), np.eye(13))
     with pytest.raises(IdentificationError, match='not finite'):
-        project(np.full(11, np.nan), np.eye(11))
+        project(np.full(12, np.nan), np.eye(12))

@@ -149,8 +149,8 @@ def test_non_inertial_terms_match_those_of_a_joint_least_squares_fit(panda, rng)
     # torques are compared, since some parameters have no effect on them. The prior of the terms,
     # ten times the torques, weighs 1e-5 of the information of 60 samples
     found = np.linalg.lstsq(normal.information, normal.score, rcond=1e-12)[0]
-    np.testing.assert_allclose(rows[:, :77] @ found, rows[:, :77] @ best[:77], atol=0.02)
-    np.testing.assert_allclose(normal.non_inertial.given(found).ravel(), best[77:], atol=0.02)
+    np.testing.assert_allclose(rows[:, :84] @ found, rows[:, :84] @ best[:84], atol=0.02)
+    np.testing.assert_allclose(normal.non_inertial.given(found).ravel(), best[84:], atol=0.02)
 
 
 def test_normal_equations_of_several_recordings_add_up(panda, rng):
@@ -159,9 +159,9 @@ def test_normal_equations_of_several_recordings_add_up(panda, rng):
     derived = [
         DifferentiatedMotion(seen, noise, 0.0 * seen.torque, 0.1, 0.1) for seen, noise in parts
     ]
-    seen, noise, _ = concatenate(derived)
+    seen, noise = concatenate(derived)
     found = torque_fit.fit_torques(panda, seen, noise)
-    information, score = np.zeros((77, 77)), np.zeros(77)
+    information, score = np.zeros((84, 84)), np.zeros(84)
     changed = arm.with_parameters(panda, found.parameters)
     for (own, of), states in zip(parts, np.split(found.states, 2, axis=1), strict=True):
         slopes = arm.torque_jacobian(changed, states)
