@@ -1,7 +1,7 @@
 """Identify the parameters of a real mechanism, and forecast what was held out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 import tempfile
 import time
@@ -24,7 +24,7 @@ from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.step_check import MAX_STEPS_PER_SAMPLE
 
 Array = npt.NDArray[np.float64]
-METHODS = ('shooting', 'states', 'sysid')
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid')
 HELD_OUT = 0.3
 WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
 _SAMPLES = 40
@@ -156,17 +156,10 @@ def _motion(plant: Plant, recording: Recording) -> Motion:
 def _noise(plant: Plant, known: Motion, theta: Array, length: int, threads: int) -> Array:
     """Return the scale (nv,) of the errors with parameters as they are, and free starts."""
     cut = windows.cut(known, length)
-    fixed = replace(
-        plant,
-        unknowns=tuple(
-            replace(unknown, initial=float(value), lower=float(value) - 1e-12,
-                    upper=float(value) + 1e-12, size=unknown.scale)
-            for unknown, value in zip(plant.unknowns, theta, strict=True)
-        ),
-    )  # fmt: skip
+    fixed = Plant(plant.at(theta), (), plant.write)
     starts = windows.guess_starts(cut, plant.model.opt.timestep)
     config = estimation.ShootingConfig(iterations=15)
-    return estimation.estimate(fixed, known, cut, theta, starts, config, threads).scale
+    return estimation.estimate(fixed, known, cut, np.empty(0), starts, config, threads).scale
 
 
 def _errors(one: HeldOutForecast) -> dict[str, ForecastError]:

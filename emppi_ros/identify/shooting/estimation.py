@@ -219,6 +219,8 @@ def _bounded_step(
     system: _ReducedSystem, damping: float, place: Array, bounds: tuple[Array, Array]
 ) -> Array:
     """Return the damped step (P,) of the parameters within bounds, all in their scales."""
+    if not len(place):  # only starts are estimated
+        return place
     gradient = system.scores.sum(axis=0)
     diagonal = np.diag(system.information)
     damped = system.information + np.diag(damping * diagonal + 1e-12 * (diagonal.max() + 1e-300))

@@ -119,6 +119,16 @@ def test_external_forces_act_like_commands_of_a_motor(plants) -> None:
     np.testing.assert_allclose(by_force, by_command, rtol=1e-9)
 
 
+def test_without_unknowns_only_the_starts_are_estimated(plants, swing) -> None:
+    plant, motion = plants['pendulum'], swing()
+    known = Plant(plant.at(PENDULUM_TRUTH), (), plant.write)
+    cut = windows.cut(motion, 40)
+    starts = windows.guess_starts(cut, STEP_S)
+    found = estimate(known, motion, cut, np.empty(0), starts, ShootingConfig(), threads=1)
+    # as with the true values among the unknowns, which cost three degrees of freedom
+    np.testing.assert_allclose(found.scale, fit(plant, motion, 40).scale, rtol=0.02)
+
+
 def test_bounds_hold_and_are_reached(plants) -> None:
     plant = plants['cart']
     narrow = dataclasses.replace(
