@@ -9,6 +9,7 @@ STUDIES = (
     'bench_paper',
     'bench_belief',
     'bench_robustness',
+    'bench_peers',
     'bench_identify',
     'bench_watched',
 )
