@@ -77,7 +77,7 @@ def peers(options: argparse.Namespace) -> None:
     groups = summary.summarize(finished)
     written = rows.write_table(options.out, finished)
     provenance = resumable.provenance(options)
-    written += results.write(options.out, finished, groups, wanted, provenance)
+    written += results.write(options.out, finished, groups, len(wanted), provenance)
     for path in written:
         resumable.report(f'wrote {path}')
     if options.json:

@@ -3,7 +3,8 @@ Compute the row of a cell: a closed loop in simulated time, in which plans take 
 
 Each planner gets the exact state, plans, and controls the simulation until its next plan. Every
 few plans, the time of a plan is followed by that of stepping its rollouts only (same states,
-controls, physics steps and threads, without recording), by the same physics batch for all.
+controls, physics steps and threads, without recording), by the same physics batch for all. Times
+are processor times of all threads, which other load on the machine does not change much.
 """
 
 import copy
@@ -47,7 +48,7 @@ class PeerMotion(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """Pairs of times of a plan and of stepping its rollouts (n, 2), and of observing (m,) [s]."""
+    """Pairs of times of a plan and of its stepping (n, 2), and times of observing (m,) [s]."""
 
     pairs: Array
     observe_s: Array
@@ -112,15 +113,16 @@ def run(
     for i in range(round(task.file.duration_s / dt)):
         now, state = i * dt, State(data.qpos.copy(), data.qvel.copy())
         if i % every == 0:
-            times = [time.perf_counter()]
+            times = [time.process_time()]
             planner.observe(now, state)
-            times.append(time.perf_counter())
+            times.append(time.process_time())
             planner.plan(now, state)
-            times.append(time.perf_counter())
+            times.append(time.process_time())
             observed, planned = np.diff(times)
             observe_s.append(observed)
             if (i // every) % PAIR_EVERY == 0:
-                pairs.append((planned, stepping_s(stepper, *planner.rollouts)))
+                stepping = stepping_s(stepper, *planner.rollouts, time.process_time)
+                pairs.append((planned, stepping))
         data.ctrl[:] = planner.control(now)
         mujoco.mj_step(model, data)
         states.append(np.concatenate([data.qpos, data.qvel]))

@@ -79,12 +79,11 @@ class EnsemblePlanner:
         self.planner.ensemble.rollout = spy  # type: ignore[method-assign, assignment]
 
     def observe(self, time: float, state: State) -> None:
-        """Update the belief, if there is one."""
+        """Update the belief, if there is one, with the state of the last call."""
         if self.belief is None:
             return
         joints = self.task.map
         self.belief.add_joints(time, state.qpos[joints.qpos], state.qvel[joints.qvel])
-        self.belief.add_command(time, self._applied)
         if updates := self.belief.update():
             self.planner.set_belief(updates[-1].belief)
 
@@ -98,6 +97,8 @@ class EnsemblePlanner:
         """Return the control in the middle of the physics step."""
         assert self._plan is not None
         self._applied = self._plan.at(time + 0.5 * self.task.simulation.timestep_s)
+        if self.belief is not None:
+            self.belief.add_command(time, self._applied)
         control = np.zeros(self.task.model.nu)
         control[self.task.map.ctrl] = self._applied
         return control

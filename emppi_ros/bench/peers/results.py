@@ -5,7 +5,6 @@ from pathlib import Path
 
 from emppi_ros.bench import report
 from emppi_ros.bench.peers import plots
-from emppi_ros.bench.peers.cells import PeerCell
 from emppi_ros.bench.peers.compute import FINAL_PARTS, PARTS
 from emppi_ros.bench.peers.planners import LEARNER
 from emppi_ros.bench.peers.rows import TABLE, PeerRow
@@ -13,7 +12,6 @@ from emppi_ros.bench.peers.summary import PeerSummary
 from emppi_ros.bench.peers.tasks import WORLDS
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.bench.statistics import Mean
-from emppi_ros.tasks.task import parse_task
 
 NAME = 'results.md'
 METHOD = (
@@ -35,10 +33,10 @@ COLUMNS = (
     "- success: runs that reach the goal of the task file (cylinder push: Judo's own condition); "
     '95 % Wilson interval.\n'
     '- time: median time to success [s]; inf: less than half of the runs succeed.\n'
-    '- plan: median time of a plan [ms].\n'
+    '- plan: median processor time of a plan [ms], of all threads.\n'
     '- / stepping: median ratio of a plan to stepping the very same rollouts with nothing '
     'recorded, in interleaved pairs.\n'
-    '- learning: median time of an update of the belief [ms], which is not part of a plan.'
+    '- learning: median processor time of an update of the belief [ms], which is not part of a plan.'
 )
 _HEADER = (
     'planner', 'reward', 'at the end', f'`{LEARNER}` is better by', 'success', 'time', 'plan',
@@ -50,25 +48,24 @@ def write(
     folder: Path,
     rows: Sequence[PeerRow],
     groups: Sequence[PeerSummary],
-    cells: Sequence[PeerCell],
+    wanted: int,
     provenance: Provenance,
 ) -> list[Path]:
-    """Write the plots and the report, and return the paths."""
-    tasks = {cell.task: parse_task(cell.text, cell.task) for cell in cells}
-    durations = {name: task.file.duration_s for name, task in tasks.items()}
+    """Write the plots and the report of some of the wanted runs, and return the paths."""
+    durations = {row.task: row.limit_s for row in rows}
     *rewards, ratio = plots.write_all(groups, durations, folder)
     seeds, makers = sorted({row.seed for row in rows}), {row.made_by for row in rows}
     parts = [
         '# Other planners, on their own tasks',
-        *report.origin(rows, len(cells), provenance),
-        f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {cells[0].rollouts} rollouts, '
-        f'{cells[0].threads} thread(s). Computed by {"; ".join(sorted(makers))}.',
+        *report.origin(rows, wanted, provenance),
+        f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {rows[0].rollouts} rollouts, '
+        f'{rows[0].threads} thread(s). Computed by {"; ".join(sorted(makers))}.',
         METHOD,
         '\n'.join(f'- world `{name}`: {world.description}.' for name, world in WORLDS.items()),
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
     ]
-    for name, picture in zip(tasks, rewards, strict=True):
+    for name, picture in zip(durations, rewards, strict=True):
         caption = 'Reward over time, with 95 % intervals of the mean.'
         parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
         for world in WORLDS:
@@ -76,7 +73,9 @@ def write(
             if of_world:
                 parts += [f'### {world}', _truths(rows, name, world)]
                 parts.append(table(_HEADER, map(_line, of_world)))
-    caption = 'Time of a plan relative to stepping its rollouts, one point for each world.'
+    caption = (
+        'Processor time of a plan relative to stepping its rollouts, one point for each world.'
+    )
     parts += ['## Time of a plan', f'![{caption}]({ratio.name})\n\n{caption}']
     path = folder / NAME
     path.write_text('\n\n'.join(part for part in parts if part) + '\n', encoding='utf-8')

@@ -69,6 +69,4 @@ def test_smoothing_gives_the_pseudo_huber_length_and_keeps_the_direction(rng):
 def test_a_smoothed_length_is_quadratic_near_zero_and_linear_far_away():
     r, p = np.array([1e-6, 1e6]), 0.5
     # relative errors (r / p)^2 / 4 near zero, and p / r far away
-    np.testing.assert_allclose(
-        l2(soften(r[:, None], p)), [0.5 * r[0] ** 2 / p, r[1]], rtol=1e-6
-    )
+    np.testing.assert_allclose(l2(soften(r[:, None], p)), [0.5 * r[0] ** 2 / p, r[1]], rtol=1e-6)
