@@ -1,6 +1,6 @@
 """The report `results.md`: all numbers, the machine and the command."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from emppi_ros.bench import report
@@ -36,7 +36,7 @@ COLUMNS = (
     '- plan: median processor time of a plan [ms], of all threads.\n'
     '- / stepping: median ratio of a plan to stepping the very same rollouts with nothing '
     'recorded, in interleaved pairs.\n'
-    '- learning: median processor time of an update of the belief [ms], which is not part of a plan.'
+    '- learning: median processor time of a belief update [ms], which is not part of a plan.'
 )
 _HEADER = (
     'planner', 'reward', 'at the end', f'`{LEARNER}` is better by', 'success', 'time', 'plan',
@@ -64,6 +64,8 @@ def write(
         '\n'.join(f'- world `{name}`: {world.description}.' for name, world in WORLDS.items()),
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
+        '## Where another planner is better',
+        '\n'.join(_better(groups)) or 'Nowhere, as far as these runs tell.',
     ]
     for name, picture in zip(durations, rewards, strict=True):
         caption = 'Reward over time, with 95 % intervals of the mean.'
@@ -73,13 +75,23 @@ def write(
             if of_world:
                 parts += [f'### {world}', _truths(rows, name, world)]
                 parts.append(table(_HEADER, map(_line, of_world)))
-    caption = (
-        'Processor time of a plan relative to stepping its rollouts, one point for each world.'
-    )
+    caption = 'Time of a plan relative to stepping its rollouts, one point for each world.'
     parts += ['## Time of a plan', f'![{caption}]({ratio.name})\n\n{caption}']
     path = folder / NAME
     path.write_text('\n\n'.join(part for part in parts if part) + '\n', encoding='utf-8')
     return [*rewards, ratio, path]
+
+
+def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a line for each planner that is better, with its whole 95 % interval."""
+    for group in groups:
+        for what, behind in (('', group.behind), (' at the end', group.final_behind)):
+            if behind is not None and behind.high is not None and behind.high < 0.0:
+                gain = Mean(-behind.mean, -behind.high, -behind.low, behind.total)  # type: ignore[operator]  # both bounds, or none
+                yield (
+                    f'- {group.task}, {group.world}: `{group.planner}` has {_mean(gain)} more '
+                    f'reward than `{LEARNER}`{what}.'
+                )
 
 
 def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:

@@ -22,6 +22,7 @@ class PeerSummary(NamedTuple):
     reward: Mean
     final_reward: Mean
     behind: Mean | None  # reward of `emppi` minus that of the planner, paired by seed
+    final_behind: Mean | None  # the same of `final_reward`
     success: Share
     time_s: Median  # to success; infinite without
     plan_ms: Median
@@ -47,7 +48,8 @@ def _group(
         *key,
         reward=statistics.mean([row.reward for row in rows]),
         final_reward=statistics.mean([row.final_reward for row in rows]),
-        behind=None if key[2] == LEARNER else _difference(learners, rows),
+        behind=_difference(learners, rows, 'reward'),
+        final_behind=_difference(learners, rows, 'final_reward'),
         success=statistics.share([row.success for row in rows]),
         time_s=statistics.median([row.time_s if row.success else math.inf for row in rows]),
         plan_ms=statistics.median([row.plan_ms for row in rows]),
@@ -59,10 +61,11 @@ def _group(
     )
 
 
-def _difference(first: Sequence[PeerRow], second: Sequence[PeerRow]) -> Mean | None:
-    """Return the mean difference of rewards in runs with the same seed; None without one."""
-    of_second = {row.seed: row.reward for row in second}
-    found = [row.reward - of_second[row.seed] for row in first if row.seed in of_second]
+def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str) -> Mean | None:
+    """Return the mean difference in runs with the same seed; None without one, or of the same."""
+    own = {row.seed: row for row in rows}
+    pairs = [(row, own[row.seed]) for row in learners if row.seed in own]
+    found = [getattr(one, name) - getattr(other, name) for one, other in pairs if one is not other]
     return statistics.mean(found) if found else None
 
 

@@ -53,6 +53,18 @@ def test_rows_survive_the_disk(make_row: Make, tmp_path: Path) -> None:
     assert RowStore(tmp_path, PeerRow).finished([row]) == [row]
 
 
+@pytest.mark.parametrize(('gains', 'named'), [((0.5, 0.25, 0.3), True), ((0.5, -0.5, 0.1), False)])
+def test_a_planner_is_better_if_its_whole_interval_is(
+    make_row: Make, gains: tuple[float, ...], named: bool
+) -> None:
+    found = [make_row(seed=seed) for seed in range(3)]
+    found += [make_row(planner='judo-ps', seed=i, reward=-2.0 + gains[i]) for i in range(3)]
+    lines = list(results._better(summary.summarize(found)))
+    assert [line.startswith('- cartpole, true: `judo-ps` has 0.35 (') for line in lines] == [
+        True
+    ] * named
+
+
 @pytest.mark.parametrize('seeds', [1, 3])
 def test_the_report_has_every_number_and_the_errors_of_the_belief(
     make_row: Make, tmp_path: Path, seeds: int
