@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness peers faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,6 +8,7 @@ STAMP := $(VENV)/.emppi_installed
 MSGS_TOOLS ?= .venv-msgs
 FRANKA_SIM ?= .venv-franka-sim
 CONFORMANCE ?= .venv-conformance
+PEERS_VENV ?= .venv-peers
 CONFORMANCE_STAMP := $(CONFORMANCE)/.emppi_installed
 MINUTES ?= 30
 # tests start hundreds of processes: without bytecode each compiles the package again
@@ -29,6 +30,7 @@ help:
 	@echo "make paper     the paper's claims against runs of all tasks: docs/results.md; hours"
 	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
+	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
@@ -102,6 +104,17 @@ belief: $(STAMP)
 robustness: $(STAMP)
 	$(call publish,robustness,results_robustness,$(ROBUSTNESS))
 
+# judo-rai asks for an older MuJoCo, so that the planners to compare with have an environment of their own
+$(PEERS_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install .ci/install-peers
+	@.ci/install-peers "$(PEERS_VENV)"
+	@touch $@
+
+# PEERS='--seeds ... --tasks ...' selects runs
+peers: BIN := $(PEERS_VENV)/bin
+peers: $(PEERS_VENV)/.emppi_installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest test/unit/bench/peers test/unit/cli/test_bench_peers.py
+	$(call publish,peers,results_peers,$(PEERS))
+
 # Two environments of their own: franka-sim needs an older NumPy, franky is for real robots only.
 $(FRANKA_SIM)/.emppi_installed: .ci/install-franka-sim
 	@.ci/install-franka-sim "$(FRANKA_SIM)"
@@ -132,4 +145,4 @@ soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
 
 clean:
-	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) build install log out *.egg-info
+	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) $(PEERS_VENV) build install log out *.egg-info

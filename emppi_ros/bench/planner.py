@@ -17,7 +17,7 @@ import numpy as np
 
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
-from emppi_ros.model.ensemble import State
+from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.commands import Commands
 from emppi_ros.session.planner import Planner
@@ -81,19 +81,25 @@ class TimedPlanner(Planner):
         self._random.bit_generator.state = noise
         begin, controls = rolled[0]
         floor_first = len(self.pairs) % 2 == 0
-        floor = self._floor(begin, controls) if floor_first else 0.0
+        floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()
         result = super().plan_from(state, stamp, start, commands, tracks)
         plan = time.perf_counter() - began
-        floor = floor if floor_first else self._floor(begin, controls)
+        floor = floor if floor_first else stepping_s(self.ensemble, begin, controls)
         self.pairs.append((plan, floor))
         self._progress(len(self.pairs))
         return result
 
-    def _floor(self, begin: State, controls: np.ndarray) -> float:
-        """Return the time of only stepping the same rollouts [s]."""
-        flat = controls.reshape(-1, *controls.shape[2:])
-        self.ensemble.set_state(begin)
-        began = time.perf_counter()
-        self.ensemble.batch.rollout(flat.shape[1], flat, record=[])
-        return time.perf_counter() - began
+
+def stepping_s(
+    ensemble: Ensemble,
+    begin: State,
+    controls: np.ndarray,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Return the time of only stepping rollouts with controls (M, K, physics steps, nu) [s]."""
+    flat = controls.reshape(-1, *controls.shape[2:])
+    ensemble.set_state(begin)
+    began = clock()
+    ensemble.batch.rollout(flat.shape[1], flat, record=[])
+    return clock() - began

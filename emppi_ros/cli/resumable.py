@@ -14,9 +14,16 @@ from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
 
 
-def add_options(parser: Any, folder: str, quick: str) -> None:
-    """Add the options for workers, folder and output; `quick` says what a quick run is."""
-    output.add_workers(parser)
+def add_options(parser: Any, folder: str, quick: str, workers: bool = True) -> None:
+    """
+    Add the options for workers, folder and output; `quick` says what a quick run is.
+
+    Without `workers`, all runs are computed here, one after the other.
+    """
+    if workers:
+        output.add_workers(parser)
+    else:
+        parser.set_defaults(jobs=1, scheduler=None)
     parser.add_argument(
         '--out',
         metavar='DIR',

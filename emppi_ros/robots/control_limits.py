@@ -18,7 +18,9 @@ class ControlLimits(NamedTuple):
     def clip(self, controls: Array, previous: Array) -> Array:
         """Return controls (..., H, nu) clipped to bounds and rate, starting from `previous`."""
         clipped = np.minimum(np.maximum(controls, self.lower), self.upper)
-        if np.all(np.isinf(self.rate)):
+        inside = (previous >= self.lower) & (previous <= self.upper)
+        # from inside of the bounds, a rate that spans them never binds
+        if np.all(np.isinf(self.rate) | (inside & (self.rate >= self.upper - self.lower))):
             return clipped
         steps = np.ascontiguousarray(np.moveaxis(clipped, -2, 0))  # (H, ..., nu)
         rate = np.broadcast_to(self.rate, steps.shape[1:]).copy()  # equal shapes are faster

@@ -17,11 +17,11 @@ from emppi_ros.core import config
 from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
 from emppi_ros.model.ensemble import Records, State
-from emppi_ros.tasks.norms import NORMS, shorten
+from emppi_ros.tasks.norms import NORMS, shorten, soften
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 Array = npt.NDArray[np.float64]
-_TERM_KEYS = ('norm', 'deadzone', 'weight', 'terminal_weight')
+_TERM_KEYS = ('norm', 'deadzone', 'smoothing', 'weight', 'terminal_weight')
 
 
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:
@@ -48,6 +48,11 @@ class TermConfig:
         doc='length up to which the residual costs nothing, in its unit: it is shortened by this '
         'before `norm`',
     )
+    smoothing: float = non_negative(
+        0.0,
+        doc='length p up to which the norm is rounded, in the unit of the residual: a length r '
+        'counts as sqrt(r^2 + p^2) - p; after `deadzone`',
+    )
     weight: float = non_negative(0.0, doc='in the running cost l(x_t)')
     terminal_weight: float = non_negative(0.0, doc='in the terminal cost m(x_H)')
 
@@ -67,12 +72,15 @@ class Term:
     weight: float
     terminal_weight: float
     deadzone: float = 0.0
+    smoothing: float = 0.0
 
     def value(self, fields: Mapping[str, Array]) -> Array:
-        """Return the norm of the residual beyond the dead zone, unweighted."""
+        """Return the norm of the residual beyond the dead zone, smoothed, unweighted."""
         residual = self.residual.evaluate(fields)
         if self.deadzone > 0.0:
             residual = shorten(residual, self.deadzone)
+        if self.smoothing > 0.0:
+            residual = soften(residual, self.smoothing)
         return NORMS[self.norm](residual)
 
 
@@ -93,7 +101,8 @@ class Cost:
             rest = {k: v for k, v in data.items() if k not in _TERM_KEYS}
             residual = bind_residual(model, rest, here)
             weights = term.weight, term.terminal_weight
-            bound.append(Term(name, residual, term.norm, *weights, term.deadzone))
+            shape = term.deadzone, term.smoothing
+            bound.append(Term(name, residual, term.norm, *weights, *shape))
         if not bound:
             raise ConfigError(f'{where}: needs at least one term')
         self.terms: Sequence[Term] = tuple(bound)

@@ -40,6 +40,16 @@ def shorten(residual: Array, deadzone: float) -> Array:
     return residual * (beyond / np.where(length > 0.0, length, 1.0))[..., None]
 
 
+def soften(residual: Array, smoothing: float) -> Array:
+    """
+    Return the residual (..., n) with length sqrt(r^2 + p^2) - p, where p is `smoothing` > 0.
+
+    With `l2` this is the pseudo-Huber penalty: quadratic up to about p, linear beyond it.
+    """
+    length = l2(residual)
+    return residual * (length / (np.hypot(length, smoothing) + smoothing))[..., None]
+
+
 NORMS: dict[str, Callable[[Array], Array]] = {
     'l1': l1,
     'l2': l2,

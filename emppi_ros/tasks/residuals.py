@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.core.config import key, one_of, positive
+from emppi_ros.core.config import key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
 from emppi_ros.model.scene import POSITION_FIELDS, ROTATION_FIELDS, find_frame
@@ -113,6 +113,31 @@ class Behind:
             cosine = np.einsum('...i,...i->...', push, goal)
             lengths = l2(push) * l2(goal)
             return (1.0 - cosine / np.maximum(lengths, 1e-9))[..., None]
+
+        return Residual(fields, evaluate)
+
+
+@dataclass(frozen=True)
+class PushPoint:
+    """Vector from the pusher to the point `offset` behind an object, seen from the target [m]."""
+
+    pusher: str = key(doc=_FRAME)
+    of: str = key(doc='the site, body or geom to push')
+    target: str = key(doc='where to push it')
+    offset: float = non_negative(doc='distance of the point from the object [m]')
+
+    def bind(self, model: mujoco.MjModel) -> Residual:
+        """Find the three frames; all vectors are in the horizontal plane."""
+        frames = [find_frame(model, name) for name in (self.pusher, self.of, self.target)]
+        fields = tuple(POSITION_FIELDS[kind] for kind, _ in frames)
+
+        def evaluate(f: Fields) -> Array:
+            pusher, middle, target = (
+                f[field][..., index, :2] for field, (_, index) in zip(fields, frames, strict=True)
+            )
+            away = middle - target
+            length = np.maximum(l2(away), 1e-9)[..., None]
+            return middle + self.offset * away / length - pusher
 
         return Residual(fields, evaluate)
 
@@ -296,6 +321,7 @@ RESIDUALS: dict[str, type[ResidualConfig]] = {
     'distance': Distance,
     'height': Height,
     'behind': Behind,
+    'push_point': PushPoint,
     'tilt': Tilt,
     'rotation': RelativeRotation,
     'joint_position': JointPosition,

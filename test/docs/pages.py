@@ -14,8 +14,10 @@ import re
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-# by `make paper`, `make belief` and `make faults`
-GENERATED = {'docs/results.md', 'docs/results_belief.md', 'docs/reliability.md'}
+# by `make paper`, `make belief`, `make peers` and `make faults`
+GENERATED = {
+    'docs/results.md', 'docs/results_belief.md', 'docs/results_peers.md', 'docs/reliability.md',
+}  # fmt: skip
 PAGES = sorted(
     path
     for path in [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]

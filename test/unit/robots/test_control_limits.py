@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 
 from emppi_ros.robots.control_limits import ControlLimits
 
@@ -46,3 +47,14 @@ def test_without_rates_a_control_may_jump():
 def test_a_start_outside_of_bounds_returns_as_fast_as_the_rate_allows():
     clipped = LIMITS.clip(np.zeros((4, 2)), np.array([2.0, 0.0]))
     np.testing.assert_allclose(clipped[:, 0], [1.7, 1.4, 1.1, 0.8], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize('start', [0.9, 1.0, 1.5, -2.0])  # inside, at, and beyond the bounds
+@pytest.mark.parametrize('rate', [2.0, 1.9])  # spans the bounds, and does not
+def test_a_rate_that_spans_the_bounds_gives_what_step_by_step_limits_give(rng, start, rate):
+    limits = ControlLimits(np.array([-1.0]), np.array([1.0]), np.array([rate]))
+    controls, last = rng.normal(scale=3.0, size=(40, 6, 1)), np.full((40, 1), start)
+    for h, found in enumerate(np.moveaxis(limits.clip(controls, np.array([start])), -2, 0)):
+        wanted = np.clip(controls[:, h], -1.0, 1.0)
+        last = np.clip(wanted, last - rate, last + rate)
+        assert np.array_equal(found, last)  # comparisons only: no rounding

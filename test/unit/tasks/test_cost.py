@@ -167,6 +167,13 @@ def test_a_term_costs_what_is_beyond_its_dead_zone(two_link, norm):
     assert value(0.0, 5.0) == (25.0 if norm == 'squared' else 5.0)
 
 
+def test_a_term_is_smoothed_beyond_its_dead_zone(two_link):
+    term = {'residual': 'sensor', 'sensor': 'elbow_speed', 'weight': 1.0}
+    cost = Cost(two_link, {'speed': {**term, 'deadzone': 2.0, 'smoothing': 4.0}}, 'test')
+    value = cost.values({'sensordata': np.array([0.0, 0.0, 0.0, 5.0])})['speed']
+    assert value == pytest.approx(1.0, rel=1e-14)  # 3 beyond, and sqrt(3^2 + 4^2) - 4
+
+
 def test_a_cost_without_terms_is_an_error(two_link):
     with pytest.raises(ConfigError, match='test: needs at least one term'):
         Cost(two_link, {}, 'test')

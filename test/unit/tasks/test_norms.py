@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.tasks.norms import NORMS, l2, shorten, squared
+from emppi_ros.tasks.norms import NORMS, l2, shorten, soften, squared
 
 EXPECTED = {
     'l1': lambda v: np.linalg.norm(v, 1),
@@ -52,3 +52,21 @@ def test_a_dead_zone_is_closed_convex_and_keeps_nan():
     assert np.isnan(shorten(np.array([1.0, np.nan]), 0.5)).all()
     line = np.linspace(-2.0, 2.0, 41)[:, None] * np.array([3.0, 4.0])  # through the zone
     assert np.all(np.diff(l2(shorten(line, 3.0)), 2) > -1e-14)  # rounding of numbers up to 10
+
+
+def test_smoothing_gives_the_pseudo_huber_length_and_keeps_the_direction(rng):
+    residual, p = rng.normal(size=(3, 2, 5, 4)), 0.7
+    soft, before = soften(residual, p), l2(residual)
+    # the difference of numbers of order 1, where p is not small
+    np.testing.assert_allclose(l2(soft), np.sqrt(before**2 + p**2) - p, rtol=1e-13)
+    np.testing.assert_allclose(
+        np.einsum('...i,...i->...', soft, residual), l2(soft) * before, rtol=1e-13
+    )
+    assert not soften(np.zeros((2, 3)), p).any()
+    assert np.isnan(soften(np.array([1.0, np.nan]), p)).all()
+
+
+def test_a_smoothed_length_is_quadratic_near_zero_and_linear_far_away():
+    r, p = np.array([1e-6, 1e6]), 0.5
+    # relative errors (r / p)^2 / 4 near zero, and p / r far away
+    np.testing.assert_allclose(l2(soften(r[:, None], p)), [0.5 * r[0] ** 2 / p, r[1]], rtol=1e-6)

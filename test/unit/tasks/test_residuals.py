@@ -38,6 +38,12 @@ def _behind(d):
     return [1.0 - np.cos(turned)]
 
 
+def _push_point(d):
+    away = np.append((d.body('block').xpos - d.site('goal').xpos)[:2], 0.0)
+    point = d.body('block').xpos + 0.2 * away / np.linalg.norm(away)
+    return (point - d.site('pusher').xpos)[:2]
+
+
 BLOCK_CASES = {
     'distance': (
         {'of': 'site:pusher', 'to': 'body:block'},
@@ -49,6 +55,10 @@ BLOCK_CASES = {
     ),
     'height': ({'of': 'body:block', 'value': 0.3}, lambda d: [d.body('block').xpos[2] - 0.3]),
     'behind': ({'pusher': 'site:pusher', 'of': 'body:block', 'target': 'goal'}, _behind),
+    'push_point': (
+        {'pusher': 'site:pusher', 'of': 'body:block', 'target': 'goal', 'offset': 0.2},
+        _push_point,
+    ),
     'tilt': (
         {'of': 'body:block', 'axis': 'y', 'to': [0, 3, 4]},
         lambda d: d.body('block').xmat.reshape(3, 3)[:, 1] - [0.0, 0.6, 0.8],

@@ -1,0 +1,1 @@
+"""Planners of other people against this one, on their tasks."""

@@ -1,0 +1,99 @@
+"""The runs of the benchmark: each cell describes one completely."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from emppi_ros.bench.belief.cells import code_digest
+from emppi_ros.bench.belief.estimators import EMPPI
+from emppi_ros.bench.paper.cells import changed, task_digest
+from emppi_ros.bench.peers import judo
+from emppi_ros.bench.peers.planners import LEARNER, PEERS
+from emppi_ros.bench.peers.tasks import PEER_TASKS, WORLDS
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError, unknown
+
+SEEDS = range(10, 20)  # settings were chosen on seeds 0 to 3
+ROLLOUTS, THREADS = 32, 1  # 32: Judo's own number for these tasks
+QUICK_S, QUICK_SEEDS = 0.4, range(1)
+
+
+@dataclass(frozen=True)
+class PeerCell:
+    """One run of a planner on a task in a world."""
+
+    task: str
+    world: str
+    planner: str
+    seed: int
+    rollouts: int
+    threads: int
+    text: str = field(repr=False)  # the task's YAML
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Identifies the cell."""
+        return self.task, self.world, self.planner, self.seed, self.rollouts, self.threads
+
+    @property
+    def digest(self) -> str:
+        """The digest of the task and, for a belief, of its code: others are outdated."""
+        code = code_digest(EMPPI) if self.planner == LEARNER else ''
+        return f'{task_digest(self.text)}-{code}'
+
+    def __str__(self) -> str:
+        """Return a description for messages."""
+        return f'{self.task}, {self.world}, {self.planner}, seed {self.seed}'
+
+
+class PeersRequest(NamedTuple):
+    """The selection on the command line."""
+
+    tasks: Sequence[str] = tuple(PEER_TASKS)
+    worlds: Sequence[str] = tuple(WORLDS)
+    planners: Sequence[str] = tuple(PEERS)
+    seeds: Sequence[int] = SEEDS
+    rollouts: int = ROLLOUTS
+    threads: int = THREADS
+    quick: bool = False
+
+
+def make_cells(request: PeersRequest) -> list[PeerCell]:
+    """
+    Return all cells of a request, seed by seed: an unfinished benchmark compares too.
+
+    ConfigError if a name is unknown, or the rollouts cannot be shared by a task's models;
+    BenchError if a package is missing.
+    """
+    for what, names, known in (
+        ('task', request.tasks, PEER_TASKS),
+        ('world', request.worlds, WORLDS),
+        ('planner', request.planners, PEERS),
+    ):
+        for name in names:
+            if name not in known:
+                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    judo.version()  # the models of the tasks are in it
+    texts = {name: _text(name, request) for name in request.tasks}
+    size = request.rollouts, request.threads
+    return [
+        PeerCell(task, world, planner, seed, *size, texts[task])
+        for seed in request.seeds
+        for task in request.tasks
+        for world in request.worlds
+        for planner in request.planners
+    ]
+
+
+def _text(name: str, request: PeersRequest) -> str:
+    """Return the task's YAML with the rollouts shared by its models."""
+    text = PEER_TASKS[name].text
+    models = config.parse(text, name)['planner']['models']
+    if request.rollouts % models:
+        raise ConfigError(
+            f'--rollouts: found {request.rollouts}; expected a multiple of the {models} models of '
+            f'{name}'
+        )
+    size = {'rollouts': request.rollouts // models, 'threads': request.threads}
+    changes = {'planner': size, **({'duration_s': QUICK_S} if request.quick else {})}
+    return changed(text, changes)

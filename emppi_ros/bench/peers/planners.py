@@ -1,0 +1,134 @@
+"""
+The planners that are compared, behind one interface.
+
+To add one, add a line to PEERS; `emppi bench peers --planners NAME` then offers it.
+"""
+
+from collections.abc import Callable
+import functools
+import importlib
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief import particles
+from emppi_ros.control.plan import Plan
+from emppi_ros.model.ensemble import State
+from emppi_ros.model.parameters import nominal_values
+from emppi_ros.session.belief_session import BeliefSession
+from emppi_ros.session.planner import Planner
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+class PlannerSettings(NamedTuple):
+    """What all planners have in common."""
+
+    rollouts: int
+    threads: int
+    seed: int
+
+
+class Rollouts(NamedTuple):
+    """The rollouts of a plan: start state, and controls (M, K, physics steps, nu)."""
+
+    start: State
+    controls: Array
+
+
+class ComparedPlanner(Protocol):
+    """A planner in a closed loop: observe, plan, then control until the next plan."""
+
+    def observe(self, time: float, state: State) -> None:
+        """Learn from the state at a time [s]."""
+
+    def plan(self, time: float, state: State) -> None:
+        """Plan once from a state at a time [s]; this is what is timed."""
+
+    def control(self, time: float) -> Array:
+        """Return the control (nu,) of the physics step that starts at a time [s]."""
+        ...
+
+    @property
+    def rollouts(self) -> Rollouts:
+        """The rollouts of the last plan."""
+        ...
+
+
+class EnsemblePlanner:
+    """The planner of this package: with the model in the scene, or with a belief that learns."""
+
+    def __init__(self, learns: bool, task: Task, settings: PlannerSettings) -> None:
+        """Create planner and belief; `settings` were set in the task."""
+        self.task, self.planner = task, Planner(task, settings.seed, None if learns else 1)
+        self.belief = BeliefSession(task, settings.seed) if learns else None
+        nominal = nominal_values(task.parameters, task.model)[None]
+        first = self.belief.filter.belief if self.belief else particles.uniform(nominal)
+        self.planner.set_belief(first)
+        self._applied = np.zeros(len(task.robot.commanded))
+        self._plan: Plan | None = None
+        self._rollouts: Rollouts | None = None
+        roll = self.planner.ensemble.rollout
+
+        def spy(begin: State, controls: Array, record: tuple[str, ...]) -> Any:
+            self._rollouts = Rollouts(begin, controls)
+            return roll(begin, controls, record)
+
+        self.planner.ensemble.rollout = spy  # type: ignore[method-assign, assignment]
+
+    def observe(self, time: float, state: State) -> None:
+        """Update the belief, if there is one, with the state of the last call."""
+        if self.belief is None:
+            return
+        joints = self.task.map
+        self.belief.add_joints(time, state.qpos[joints.qpos], state.qvel[joints.qvel])
+        if updates := self.belief.update():
+            self.planner.set_belief(updates[-1].belief)
+
+    def plan(self, time: float, state: State) -> None:
+        """Plan from a state; the plan starts at once."""
+        self._plan, _ = self.planner.plan_from(
+            state, time, time, lambda times: np.tile(self._applied, (len(times), 1))
+        )
+
+    def control(self, time: float) -> Array:
+        """Return the control in the middle of the physics step."""
+        assert self._plan is not None
+        self._applied = self._plan.at(time + 0.5 * self.task.simulation.timestep_s)
+        if self.belief is not None:
+            self.belief.add_command(time, self._applied)
+        control = np.zeros(self.task.model.nu)
+        control[self.task.map.ctrl] = self._applied
+        return control
+
+    @property
+    def rollouts(self) -> Rollouts:
+        """The rollouts of the last plan."""
+        assert self._rollouts is not None
+        return self._rollouts
+
+
+def _judo(
+    optimizer: str, _task: Task, judo_task: str, settings: PlannerSettings, **changes: float
+) -> Any:
+    module = importlib.import_module('emppi_ros.bench.peers.judo')
+    return module.JudoPlanner(optimizer, judo_task, settings, changes)
+
+
+def _ours(learns: bool, task: Task, _judo_task: str, settings: PlannerSettings) -> Any:
+    return EnsemblePlanner(learns, task, settings)
+
+
+# task, name of the task in Judo, settings -> planner
+Factory = Callable[[Task, str, PlannerSettings], ComparedPlanner]
+LEARNER, FIXED = 'emppi', 'mppi'
+PEERS: dict[str, Factory] = {
+    LEARNER: functools.partial(_ours, True),
+    FIXED: functools.partial(_ours, False),
+    'judo-mppi': functools.partial(_judo, 'mppi'),
+    'judo-ps': functools.partial(_judo, 'ps'),
+    'judo-cem': functools.partial(_judo, 'cem'),
+    'judo-mppi-wide': functools.partial(_judo, 'mppi', sigma=1.0),  # in place of 0.1
+}

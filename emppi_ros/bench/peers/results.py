@@ -1,0 +1,139 @@
+"""The report `results.md`: all numbers, the machine and the command."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from emppi_ros.bench import report
+from emppi_ros.bench.peers import plots
+from emppi_ros.bench.peers.compute import FINAL_PARTS, PARTS
+from emppi_ros.bench.peers.planners import LEARNER
+from emppi_ros.bench.peers.rows import TABLE, PeerRow
+from emppi_ros.bench.peers.summary import PeerSummary
+from emppi_ros.bench.peers.tasks import WORLDS
+from emppi_ros.bench.report import Provenance, table
+from emppi_ros.bench.statistics import Mean
+
+NAME = 'results.md'
+METHOD = (
+    "The tasks are Judo's: its model files, its reward functions (means over physics steps), and "
+    'start states that it draws by seed. All planners have the same physics and time step, '
+    'rollouts, physics steps in a rollout, threads, planning rate and exact measurements of the '
+    'state; plans take no simulated time. All plan with the model file, except for `emppi`, which '
+    'starts from the prior in its task file, learns online, and shares its rollouts among its '
+    'models. `mppi` is the same planner with the model file only. '
+    "Judo's optimizers have Judo's own settings of these tasks (zero-order splines with 4 knots). "
+    'Those of `emppi` and `mppi` were chosen on seeds 0 to 3, and so was the noise of '
+    '`judo-mppi-wide` (1.0 in place of 0.1): that of the cylinder push, while no other noise than '
+    'its own was better for the cart-pole.'
+)
+CAUSE = (
+    'The noise of `emppi` and `mppi` is fixed, and keeps them moving at the end of a run. On the '
+    'seeds used for choosing, `mppi` with a tenth of its variance came to rest nearly as well as '
+    'the others, but had less reward before: a variance that adapts, as in the cross-entropy '
+    'method, may do both.'
+)
+COLUMNS = (
+    '- reward: mean of a run; 95 % interval (BCa bootstrap over seeds).\n'
+    f'- at the end: the same, of the last {100 * FINAL_PARTS // PARTS} % of the run.\n'
+    f'- `{LEARNER}` is better by: its reward minus that of the planner, paired by seed.\n'
+    "- success: runs that reach the goal of the task file (cylinder push: Judo's own condition); "
+    '95 % Wilson interval.\n'
+    '- time: median time to success [s]; inf: less than half of the runs succeed.\n'
+    '- plan: median processor time of a plan [ms], of all threads.\n'
+    '- / stepping: median ratio of a plan to stepping the very same rollouts with nothing '
+    'recorded, in interleaved pairs.\n'
+    '- learning: median processor time of a belief update [ms], which is not part of a plan.'
+)
+_HEADER = (
+    'planner', 'reward', 'at the end', f'`{LEARNER}` is better by', 'success', 'time', 'plan',
+    '/ stepping', 'learning',
+)  # fmt: skip
+
+
+def write(
+    folder: Path,
+    rows: Sequence[PeerRow],
+    groups: Sequence[PeerSummary],
+    wanted: int,
+    provenance: Provenance,
+) -> list[Path]:
+    """Write the plots and the report of some of the wanted runs, and return the paths."""
+    durations = {row.task: row.limit_s for row in rows}
+    *rewards, ratio = plots.write_all(groups, durations, folder)
+    seeds, makers = sorted({row.seed for row in rows}), {row.made_by for row in rows}
+    parts = [
+        '# Other planners, on their own tasks',
+        *report.origin(rows, wanted, provenance),
+        f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {rows[0].rollouts} rollouts, '
+        f'{rows[0].threads} thread(s). Computed by {"; ".join(sorted(makers))}.',
+        METHOD,
+        '\n'.join(f'- world `{name}`: {world.description}.' for name, world in WORLDS.items()),
+        COLUMNS,
+        f'The numbers of each run are in `{TABLE}`.',
+        '## Where another planner is better',
+        '\n'.join(_better(groups)) or 'Nowhere, as far as these runs tell.',
+        CAUSE,
+    ]
+    for name, picture in zip(durations, rewards, strict=True):
+        caption = 'Reward over time, with 95 % intervals of the mean.'
+        parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
+        for world in WORLDS:
+            of_world = [one for one in groups if (one.task, one.world) == (name, world)]
+            if of_world:
+                parts += [f'### {world}', _truths(rows, name, world)]
+                parts.append(table(_HEADER, map(_line, of_world)))
+    caption = 'Time of a plan relative to stepping its rollouts, one point for each world.'
+    parts += ['## Time of a plan', f'![{caption}]({ratio.name})\n\n{caption}']
+    path = folder / NAME
+    path.write_text('\n\n'.join(part for part in parts if part) + '\n', encoding='utf-8')
+    return [*rewards, ratio, path]
+
+
+def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a line for each planner that is better, with its whole 95 % interval."""
+    for group in groups:
+        for what, behind in (('', group.behind), (' at the end', group.final_behind)):
+            if behind is not None and behind.high is not None and behind.high < 0.0:
+                gain = Mean(-behind.mean, -behind.high, -behind.low, behind.total)  # type: ignore[operator]  # both bounds, or none
+                yield (
+                    f'- {group.task}, {group.world}: `{group.planner}` has {_mean(gain)} more '
+                    f'reward than `{LEARNER}`{what}.'
+                )
+
+
+def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:
+    """Return what the belief found at the end of the runs, in one sentence for each parameter."""
+    learned = [row for row in rows if (row.task, row.world, row.planner) == (task, world, LEARNER)]
+    sentences = []
+    for name in learned[0].parameters if learned else ():
+        found = [row.parameters[name] for row in learned]
+        true = sorted({one.true for one in found})
+        span = f'{true[0]:.3g}' if len(true) == 1 else f'{true[0]:.3g} to {true[-1]:.3g}'
+        errors = sorted(abs(one.mean - one.true) / abs(one.true) for one in found)
+        sentences.append(
+            f'True `{name}`: {span} {found[0].unit}. The estimates of `{LEARNER}` at the end are '
+            f'off by {100 * errors[len(errors) // 2]:.1f} % in the median run, '
+            f'{100 * errors[-1]:.1f} % in the worst.'
+        )
+    return ' '.join(sentences)
+
+
+def _line(group: PeerSummary) -> list[object]:
+    return [
+        f'`{group.planner}`',
+        *map(_mean, (group.reward, group.final_reward, group.behind)),
+        group.success,
+        f'{group.time_s.median:.3g}',
+        f'{group.plan_ms.median:.2f}',
+        f'{group.ratio.median:.2f}',
+        f'{group.observe_ms.median:.2f}' if group.planner == LEARNER else '-',
+    ]
+
+
+def _mean(value: Mean | None) -> str:
+    """Return a mean with its interval, with three digits: rewards are small."""
+    if value is None:
+        return '-'
+    if value.low is None or value.high is None:
+        return f'{value.mean:.3g}'
+    return f'{value.mean:.3g} ({value.low:.3g} to {value.high:.3g})'

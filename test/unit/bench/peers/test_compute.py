@@ -1,0 +1,61 @@
+"""The closed loop in which planners are compared, with this package's planner."""
+
+import numpy as np
+import pytest
+
+from emppi_ros.bench.paper.cells import changed
+from emppi_ros.bench.peers import compute
+from emppi_ros.bench.peers.compute import Timing
+from emppi_ros.bench.peers.planners import EnsemblePlanner, PlannerSettings
+from emppi_ros.core import weights
+from emppi_ros.model.ensemble import State
+from emppi_ros.model.parameters import nominal_values
+from emppi_ros.tasks.task import Task, parse_task, task_text
+
+SETTINGS = PlannerSettings(rollouts=64, threads=1, seed=0)
+START = State(np.array([0.0, np.pi]), np.zeros(2))
+
+
+@pytest.fixture(scope='module')
+def task() -> Task:
+    text = changed(task_text('cartpole_swingup'), {'duration_s': 0.6, 'planner': {'threads': 1}})
+    return parse_task(text)
+
+
+def test_a_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
+    pairs = np.array([[1.0, 1.0], [4.0, 2.0], [9.0, 1.0]])
+    found = Timing(pairs, np.array([0.5, 1.5])).summary()
+    assert found == {'plan_ms': 4e3, 'stepping_ms': 1e3, 'ratio': 2.0, 'observe_ms': 1e3}
+
+
+def test_a_run_is_the_same_with_the_same_seed_and_another_with_another(task: Task) -> None:
+    truth, states = nominal_values(task.parameters, task.model), []
+    for seed in (0, 0, 1):
+        settings = SETTINGS._replace(seed=seed)
+        planner = EnsemblePlanner(False, task, settings)
+        motion, _ = compute.run(task, planner, truth, START, settings)
+        states.append(motion.states)
+    assert np.array_equal(states[0], states[1])
+    assert not np.array_equal(states[0], states[2])
+
+
+def test_every_planner_rolls_out_as_often(task: Task) -> None:
+    for learns in (False, True):
+        planner = EnsemblePlanner(learns, task, SETTINGS)
+        planner.plan(0.0, START)
+        assert np.prod(planner.rollouts.controls.shape[:2]) == SETTINGS.rollouts
+
+
+def test_only_what_learns_finds_other_parameters(task: Task) -> None:
+    truth = np.array([0.5, 0.012])
+    learner = EnsemblePlanner(True, task, SETTINGS)
+    compute.run(task, learner, truth, START, SETTINGS)
+    belief = learner.belief.filter.belief
+    found = weights.mean(belief.log_weights, belief.theta)
+    # 0.6 s of motion: at least three times closer than the prior's mean
+    assert np.all(np.abs(found - truth) < np.abs(task.prior.mean() - truth) / 3.0)
+    fixed = EnsemblePlanner(False, task, SETTINGS)
+    compute.run(task, fixed, truth, START, SETTINGS)
+    assert np.array_equal(
+        fixed.planner.ensemble.theta[0], nominal_values(task.parameters, task.model)
+    )
