@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness peers faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness real peers faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,7 @@ help:
 	@echo "make belief    estimators of parameters in worlds that change: docs/results_belief.md; hours"
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
+	@echo "make real REAL='--data FOLDER'   identification from published recordings: docs/results_real.md"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
@@ -85,9 +86,9 @@ bench: $(STAMP)
 # writes docs/FOLDER.md
 define publish
 	mkdir -p out/$(1) docs/$(2)
-	[ -e out/$(1)/rows.jsonl ] || xz -dc docs/$(2)/rows.jsonl.xz > out/$(1)/rows.jsonl
+	[ -e out/$(1)/rows.jsonl ] || xz -dc docs/$(2)/rows.jsonl.xz > out/$(1)/rows.jsonl || rm out/$(1)/rows.jsonl
 	$(BIN)/emppi bench $(1) --out out/$(1) $(3)
-	cp out/$(1)/*.png out/$(1)/*.csv docs/$(2)
+	for file in out/$(1)/*.png out/$(1)/*.csv; do [ ! -e $$file ] || cp $$file docs/$(2); done
 	xz -9 -c out/$(1)/rows.jsonl > docs/$(2)/rows.jsonl.xz
 	sed 's#](\([a-z0-9_]*[.]png\))#]($(2)/\1)#' out/$(1)/results.md > docs/$(2).md
 endef
@@ -103,6 +104,10 @@ belief: $(STAMP)
 # ROBUSTNESS='--seeds ... --sweeps ...' selects runs
 robustness: $(STAMP)
 	$(call publish,robustness,results_robustness,$(ROBUSTNESS))
+
+# REAL='--data FOLDER': the recordings, which are not part of this repository
+real: $(STAMP)
+	$(call publish,real,results_real,$(REAL))
 
 # judo-rai asks for an older MuJoCo, so that the planners to compare with have an environment of their own
 $(PEERS_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install .ci/install-peers

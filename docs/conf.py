@@ -20,7 +20,13 @@ extensions = [
     'emppi_docs.generated',
 ]
 source_suffix = {'.md': 'markdown'}
-exclude_patterns = ['results/*', 'results_belief/*', 'results_peers/*', 'emppi_docs/*']
+exclude_patterns = [
+    'results/*',
+    'results_belief/*',
+    'results_peers/*',
+    'results_real/*',
+    'emppi_docs/*',
+]
 nitpicky = True
 nitpick_ignore_regex = [('py:(class|exc)', '.*')]  # docstrings describe types: (M, P) array
 default_role = 'code'  # single backticks in docstrings

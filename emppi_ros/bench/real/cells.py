@@ -20,8 +20,8 @@ def make_cells(
     """
     Return the cells of data sets, and a line for each one whose folder is missing.
 
-    At most the first `recordings` of each. ConfigError if a name is unknown, BenchError if no
-    data set is there or one cannot be read.
+    At most the first `recordings` of each, and no methods that need what was not recorded.
+    ConfigError if a name is unknown, BenchError if no data set is there or one cannot be read.
     """
     for what, names, known in (
         ('dataset', datasets, tuple(DATASETS)),
@@ -38,9 +38,14 @@ def make_cells(
             skipped.append(f'{name}: no folder {place} ({dataset.source})')
             continue
         for one in list(dataset.read(place))[:recordings]:
-            cells += [RealCell(name, one, method, _digest(dataset, one)) for method in chosen]
+            cells += [
+                RealCell(name, one, method, _digest(dataset, one))
+                for method in chosen
+                if method not in dataset.unsuitable
+            ]
     if not cells:
-        raise BenchError(f'--data: {"; ".join(skipped)}')
+        reasons = '; '.join(skipped) or 'no recording suits these methods'
+        raise BenchError(f'--data: {reasons}')
     return cells, skipped
 
 

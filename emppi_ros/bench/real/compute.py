@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+import re
 import tempfile
 import time
 
@@ -101,7 +102,7 @@ def compute(cell: RealCell, threads: int = 0) -> RealRow:
         quantities = _quantities(dataset, plant, cell.recording, found.samples)
         forecasts = _forecasts(plant, recording, found.samples[:_SAMPLES], threads)
     except IdentificationError as error:
-        refused = str(error)
+        refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
     return RealRow(
         cell.dataset, cell.recording.name, cell.method, cell.digest, refused, quantities,
         forecasts, time.perf_counter() - began, hardware.label(),

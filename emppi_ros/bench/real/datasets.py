@@ -57,6 +57,7 @@ class Dataset:
     quantities: Quantities  # what is compared, from a model with the estimated parameters
     units: Mapping[str, str]
     together: tuple[str, ...] = ()  # quantities that must agree in all recordings
+    unsuitable: tuple[str, ...] = ()  # methods that need what was not recorded
 
 
 def _free_pendulum(folder: Path) -> Iterator[RealRecording]:
@@ -192,6 +193,7 @@ DATASETS: dict[str, Dataset] = {
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
         ('length',),
+        ('rigid-body',),
     ),
     'driven-pendulum': Dataset(
         'a pendulum with a motor, with and without a load of 1 kg at 0.5 m',

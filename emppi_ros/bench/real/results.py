@@ -6,7 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from emppi_ros.bench import report
-from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, RealRow, disagreement
+from emppi_ros.bench.real.compute import (
+    HELD_OUT,
+    WINDOW_S,
+    Estimate,
+    RealRow,
+    disagreement,
+)
 from emppi_ros.bench.real.datasets import DATASETS
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
@@ -17,11 +23,11 @@ METHOD = (
     'repository. Each method is used with its defaults, as `emppi identify` does, and '
     f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording. The rest is forecast '
     f'in pieces of {HORIZON_S:g} s, for all methods alike from states fitted to the '
-    f'{WINDOW_S:g} s before.'
+    f'{WINDOW_S:g} s before. The factor `--widen` of `shooting` was chosen on the free pendulum.'
 )
 COLUMNS = (
     '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
-    'writes.\n'
+    'writes; not determined: the motion does not show it.\n'
     '- error: root mean square, and median of absolute values, of the median forecast [rad].\n'
     '- inside 90 %: share of measurements in the 90 % band of the forecasts.'
 )
@@ -88,8 +94,14 @@ def _estimates(row: RealRow) -> list[object]:
     return [
         row.recording,
         row.method,
-        *(f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})' for one in row.quantities.values()),
+        *map(_show, row.quantities.values()),
     ]
+
+
+def _show(one: Estimate) -> str:
+    if one.low == one.high:
+        return 'not determined'
+    return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
 
 
 def _agreement(quantity: str, rows: Sequence[RealRow]) -> Iterable[str]:
@@ -122,8 +134,5 @@ def lines(rows: Sequence[RealRow]) -> Iterable[str]:
         if row.refused:
             yield f'{begin} refused: {row.refused}'
             continue
-        each = (
-            f'{name} {one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
-            for name, one in row.quantities.items()
-        )
+        each = (f'{name} {_show(one)}' for name, one in row.quantities.items())
         yield f'{begin} {"; ".join(each)}'
