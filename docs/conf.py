@@ -25,6 +25,7 @@ exclude_patterns = [
     'results_belief/*',
     'results_peers/*',
     'results_real/*',
+    'results_robustness/*',
     'emppi_docs/*',
 ]
 nitpicky = True

@@ -26,8 +26,8 @@ _DRAWS = 10_000
 Pick = Callable[[PointSummary], Share | None]
 OUTCOMES: tuple[tuple[str, Pick], ...] = (
     ('success', lambda group: group.success),
-    ('90 % intervals that hold the truth', lambda group: group.inside),
-    ('all intervals hold the truth, or misfit is shown', lambda group: group.warned),
+    ('90 % intervals: inside', lambda group: group.inside),
+    ('inside, or misfit shown', lambda group: group.warned),
 )
 
 
