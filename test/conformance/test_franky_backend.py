@@ -103,7 +103,7 @@ def test_a_reflex_is_told_of_soon_by_its_name_and_recovered_from(start):
     sim.say(f'reflex {JOINT_REFLEX}')
     driver.hear('fault')
     driver.say('recover')
-    assert 'look at the robot' in driver.hear('refused')['refused']
+    assert 'inspect the robot' in driver.hear('refused')['refused']
 
 
 def test_a_user_stop_stays_until_it_is_released(start):
