@@ -1,5 +1,6 @@
 """Start a node as a process: `python -m emppi_ros.nodes planner`, installed as `emppi_planner`."""
 
+import faulthandler
 import functools
 import importlib
 import os
@@ -16,6 +17,7 @@ def start(name: str) -> None:
     The imports take a second. A signal in that time ends the process at once, without a
     traceback; later the node handles signals itself (`process.run`).
     """
+    faulthandler.enable()  # a crash in native code says where
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
     importlib.import_module(f'{PACKAGE}.nodes.{name}.node').main()

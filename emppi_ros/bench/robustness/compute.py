@@ -21,15 +21,14 @@ def compute(cell: RobustnessCell, threads: int | None = None) -> RobustnessRow:
         text = changed(text, {'planner': {'threads': threads}})
     try:
         loop = ClosedLoop(parse_task(text, cell.task), cell.seed, cell.controller)
-        misfit_s = belief_runs.run(loop) if cell.controller == LEARNER else _run(loop)
+        misfit_s = None
+        if cell.controller == LEARNER:
+            misfit_s = belief_runs.run(loop)
+        else:
+            loop.run()
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
     return _row(cell, loop, misfit_s, time.perf_counter() - start)
-
-
-def _run(loop: ClosedLoop) -> None:
-    """Run without a belief that learns: until success."""
-    loop.run()
 
 
 def _row(

@@ -157,7 +157,7 @@ def estimate(
     )  # fmt: skip
 
 
-def _weights(errors: Array, scale: Array) -> Array:
+def student_weights(errors: Array, scale: Array) -> Array:
     """Return the weights (W, h, nv) of squared errors by Student's t, at most about 1."""
     return (FREEDOM + 1.0) / (FREEDOM + (errors / scale) ** 2)
 
@@ -166,7 +166,7 @@ def _scale(
     errors: Array, seen: npt.NDArray[np.bool_], before: Array, spare: float, floor: Array
 ) -> Array:
     """Return the scale (nv,) after a step of expectation-maximization."""
-    squares = np.where(seen, _weights(errors, before) * errors**2, 0.0)
+    squares = np.where(seen, student_weights(errors, before) * errors**2, 0.0)
     if np.isinf(before).any():  # first guess: equal weights
         squares = errors**2
     counts = np.maximum(seen.sum(axis=(0, 1)), 1)
@@ -195,7 +195,7 @@ class _ReducedSystem(NamedTuple):
 def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
     """Return the normal equations at a point."""
     count = len(point.errors)
-    root = np.sqrt(_weights(point.errors, scale)) / scale
+    root = np.sqrt(student_weights(point.errors, scale)) / scale
     seen = point.errors != 0.0
     root = np.where(seen, root, 0.0)
     left = (root * point.errors).reshape(count, -1, 1)

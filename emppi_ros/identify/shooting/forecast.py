@@ -12,7 +12,7 @@ from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting import windows as cuts
-from emppi_ros.identify.shooting.estimation import FREEDOM
+from emppi_ros.identify.shooting.estimation import FREEDOM, student_weights
 from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
 from emppi_ros.identify.shooting.windows import Windows
 from emppi_ros.model.ensemble import Ensemble
@@ -149,8 +149,8 @@ def _fit_once(
         return None
     found = found.reshape(samples, 1 + states, count, windows.length, -1)
     root = windows.seen[:, 1:] / scale
-    left = root * (found[:, 0] - windows.measured[:, 1:])
-    weight = np.sqrt((FREEDOM + 1.0) / (FREEDOM + left**2))
+    errors = found[:, 0] - windows.measured[:, 1:]
+    left, weight = root * errors, np.sqrt(student_weights(errors, scale))
     slopes = root * weight * np.moveaxis(found[:, 1:] - found[:, :1], 1, 0) / _STEP
     flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
     residual = (weight * left).reshape(samples, count, -1, 1)

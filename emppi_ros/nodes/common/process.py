@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 import contextlib
-import faulthandler
 import gc
 import os
 from pathlib import Path
@@ -39,7 +38,6 @@ def run(
     longer brake the robot. Here a signal only ends the loop.
     """
     stopping: list[int] = []
-    faulthandler.enable()  # a crash in native code says where
     middleware.configure()
     os.nice(nice)
     if idle:

@@ -39,8 +39,7 @@ class ProcessGroup:
 
     def start(self, spec: NodeSpec) -> None:
         """Start or restart a node."""
-        node = [f'{PACKAGE}.nodes', spec.name, '--ros-args']
-        arguments = [sys.executable, '-X', 'faulthandler', '-m', *node]
+        arguments = [sys.executable, '-m', f'{PACKAGE}.nodes', spec.name, '--ros-args']
         for key, value in spec.parameters.items():
             arguments += ['-p', f'{key}:={_as_yaml(value)}']
         self._ending.discard(spec.name)

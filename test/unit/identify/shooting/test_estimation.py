@@ -65,7 +65,7 @@ def test_eliminating_starts_gives_the_step_of_the_dense_problem(plants, swing) -
     scale = np.array([0.01, 0.02])
     system = estimation._eliminate(estimation._Point(plant.initial, starts, errors, found), scale)
     count, parameters, states = cut.count, 3, 4
-    root = np.sqrt(estimation._weights(errors, scale)) / scale
+    root = np.sqrt(estimation.student_weights(errors, scale)) / scale
     dense = np.zeros((count, 40 * 2, parameters + states * count))
     dense[..., :parameters] = (root[..., None] * found.by_parameter).reshape(count, 80, -1)
     for w in range(count):
