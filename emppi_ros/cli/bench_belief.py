@@ -10,7 +10,7 @@ from emppi_ros.bench.belief.compute import compute
 from emppi_ros.bench.belief.estimators import ESTIMATORS
 from emppi_ros.bench.belief.rows import BeliefRow
 from emppi_ros.bench.row_store import RowStore
-from emppi_ros.cli import output, resumable
+from emppi_ros.cli import resumable
 from emppi_ros.parallel import workers
 
 DESCRIPTION = """
@@ -39,12 +39,7 @@ def add_command(studies: Any) -> None:
     offered = '; '.join(f'{name}: {kind.description}' for name, kind in ESTIMATORS.items())
     default = ', '.join(BeliefRequest().estimators)
     resumable.add_names(parser, '--estimators', f'estimators ({default}): {offered}')
-    parser.add_argument(
-        '--seeds',
-        metavar='N',
-        type=output.seeds,
-        help=f'seeds: their number, or a range such as 50-59 ({cells.SEEDS})',
-    )
+    resumable.add_seeds(parser, str(cells.SEEDS))
     parser.add_argument(
         '--fresh', action='store_true', help='compute all runs again, also finished ones'
     )
@@ -80,7 +75,7 @@ def belief(options: argparse.Namespace) -> None:
     written += results.write(options.out, finished, groups, provenance, len(wanted), skipped)
     for path in written:
         resumable.report(f'wrote {path}')
-    _show(groups, counts, options)
+    resumable.show(options, counts, map(summary.as_json, groups), summary.lines(groups))
 
 
 def by_run(missing: Sequence[BeliefCell]) -> list[tuple[BeliefCell, ...]]:
@@ -94,15 +89,3 @@ def by_run(missing: Sequence[BeliefCell]) -> list[tuple[BeliefCell, ...]]:
 def _flat(groups: Iterable[list[BeliefRow]]) -> Iterator[BeliefRow]:
     for group in groups:
         yield from group
-
-
-def _show(
-    groups: Sequence[summary.Group], counts: dict[str, int], options: argparse.Namespace
-) -> None:
-    if options.json:
-        numbers = [summary.as_json(group) for group in groups]
-        print(output.to_json({**counts, 'out': str(options.out), 'groups': numbers}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in summary.lines(groups):
-        print(line)

@@ -37,12 +37,7 @@ def add_command(studies: Any) -> None:
     resumable.add_names(parser, '--worlds', f'worlds (all): {described}')
     resumable.add_names(parser, '--planners', f'planners ({", ".join(PEERS)})')
     seeds = cells.SEEDS
-    parser.add_argument(
-        '--seeds',
-        metavar='N',
-        type=output.seeds,
-        help=f'seeds: their number, or a range ({seeds[0]}-{seeds[-1]})',
-    )
+    resumable.add_seeds(parser, f'{seeds[0]}-{seeds[-1]}')
     for name, default in (('rollouts', cells.ROLLOUTS), ('threads', cells.THREADS)):
         parser.add_argument(
             f'--{name}',
@@ -80,10 +75,4 @@ def peers(options: argparse.Namespace) -> None:
     written += results.write(options.out, finished, groups, len(wanted), provenance)
     for path in written:
         resumable.report(f'wrote {path}')
-    if options.json:
-        numbers = [summary.as_json(group) for group in groups]
-        print(output.to_json({**counts, 'out': str(options.out), 'groups': numbers}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in summary.lines(groups):
-        print(line)
+    resumable.show(options, counts, map(summary.as_json, groups), summary.lines(groups))

@@ -10,7 +10,7 @@ from emppi_ros.bench.robustness.compute import compute
 from emppi_ros.bench.robustness.rows import RobustnessRow
 from emppi_ros.bench.robustness.sweeps import SWEEPS
 from emppi_ros.bench.row_store import RowStore
-from emppi_ros.cli import output, resumable
+from emppi_ros.cli import resumable
 from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import CONTROLLERS
 from emppi_ros.tasks.task import load_task
@@ -42,12 +42,7 @@ def add_command(studies: Any) -> None:
     resumable.add_names(
         parser, '--controllers', f'controllers ({default}), of {", ".join(CONTROLLERS)}'
     )
-    parser.add_argument(
-        '--seeds',
-        metavar='N',
-        type=output.seeds,
-        help=f'seeds: their number, or a range such as 50-59 ({cells.SEEDS})',
-    )
+    resumable.add_seeds(parser, str(cells.SEEDS))
     resumable.add_options(
         parser, 'out/robustness', f'one seed, {cells.QUICK_S} s a run; no evidence'
     )
@@ -82,10 +77,4 @@ def robustness(options: argparse.Namespace) -> None:
     )
     for path in written:
         resumable.report(f'wrote {path}')
-    if options.json:
-        numbers = [summary.as_json(group) for group in groups]
-        print(output.to_json({**counts, 'out': str(options.out), 'groups': numbers}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in summary.lines(groups):
-        print(line)
+    resumable.show(options, counts, map(summary.as_json, groups), summary.lines(groups))

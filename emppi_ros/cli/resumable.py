@@ -45,6 +45,16 @@ def add_names(parser: Any, option: str, description: str) -> None:
     parser.add_argument(option, nargs='+', action='extend', metavar='NAME', help=description)
 
 
+def add_seeds(parser: Any, default: str) -> None:
+    """Add the option for the seeds of the runs."""
+    parser.add_argument(
+        '--seeds',
+        metavar='N',
+        type=output.seeds,
+        help=f'seeds: their number, or a range such as 50-59 ({default})',
+    )
+
+
 def selected(options: argparse.Namespace, *names: str) -> dict[str, list[str]]:
     """Return the unique names that were given, by option; without options that were not."""
     given = {name: split(getattr(options, name)) for name in names}
@@ -108,6 +118,22 @@ def provenance(options: argparse.Namespace) -> Provenance:
         at = options.scheduler
         machine['cluster'] = f'runs were computed on {at}; the machine is its client'
     return bench_report.provenance(options.words, machine, options.quick)
+
+
+def show(
+    options: argparse.Namespace,
+    counts: dict[str, int],
+    groups: Iterable[dict[str, Any]],
+    lines: Iterable[str],
+) -> None:
+    """Print counts and summaries: as one JSON object, or as lines."""
+    if options.json:
+        whole = {**counts, 'out': str(options.out), 'groups': list(groups)}
+        print(output.to_json(whole), flush=True)
+        return
+    output.show(counts, as_json=False)
+    for line in lines:
+        print(line)
 
 
 def report(text: str) -> None:

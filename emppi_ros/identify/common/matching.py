@@ -190,3 +190,13 @@ def _lag(first: Array, second: Array) -> int:
     product = np.fft.rfft(second, size) * np.conj(np.fft.rfft(first, size))
     best = int(np.argmax(np.fft.irfft(product, size)))
     return best if best < len(first) else best - size
+
+
+def require_scalar_joints(model: mujoco.MjModel) -> None:
+    """Raise IdentificationError unless all joints are hinges or slides."""
+    for joint, name in enumerate(scene.names(model, 'joint')):
+        if not scene.is_scalar(model, joint):
+            raise IdentificationError(
+                f'joint {name!r} is neither hinge nor slide: leave it out of the model, or use '
+                '--method filter or states'
+            )

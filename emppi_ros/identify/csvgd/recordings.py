@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
+from emppi_ros.identify.common import matching
 from emppi_ros.identify.common.motion import resample, step_times
 from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smooth, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
@@ -49,7 +50,7 @@ def prepare(
     given in `noise` (by names such as `position/hinge`). Raises IdentificationError that names
     what does not fit.
     """
-    _check(plant.model)
+    matching.require_scalar_joints(plant.model)
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
     kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
@@ -76,16 +77,6 @@ def prepare(
     )
     later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, end in cuts)
     return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)))
-
-
-def _check(model: mujoco.MjModel) -> None:
-    """Raise IdentificationError unless all joints are hinges or slides."""
-    for joint, name in enumerate(scene.names(model, 'joint')):
-        if not scene.is_scalar(model, joint):
-            raise IdentificationError(
-                f'joint {name!r} is neither hinge nor slide: particles have plain vectors for '
-                'states: leave it out of the model, or use --method filter or states'
-            )
 
 
 def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.config import key, positive
-from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import figures, posterior_samples
+from emppi_ros.identify.common import figures, matching, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.motion import Motion, default_step, join, resample
 from emppi_ros.identify.common.plant import Plant
@@ -60,7 +59,7 @@ class ShootingMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
-        _check(plant)
+        matching.require_scalar_joints(plant.model)
         names, parts = recording_names(recordings), []
         for name, recording in zip(names, recordings, strict=True):
             with named_errors(name):
@@ -163,16 +162,6 @@ def _starts_within(before: ShootingEstimate, cut: windows.Windows, guess: Array)
                                                      strict=True)}  # fmt: skip
     rows = [known.get(int(row[0]), own) for row, own in zip(cut.steps, guess, strict=True)]
     return np.array(rows)
-
-
-def _check(plant: Plant) -> None:
-    """Raise IdentificationError unless all joints are hinges or slides."""
-    for joint, name in enumerate(scene.names(plant.model, 'joint')):
-        if not scene.is_scalar(plant.model, joint):
-            raise IdentificationError(
-                f'joint {name!r} is neither hinge nor slide: leave it out of the model, or use '
-                '--method filter or states'
-            )
 
 
 def _lengths(motion: Motion, longest: float) -> list[int]:
