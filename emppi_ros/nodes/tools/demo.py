@@ -76,7 +76,12 @@ def run_demo(
         summary, record = session.monitor.summarize()
         # the robot is disarmed after success, and lets go
         record = record.until_success()
-        return {**summary, 'bridge_holds': session.holds, 'bridge_fault': fault}, record
+        summary |= {
+            'belief_updates': len(record.belief_times),
+            'bridge_holds': session.holds,
+            'bridge_fault': fault,
+        }
+        return summary, record
     finally:
         children.stop()
         if bag is not None:
