@@ -54,8 +54,13 @@ class PairSimulation:
         """Create the models."""
         self._recipe, self._problem = recipe, recipe.problem
         problem = self._problem
+        measured = np.isfinite(problem.noise)
+        seen = np.ones((len(problem.controls), len(measured)), bool)
+        if problem.seen is not None:
+            seen = problem.seen
+        self._sampled = seen[:, measured].all(axis=1)  # steps with a measurement of everything
         for begin, end in zip(*_bounds(problem), strict=True):
-            check_length(end - begin)
+            check_length(int(np.sum(self._sampled[begin:end])))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
 
     def simulate(self, numbers: Array) -> Pairs:
@@ -79,7 +84,8 @@ class PairSimulation:
             states = np.concatenate([records.fields['qpos'], records.fields['qvel']], axis=-1)
             diverged |= records.diverged[:, 0] | ~np.isfinite(states).all(axis=(1, 2, 3))
             noise = _normal(rngs, end - begin, states.shape[-1])
-            parts.append(self._summarize(states[:, 0], noise))
+            rows = self._sampled[begin:end]
+            parts.append(self._summarize(states[:, 0, rows], noise[:, rows]))
         summaries = np.concatenate(parts, axis=1)
         return Pairs(
             np.where(diverged[:, None], np.nan, coordinates),
@@ -91,7 +97,7 @@ class PairSimulation:
         seen = self._problem.references[:1]
         return np.concatenate(
             [
-                self._summarize(seen[:, begin:end], np.zeros(()))
+                self._summarize(seen[:, begin:end][:, self._sampled[begin:end]], np.zeros(()))
                 for begin, end in zip(*_bounds(self._problem), strict=True)
             ],
             axis=1,

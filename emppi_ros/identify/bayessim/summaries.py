@@ -99,6 +99,6 @@ def check_length(steps: int) -> None:
     """Raise IdentificationError if trajectories are too short for their statistics."""
     if steps < SAMPLES:
         raise IdentificationError(
-            f'the recording has {steps} steps of the model; a summary needs at least {SAMPLES}: '
-            'give a longer recording, or a smaller --step'
+            f'the part that is used has {steps} samples at steps of the model; a summary needs at '
+            f'least {SAMPLES}: use a longer --duration, or a smaller --step'
         )

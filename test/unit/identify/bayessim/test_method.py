@@ -98,4 +98,4 @@ def test_too_few_simulations_and_short_recordings_are_errors(
     assert identify(folder, '--duration', '5') == 2
     assert 'shorter than' in capsys.readouterr().err
     assert identify(folder, '--duration', '0.1') == 2
-    assert 'a summary needs at least 20' in capsys.readouterr().err
+    assert 'at least 20' in capsys.readouterr().err

@@ -61,5 +61,7 @@ def test_the_first_level_of_a_signature_is_the_way_from_the_origin(paths) -> Non
 
 
 def test_a_trajectory_that_is_too_short_is_an_error() -> None:
-    with pytest.raises(IdentificationError, match='19 steps of the model.* at least 20'):
+    with pytest.raises(
+        IdentificationError, match='19 samples at steps of the model.* at least 20'
+    ):
         summaries.check_length(19)
