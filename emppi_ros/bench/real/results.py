@@ -6,14 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from emppi_ros.bench import report
-from emppi_ros.bench.real.compute import (
-    HELD_OUT,
-    WINDOW_S,
-    Estimate,
-    RealRow,
-    disagreement,
-)
+from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, disagreement
 from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.real.rows import Estimate, RealRow, Score
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
 
@@ -67,27 +62,38 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         yield 'Refused:'
         yield '\n'.join(refused)
     found = [row for row in rows if not row.refused]
-    if not found:
-        return
-    header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
-    yield table(('recording', 'method', *header), map(_estimates, found))
-    published = (
-        found[0].recording,
-        {
-            quantity: one.published
-            for quantity, one in found[0].quantities.items()
+    estimated = [row for row in found if row.quantities]
+    if estimated:
+        header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
+        yield table(('recording', 'method', *header), map(_estimates, estimated))
+        published = [
+            f'{quantity} {one.published:.4g}'
+            for quantity, one in estimated[0].quantities.items()
             if one.published is not None
-        },
-    )
-    if published[1]:
-        values = ', '.join(f'{quantity} {value:.4g}' for quantity, value in published[1].items())
-        yield f'Published: {values}.'
-    for quantity in dataset.together:
-        yield '\n'.join(_agreement(quantity, found))
+        ]
+        if published:
+            yield f'Published: {", ".join(published)}.'
+        for quantity in dataset.together:
+            yield '\n'.join(_agreement(quantity, estimated))
     joints = list(dict.fromkeys(joint for row in found for joint in row.forecasts))
     if joints:
         columns = [f'{joint}: {what}' for joint in joints for what in ('error', 'inside 90 %')]
-        yield table(('recording', 'method', *columns), (_errors(row, joints) for row in found))
+        rows = [row for row in found if row.forecasts]
+        yield table(('recording', 'method', *columns), (_errors(row, joints) for row in rows))
+    scored = [row for row in found if row.scores]
+    if scored:
+        names = dict.fromkeys((n, one.unit) for row in scored for n, one in row.scores.items())
+        header = ['', *(f'{row.recording}, {row.method}' for row in scored)]
+        yield table(
+            header,
+            [
+                [f'{name} [{unit}]' if unit else name]
+                + [_show_score(row.scores.get(name)) for row in scored]
+                for name, unit in names
+            ],
+        )
+        if dataset.notes:
+            yield dataset.notes.rstrip()
 
 
 def _estimates(row: RealRow) -> list[object]:
@@ -102,6 +108,14 @@ def _show(one: Estimate) -> str:
     if one.low == one.high:
         return 'not determined'
     return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
+
+
+def _show_score(one: Score | None) -> str:
+    if one is None or one.value is None:
+        return '-'
+    if one.low is None or one.high is None:
+        return f'{one.value:.3g}'
+    return f'{one.value:.3g} ({one.low:.3g} to {one.high:.3g})'
 
 
 def _agreement(quantity: str, rows: Sequence[RealRow]) -> Iterable[str]:

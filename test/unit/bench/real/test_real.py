@@ -3,16 +3,19 @@
 import dataclasses
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 
 from emppi_ros.bench.real import cells, compute, datasets, results
-from emppi_ros.bench.real.compute import Estimate, RealCell, RealRow
 from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.real.rows import Estimate, RealCell, RealRow
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.shooting.simulation import make_ensemble
+from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[3] / 'data'
 
@@ -109,11 +112,64 @@ def test_missing_data_and_unknown_names_are_errors(tmp_path: Path) -> None:
         cells.make_cells(tmp_path)
     with pytest.raises(BenchError, match='no recording'):
         cells.make_cells(DATA, ('free-pendulum',), ('rigid-body',))
-    with pytest.raises(ConfigError, match="--datasets: unknown dataset 'cube'"):
-        cells.make_cells(DATA, ('cube',))
+    with pytest.raises(ConfigError, match="--datasets: unknown dataset 'ball'"):
+        cells.make_cells(DATA, ('ball',))
     (tmp_path / 'ibm_double_pendulum').mkdir()
     with pytest.raises(BenchError, match=r'found no \*.csv.gz'):
         cells.make_cells(tmp_path)
     np.savetxt(tmp_path / 'ibm_double_pendulum' / '0.csv.gz', np.ones((3, 2)), delimiter=',')
     with pytest.raises(BenchError, match='found 2 columns, expected 6'):
         cells.make_cells(tmp_path)
+
+
+def test_a_published_arm_has_the_dynamics_that_its_authors_write() -> None:
+    given = {
+        'm1': 0.6, 'm2': 0.63, 'r1': 0.27, 'r2': 0.17, 'I1': 0.055, 'I2': 0.025, 'Ir': 6e-5,
+        'gr': 6.0, 'b1': 0.08, 'b2': 0.01, 'cf1': 0.09, 'cf2': 0.18,
+    }  # fmt: skip
+    plant = Plant.from_file(ASSETS / DATASETS['arm'].published)
+    values = datasets._parameters_of_arm(given)
+    theta = np.array([values[unknown.name] for unknown in plant.unknowns])
+    model = plant.at(theta)
+    data = mujoco.MjData(model)
+    angle, reach, rotor = (0.4, -1.1), 0.3, given['gr'] ** 2 * given['Ir']
+    data.qpos[:] = angle
+    mujoco.mj_forward(model, data)
+    matrix = np.zeros((2, 2))
+    mujoco.mj_fullM(model, data, matrix)
+    coupling = given['m2'] * reach * given['r2'] * np.cos(angle[1])
+    upper = given['I1'] + given['I2'] + given['m2'] * reach**2 + 2.0 * coupling + rotor
+    expected = [[upper, given['I2'] + coupling], [given['I2'] + coupling, given['I2'] + rotor]]
+    np.testing.assert_allclose(matrix, expected, rtol=1e-9)
+    lower = given['m2'] * given['r2'] * 9.81 * np.sin(sum(angle))
+    first = (given['m1'] * given['r1'] + given['m2'] * reach) * 9.81 * np.sin(angle[0])
+    np.testing.assert_allclose(data.qfrc_bias, [first + lower, lower], rtol=1e-9)
+    assert model.dof_damping.tolist() == [0.08, 0.01]
+    assert model.dof_frictionloss.tolist() == [0.09, 0.18]
+
+
+def test_the_forecast_of_a_published_model_is_that_of_its_simulation() -> None:
+    plant = Plant.from_file(ASSETS / DATASETS['arm'].published)
+    theta, rows = plant.initial, 40
+    control = np.sin(np.arange(2 * rows).reshape(rows, 2))
+    ensemble = make_ensemble(plant, 2, 1, threads=1)
+    ensemble.write(np.tile(theta, (2, 1)))
+    start = State(np.array([0.3, -0.2]), np.array([1.0, 2.0]))
+    records = ensemble.rollout(start, np.broadcast_to(control, (2, 1, rows, 2)), ('qpos',))
+    model = plant.at(theta)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = start
+    for row, data.ctrl[:] in enumerate(control):
+        mujoco.mj_step(model, data)
+        np.testing.assert_array_equal(records.fields['qpos'][:, 0, row], [data.qpos] * 2)
+
+
+def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
+    names = [one.method for one in found if one.recording.name == 'half 1']
+    assert names == ['rollouts', 'published', "MuJoCo's defaults"]
+    changed = {**datasets._PUBLISHED_CUBE, 'friction': 0.2}
+    monkeypatch.setattr(datasets, '_PUBLISHED_CUBE', changed)
+    again, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
+    same = [a.digest == b.digest for a, b in zip(found, again, strict=True)]
+    assert same == [True, False, True] * 2
