@@ -5,7 +5,7 @@ import hashlib
 from pathlib import Path
 
 from emppi_ros.bench.real.compute import METHODS, OTHERS
-from emppi_ros.bench.real.datasets import DATASETS, Dataset, RealRecording
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
 from emppi_ros.bench.real.rows import RealCell
 from emppi_ros.core.errors import BenchError, ConfigError, unknown
 from emppi_ros.core.paths import ASSETS
@@ -66,6 +66,9 @@ def _digest(dataset: Dataset, recording: RealRecording, method: str) -> str:
     whole.update((ASSETS / dataset.model).with_suffix('.xml').read_bytes())
     if published is not None:
         whole.update(repr(published).encode())
-    for name, values in recording.columns.items():
+    columns = dict(recording.columns)
+    if method in BELIEFS:
+        columns |= recording.velocities
+    for name, values in columns.items():
         whole.update(name.encode() + values.tobytes())
     return whole.hexdigest()

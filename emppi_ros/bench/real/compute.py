@@ -1,6 +1,7 @@
 """Identify the parameters of a real mechanism, and forecast what was held out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 import re
 import tempfile
@@ -11,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.real import toss_forecasts, tosses
-from emppi_ros.bench.real.datasets import DATASETS, Dataset, RealRecording, tosses_of
+from emppi_ros.bench.real import online, toss_forecasts, tosses
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
 from emppi_ros.bench.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
@@ -27,24 +28,25 @@ from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.step_check import MAX_STEPS_PER_SAMPLE
 
 Array = npt.NDArray[np.float64]
-METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'rollouts', 'published')
-OTHERS = ('rollouts', 'published')  # that are not methods of `emppi identify`
+OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid', *OTHERS)
 HELD_OUT = 0.3
 WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
 _SAMPLES = 40
 
 
-class Result(NamedTuple):
+class MethodResult(NamedTuple):
     """What a method finds."""
 
     quantities: Mapping[str, Estimate]
     forecasts: Mapping[str, ForecastError]
     scores: Mapping[str, Score]
+    flags: tuple[str, ...] = ()
 
 
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
     """Return the row of a cell; a method that refuses the recording is a result, too."""
-    began, refused, result = time.perf_counter(), '', Result({}, {}, {})
+    began, refused, result = time.perf_counter(), '', MethodResult({}, {}, {})
     try:
         result = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
     except IdentificationError as error:
@@ -52,23 +54,47 @@ def compute(cell: RealCell, threads: int = 0) -> RealRow:
     return RealRow(
         cell.dataset, cell.recording.name, cell.method, cell.digest, refused, result.quantities,
         result.forecasts, time.perf_counter() - began, hardware.label(), result.scores,
+        result.flags,
     )  # fmt: skip
 
 
-def _of_motion(cell: RealCell, threads: int) -> Result:
+def _of_motion(cell: RealCell, threads: int) -> MethodResult:
     """Return what a method finds in the motion of joints."""
     dataset, recording = DATASETS[cell.dataset], _as_recording(cell.recording)
     if cell.method in cell.recording.models:
         plant, samples = _published(cell)
-        return Result({}, _forecasts(plant, recording, samples, threads), {})
+        return MethodResult({}, _forecasts(plant, recording, samples, threads), {})
     plant = Plant.from_file(ASSETS / dataset.model)
+    if cell.method in BELIEFS:
+        return _of_belief(cell, plant, recording, threads)
     samples = _identify(cell.method, plant, recording, threads).samples
     quantities = _quantities(dataset, plant, cell.recording, samples)
     forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
-    return Result(quantities, forecasts, {})
+    return MethodResult(quantities, forecasts, {})
 
 
-def _of_tosses(cell: RealCell, threads: int) -> Result:
+def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:
+    """Return what the online belief knows after the known part, and how it came to know it."""
+    dataset = DATASETS[cell.dataset]
+    states = online.joint_states(plant, recording, cell.recording.velocities)
+    count = len(states.time) - int(HELD_OUT * len(states.time))
+    known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
+    sd = online.noise(known)
+    task = online.make_task(plant, known, sd, cell.method == 'belief-constant')
+    found = online.replay(task, known, sd)
+    samples = found.snapshots[-1].theta
+    scores = {
+        **online.settling_scores(
+            found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
+        ),
+        **online.prediction_scores(task, found, known),
+    }
+    quantities = _quantities(dataset, plant, cell.recording, samples)
+    forecasts = _forecasts(plant, recording, samples[:: len(samples) // _SAMPLES], threads)
+    return MethodResult(quantities, forecasts, scores, found.flags)
+
+
+def _of_tosses(cell: RealCell, threads: int) -> MethodResult:
     """Return what tosses show, and how well others are forecast."""
     dataset = DATASETS[cell.dataset]
     learned, later = tosses_of(cell.recording)
@@ -79,9 +105,8 @@ def _of_tosses(cell: RealCell, threads: int) -> Result:
         plant = Plant.from_file(ASSETS / dataset.model)
         samples = tosses.estimate(plant, learned, threads=threads)
         quantities = _quantities(dataset, plant, cell.recording, samples)
-    noise = tosses.velocity_noise(learned)
-    scores = toss_forecasts.scores(plant, samples[:_SAMPLES], later, noise, threads=threads)
-    return Result(quantities, {}, scores)
+    scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
+    return MethodResult(quantities, {}, scores)
 
 
 def _published(cell: RealCell) -> tuple[Plant, Array]:

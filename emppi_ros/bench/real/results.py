@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from emppi_ros.bench import report
+from emppi_ros.bench import report, statistics
+from emppi_ros.bench.real import online
 from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, disagreement
-from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS
 from emppi_ros.bench.real.rows import Estimate, RealRow, Score
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
@@ -19,6 +20,19 @@ METHOD = (
     f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording. The rest is forecast '
     f'in pieces of {HORIZON_S:g} s, for all methods alike from states fitted to the '
     f'{WINDOW_S:g} s before. The factor `--widen` of `shooting` was chosen on the free pendulum.'
+)
+BELIEF = (
+    '`belief` is the online belief, which receives the joint states and commands of the first '
+    f'{100.0 * (1.0 - HELD_OUT):.0f} % in the order of time, and is updated every '
+    f'{online.HORIZONS_S[0]:g} s. It has {online.PARTICLES} particles, priors around the values '
+    'of the model file (lognormal with a standard deviation of 1 of the logarithm, or normal with '
+    'a quarter of the range), the noise of the recorded joint states as standard deviations, and '
+    f'`joint_gain: {online.GAIN:g}`, which was chosen among 1, 0.2 and 0.1 on the first recording '
+    'of the driven pendulum. Parameters may change over time, as in every task; those of '
+    '`belief-constant` may not. A quantity has settled when its 90 % interval stays within '
+    f'{100.0 * online.SETTLED:g} % of the final mean for the last second or longer. Predictions '
+    'start from the measured state; those of the first second do not count. Where velocities were '
+    'not recorded, each comes from a parabola through the last positions.'
 )
 COLUMNS = (
     '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
@@ -41,6 +55,7 @@ def write(
         *report.origin(rows, wanted, provenance),
         *report.makers(rows),
         METHOD,
+        *([BELIEF] if any(row.method in BELIEFS for row in rows) else []),
         COLUMNS,
     ]
     if skipped:
@@ -82,18 +97,23 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         yield table(('recording', 'method', *columns), (_errors(row, joints) for row in rows))
     scored = [row for row in found if row.scores]
     if scored:
-        names = dict.fromkeys((n, one.unit) for row in scored for n, one in row.scores.items())
-        header = ['', *(f'{row.recording}, {row.method}' for row in scored)]
-        yield table(
-            header,
-            [
-                [f'{name} [{unit}]' if unit else name]
-                + [_show_score(row.scores.get(name)) for row in scored]
-                for name, unit in names
-            ],
-        )
-        if dataset.notes:
-            yield dataset.notes.rstrip()
+        yield _score_table(scored)
+    lines = [*_agreements(found), *_flags(found)]
+    if lines:
+        yield '\n'.join(lines)
+    if dataset.notes:
+        yield dataset.notes.rstrip()
+
+
+def _score_table(rows: Sequence[RealRow]) -> str:
+    """Return a table of all scores, with as few columns as possible."""
+    scores = dict.fromkeys((name, one.unit) for row in rows for name, one in row.scores.items())
+    heads = [f'{name} [{unit}]' if unit else name for name, unit in scores]
+    cells = [[_show_score(row.scores.get(name)) for row in rows] for name, _ in scores]
+    names = [f'{row.recording}, {row.method}' for row in rows]
+    if len(names) > len(heads):
+        names, heads, cells = heads, names, [list(column) for column in zip(*cells, strict=True)]
+    return table(['', *names], ([head, *line] for head, line in zip(heads, cells, strict=True)))
 
 
 def _estimates(row: RealRow) -> list[object]:
@@ -108,6 +128,40 @@ def _show(one: Estimate) -> str:
     if one.low == one.high:
         return 'not determined'
     return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
+
+
+def _agreements(rows: Sequence[RealRow]) -> Iterable[str]:
+    """Yield for how many quantities the belief's intervals overlap those of each other method."""
+    for belief in BELIEFS:
+        own = {row.recording: row for row in rows if row.method == belief and row.quantities}
+        others = [row for row in rows if row.method not in BELIEFS and row.recording in own]
+        for method in dict.fromkeys(row.method for row in others if row.quantities):
+            overlaps = [
+                one.low <= other.high and other.low <= one.high
+                for row in others
+                if row.method == method
+                for one, other in _pairs(own[row.recording], row)
+            ]
+            if overlaps:
+                yield (
+                    f'- Intervals of `{belief}` and `{method}` overlap for '
+                    f'{statistics.share(overlaps)} of the quantities that both determine.'
+                )
+
+
+def _pairs(one: RealRow, other: RealRow) -> Iterable[tuple[Estimate, Estimate]]:
+    """Yield the estimates of quantities that both determine."""
+    for name, estimate in one.quantities.items():
+        second = other.quantities[name]
+        if estimate.low < estimate.high and second.low < second.high:
+            yield estimate, second
+
+
+def _flags(rows: Sequence[RealRow]) -> Iterable[str]:
+    """Yield what the monitors of beliefs complain of at the end."""
+    for row in rows:
+        if row.method in BELIEFS:
+            yield f'- {row.recording}, `{row.method}`: {"; ".join(row.flags) or "no flags"}.'
 
 
 def _show_score(one: Score | None) -> str:

@@ -69,6 +69,7 @@ class RealRow:
     compute_s: float
     made_by: str
     scores: Mapping[str, Score] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()  # what the monitor of a belief complains of
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import t as student_t
 from scipy.stats import theilslopes
 
 from emppi_ros.bench import statistics
@@ -11,35 +12,40 @@ from emppi_ros.bench.real import tosses as toss
 from emppi_ros.bench.real.rows import Score
 from emppi_ros.bench.real.tosses import HALF_WIDTH_M, RATE_HZ, Tosses
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.model.ensemble import State
 
 Array = npt.NDArray[np.float64]
 _PER_WIDTH = 100.0 / (2.0 * HALF_WIDTH_M)  # % of the width
+_DRAWS = 20  # of the errors, for each sample
+_MEDIAN = float(student_t.ppf(0.75, toss.FREEDOM))  # of absolute values
 _SAME_FACE = np.cos(0.25 * np.pi)
 _BEFORE, _AFTER = 2, 3  # rows around the first contact, which lasts one or two of them
 
 
 def scores(
-    plant: Plant, samples: Array, held: Tosses, noise: Array, seed: int = 0, threads: int = 0
+    plant: Plant, samples: Array, learned: Tosses, held: Tosses, seed: int = 0, threads: int = 0
 ) -> dict[str, Score]:
     """
-    Return the quality of forecasts of tosses by samples of the parameters (N, P).
+    Return the quality of forecasts of held-out tosses by samples of the parameters (N, P).
 
-    Errors are those of one simulation with the mean parameters. Bands are those of the samples,
-    each from other first velocities, whose standard deviations are `noise` (6,).
+    Errors are those of one simulation with the mean parameters. Bands are those of the samples and
+    of errors as large as those of the tosses that were learned from.
     """
-    length = held.poses.shape[1]
-    point = toss.simulate(plant, samples.mean(axis=0)[None], held.starts, length, threads)[0]
-    rng = np.random.default_rng(seed)
-    speeds = held.starts.qvel + noise * rng.standard_normal((len(samples), len(held.rows), 6))
-    starts = State(np.broadcast_to(held.starts.qpos, (*speeds.shape[:2], 7)), speeds)
-    cloud = toss.simulate(plant, samples, starts, length, threads)[:, :, -1]
-    found = {**_errors(point, held), **_rest(cloud, held)}
+    middle, length = samples.mean(axis=0)[None], held.poses.shape[1]
+    point = toss.simulate(plant, middle, held.starts, length, threads)[0]
+    known = toss.simulate(plant, middle, learned.starts, learned.poses.shape[1], threads)[0]
+    scale = np.median(np.abs((known - learned.poses)[:, -1, :2])) / _MEDIAN
+    rest = toss.simulate(plant, samples, held.starts, length, threads)[:, :, -1, :2]
+    draws = np.random.default_rng(seed).standard_t(toss.FREEDOM, (_DRAWS, *rest.shape))
+    places = (rest + scale * draws).reshape(-1, *rest.shape[1:])
+    low, high = np.quantile(places, [0.05, 0.95], axis=0)
+    found = dict(_errors(point, held))
+    inside = (low <= held.last[:, :2]) & (held.last[:, :2] <= high)
+    found['rests inside the 90 % bands'] = _share(inside.ravel())
     rebounds = {'recorded': rebound(held, held.poses), 'forecast': rebound(held, point)}
     speed = rebound_speed(held)
     for name, one in rebounds.items():
-        middle = statistics.median(one.tolist())
-        found[f'rebound, {name}'] = Score(middle.median, '', middle.low, middle.high)
+        typical = statistics.median(one.tolist())
+        found[f'rebound, {name}'] = Score(typical.median, '', typical.low, typical.high)
         slope = theilslopes(one, speed)
         found[f'its change with speed, {name}'] = Score(
             float(slope.slope), 's/m', float(slope.low_slope), float(slope.high_slope)
@@ -71,13 +77,6 @@ def _down(poses: Array) -> Array:
     """Return the direction of gravity in the frame of the cube, (..., 3)."""
     w, x, y, z = np.moveaxis(poses[..., 3:], -1, 0)
     return -np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x**2 + y**2)], axis=-1)
-
-
-def _rest(cloud: Array, held: Tosses) -> Mapping[str, Score]:
-    """Return the share of places at rest inside the 90 % bands of forecasts (N, T, 7)."""
-    low, high = np.quantile(cloud[..., :2], [0.05, 0.95], axis=0)
-    place = held.last[:, :2]
-    return {'rests inside the 90 % bands': _share(((place >= low) & (place <= high)).ravel())}
 
 
 def rebound_speed(tosses: Tosses) -> Array:

@@ -29,7 +29,7 @@ SUBSTEPS = 4  # of physics between two rows
 GRAVITY = 9.81
 FREE_M = 0.005  # above the table, a corner does not touch it
 SAMPLES = 64
-_FREEDOM = 4.0  # of Student's t: some tosses end on another face
+FREEDOM = 4.0  # of Student's t: some tosses end on another face
 _FIRST_DRAWS = 128  # from the prior, of which the best gives the scale of the errors
 _SMALLEST = (0.001, 0.01)  # m and rad: scale of the errors, at least
 _CHUNK = 32  # models at once, for memory
@@ -149,23 +149,6 @@ def first_contact(tosses: Tosses) -> npt.NDArray[np.intp]:
     return np.argmax(lowest_corner(tosses.poses) < FREE_M, axis=1)
 
 
-def velocity_noise(tosses: Tosses) -> Array:
-    """
-    Return the standard deviations (6,) of the first recorded velocities.
-
-    In free flight the velocity changes by gravity only, and the angular velocity of a body with
-    three equal moments of inertia does not change: the mean over the flight shows the noise.
-    """
-    apart = []
-    time = np.arange(tosses.velocities.shape[1]) / RATE_HZ
-    for velocities, count in zip(tosses.velocities, first_contact(tosses), strict=True):
-        flight = velocities[:count].copy()
-        flight[:, 2] += GRAVITY * time[:count]
-        if count > 1:
-            apart.append(flight[0] - flight[1:].mean(axis=0))
-    return 1.4826 * np.median(np.abs(apart), axis=0)
-
-
 def estimate(plant: Plant, tosses: Tosses, seed: int = 0, threads: int = 0) -> Array:
     """
     Return samples (SAMPLES, P) of the posterior, from a uniform prior within the bounds.
@@ -220,8 +203,8 @@ def log_likelihoods(poses: Array, tosses: Tosses, scale: Array) -> Array:
     total = np.zeros(poses.shape[:2])
     weights = tosses.seen / tosses.rows[:, None]
     for one, width in zip(_finite_errors(poses, tosses), scale, strict=True):
-        density = np.log1p((one / width[:, None]) ** 2 / _FREEDOM).sum(axis=-1)
-        total -= 0.5 * (_FREEDOM + 1.0) * (weights * density).sum(axis=-1)
+        density = np.log1p((one / width[:, None]) ** 2 / FREEDOM).sum(axis=-1)
+        total -= 0.5 * (FREEDOM + 1.0) * (weights * density).sum(axis=-1)
     return np.where(np.isnan(total), -np.inf, total)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from emppi_ros.bench.real import cells, compute, datasets, results
 from emppi_ros.bench.real.datasets import DATASETS
-from emppi_ros.bench.real.rows import Estimate, RealCell, RealRow
+from emppi_ros.bench.real.rows import Estimate, RealCell, RealRow, Score
+from emppi_ros.bench.report import Provenance
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
 from emppi_ros.core.paths import ASSETS
@@ -173,3 +175,26 @@ def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatc
     again, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
     same = [a.digest == b.digest for a, b in zip(found, again, strict=True)]
     assert same == [True, False, True] * 2
+
+
+def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> None:
+    def row(recording: str, method: str, low: float, **more: Any) -> RealRow:
+        found = {'length': Estimate(low + 0.1, low, low + 0.2), 'rate': Estimate(1.0, 1.0, 1.0)}
+        return RealRow('free-pendulum', recording, method, '', '', found, {}, 1.0, 'x', **more)
+
+    scores = {'length: settles after': Score(1.5, 's'), 'inside': Score(90.0, '%', 80.0, 95.0)}
+    rows = [
+        row('a', 'states', 1.0), row('b', 'states', 1.0),
+        row('a', 'belief', 1.1, scores=scores, flags=('misfit: joint_position',)),
+        row('b', 'belief', 1.3, scores={**scores, 'length: settles after': Score(None, 's')}),
+    ]  # fmt: skip
+    results.write(tmp_path, rows, Provenance('emppi', 'today', {}), 4, ())
+    text = (tmp_path / results.NAME).read_text()
+    for words in (
+        'Intervals of `belief` and `states` overlap for 1/2 (',  # rates are not determined
+        '- a, `belief`: misfit: joint_position.',
+        '- b, `belief`: no flags.',
+        '| length: settles after [s] | 1.5 | - |',
+        '| inside [%] | 90 (80 to 95) | 90 (80 to 95) |',
+    ):
+        assert words in text

@@ -100,18 +100,6 @@ def test_a_toss_starts_so_that_free_flight_is_exact(plant: Plant) -> None:
     np.testing.assert_allclose(found, one.poses, atol=1e-9)
 
 
-def test_the_noise_of_first_velocities_is_found_in_free_flight() -> None:
-    rng, sd, count = np.random.default_rng(0), np.array([0.01, 0.02, 0.03, 0.1, 0.2, 0.3]), 400
-    poses = np.zeros((count, 21, 7))
-    poses[..., 2:4] = 1.0
-    poses[:, -1, 2] = 0.0524  # contact at the last row
-    velocities = rng.standard_normal((count, 21, 6)) * sd
-    velocities[..., 2] -= 9.81 * np.arange(21) / RATE_HZ
-    flights = Tosses(State(poses[:, 0], velocities[:, 0]), poses, velocities, np.full(count, 21))
-    # the median of 400 has a standard error of 6 %; the mean of 19 rows adds 3 % to the noise
-    np.testing.assert_allclose(tosses.velocity_noise(flights), sd, rtol=0.2)
-
-
 def test_a_toss_counts_as_one_observation_however_long(plant: Plant) -> None:
     short = toss(plant, 2)
     scale = np.ones((2, ROWS))
@@ -138,12 +126,26 @@ def test_the_likelihood_is_largest_at_the_true_parameters(plant: Plant) -> None:
 
 def test_a_forecast_with_the_true_parameters_has_no_error(plant: Plant) -> None:
     recorded = toss(plant, 10)
-    found = toss_forecasts.scores(plant, TRUTH[None], recorded, np.zeros(6), threads=1)
+    found = toss_forecasts.scores(plant, TRUTH[None], recorded, recorded, threads=1)
     for name in ('position error', 'rotation error', 'position error at rest'):
         assert found[name].value == pytest.approx(0.0, abs=1e-6)
     assert found['lands on the right face'].value == 100.0
     assert found['rebound, forecast'] == found['rebound, recorded']
     assert found['penetration'] == found['penetration, recorded']
+
+
+def test_bands_are_as_wide_as_errors_were(plant: Plant) -> None:
+    rng = np.random.default_rng(0)
+
+    def displaced(seed: int) -> Tosses:
+        one = toss(plant, 20, seed)
+        apart = 0.01 * rng.standard_t(tosses.FREEDOM, (20, 1, 2))
+        return dataclasses.replace(one, poses=one.poses + np.pad(apart, [(0, 0), (0, 0), (0, 5)]))
+
+    found = toss_forecasts.scores(plant, TRUTH[None], displaced(1), displaced(2), threads=1)
+    # of 40 with a probability of 0.9, and a scale that is known to 20 %: four standard errors
+    assert found['rests inside the 90 % bands'].value > 65.0
+    assert found['position error at rest'].value > 5.0
 
 
 @pytest.mark.slow
