@@ -5,8 +5,9 @@ To add one, write a function that yields its recordings, and add a line to DATAS
 real --datasets NAME` then offers it. The data themselves are not part of this package.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,17 +145,19 @@ def _of_driven_pendulum(model: mujoco.MjModel) -> Mapping[str, float]:
     }
 
 
-def _arm(folder: Path) -> Iterator[RealRecording]:
-    """Yield the run of the arm with links of 0.3 and 0.2 m, and the models of its authors."""
-    for path in _files(folder, 'design_A*.csv.gz'):
+def _arm(
+    folder: Path, design: str, torque: int, versions: Sequence[str]
+) -> Iterator[RealRecording]:
+    """Yield the run of an arm, and its authors' models; `torque` is the first column of it."""
+    for path in _files(folder, f'{design}*.csv.gz'):
         given = _read_yaml(folder / f'{path.name[:10]}_model_1.0.yml')
         models = {
             f'published {version}': _parameters_of_arm(
                 _read_yaml(folder / f'{path.name[:10]}_model_{version}.yml')
             )
-            for version in ('1.0', '2.0')
+            for version in versions
         }
-        time, *motion = _load(path, 7, skip=1).T
+        time, *motion = _load(path, torque + 2, skip=1).T
         names = ('position/shoulder [rad]', 'position/elbow [rad]')
         torques = ('command/shoulder [N m]', 'command/elbow [N m]')
         rotor = given['gr'] ** 2 * given['Ir']
@@ -163,7 +166,7 @@ def _arm(folder: Path) -> Iterator[RealRecording]:
             {
                 'time_s': time,
                 **dict(zip(names, motion[:2], strict=True)),
-                **dict(zip(torques, motion[4:6], strict=True)),
+                **dict(zip(torques, motion[torque - 1 :], strict=True)),
             },
             {
                 'upper first moment': given['m1'] * given['r1'] + given['m2'] * given['l1'],
@@ -303,8 +306,10 @@ not in the files.
 """
 _CUBE_NOTES = """\
 Each half of the tosses is learned from, and the other half forecast. `rollouts` simulates whole
-tosses from their first recorded states; a toss counts as one observation. No method of `emppi
-identify` fits, because a tossed cube has no joints, and motion does not show contact forces.
+tosses from their first recorded states; a toss counts as one observation. The methods of `emppi
+identify` do not fit: most need joints, or forces that motion does not show in contact. `filter`,
+which follows tracked objects through contact, needs a task with a robot, and starts each toss at
+rest: the friction that it finds depends on its `object_gain`, with which it catches up.
 
 Errors are those of one simulation with the mean of the parameters, as the authors define them in
 their code (`contactnets/train/trajectory.py`): the distance of the centres and the angle between
@@ -329,6 +334,12 @@ What MuJoCo's contact cannot express:
 
 
 _INERTIAL = {'first moment': 'kg m', 'moment of inertia': 'kg m^2'}
+_OF_ARM = {
+    **{f'{link} {name}': unit for link in ('upper', 'lower')
+       for name, unit in _INERTIAL.items()},
+    **{f'{joint} {name}': unit for joint in ('shoulder', 'elbow')
+       for name, unit in (('damping', 'N m s/rad'), ('dry friction', 'N m'))},
+}  # fmt: skip
 DATASETS: dict[str, Dataset] = {
     'free-pendulum': Dataset(
         'a double pendulum that swings freely, filmed',
@@ -357,16 +368,22 @@ DATASETS: dict[str, Dataset] = {
         'dfki_double_pendulum',
         'DFKI underactuated lab, double pendulum, BSD-3',
         'real_arm.yaml',
-        _arm,
+        partial(_arm, design='design_A', torque=5, versions=('1.0', '2.0')),
         _of_arm,
-        {
-            **{f'{link} {name}': unit for link in ('upper', 'lower')
-               for name, unit in _INERTIAL.items()},
-            **{f'{joint} {name}': unit for joint in ('shoulder', 'elbow')
-               for name, unit in (('damping', 'N m s/rad'), ('dry friction', 'N m'))},
-        },
+        _OF_ARM,
         ('shooting', 'states', 'rigid-body', 'sysid', *BELIEFS, 'published'),
         published='real_arm_published.yaml',
+    ),
+    'long-arm': Dataset(
+        'an arm of two links with motors at both joints, of which the lower is longer',
+        'dfki_double_pendulum',
+        'DFKI underactuated lab, double pendulum, BSD-3',
+        'real_long_arm.yaml',
+        partial(_arm, design='design_C', torque=13, versions=('1.0',)),
+        _of_arm,
+        _OF_ARM,
+        ('shooting', 'states', 'rigid-body', 'sysid', *BELIEFS, 'published'),
+        published='real_long_arm_published.yaml',
     ),
     'cube': Dataset(
         'a cube that is tossed on a table',

@@ -101,6 +101,8 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     lines = [*_agreements(found), *_flags(found)]
     if lines:
         yield '\n'.join(lines)
+    if estimated:
+        yield f'Computing time, median: {", ".join(_times(estimated))}.'
     if dataset.notes:
         yield dataset.notes.rstrip()
 
@@ -128,6 +130,13 @@ def _show(one: Estimate) -> str:
     if one.low == one.high:
         return 'not determined'
     return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
+
+
+def _times(rows: Sequence[RealRow]) -> Iterable[str]:
+    """Yield the computing time of each method."""
+    for method in dict.fromkeys(row.method for row in rows):
+        seconds = np.median([row.compute_s for row in rows if row.method == method])
+        yield f'`{method}` {seconds:.3g} s'
 
 
 def _agreements(rows: Sequence[RealRow]) -> Iterable[str]:

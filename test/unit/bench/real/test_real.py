@@ -198,3 +198,22 @@ def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> No
         '| inside [%] | 90 (80 to 95) | 90 (80 to 95) |',
     ):
         assert words in text
+
+
+def test_an_arm_is_read_with_measured_torques_and_the_models_of_its_authors(
+    tmp_path: Path,
+) -> None:
+    rows = np.arange(45.0).reshape(3, 15)
+    np.savetxt(tmp_path / 'design_C.1_1.csv.gz', rows, delimiter=',', header='x', comments='')
+    model = 'm1: 0.5\nm2: 0.6\nr1: 0.2\nr2: 0.25\nl1: 0.2\nI1: 0.03\nI2: 0.05\nIr: 0.0001\n'
+    text = f'{model}gr: 6.0\nb1: 0.0\nb2: 0.0\ncf1: 0.1\ncf2: 0.2\n'
+    (tmp_path / 'design_C.1_model_1.0.yml').write_text(text)
+    (one,) = DATASETS['long-arm'].read(tmp_path)
+    assert one.columns['command/shoulder [N m]'].tolist() == [13.0, 28.0, 43.0]
+    assert one.columns['command/elbow [N m]'].tolist() == [14.0, 29.0, 44.0]
+    assert one.velocities['elbow'].tolist() == [4.0, 19.0, 34.0]
+    assert one.published['upper first moment'] == pytest.approx(0.5 * 0.2 + 0.6 * 0.2)
+    assert one.models['published 1.0']['elbow_friction'] == 0.2
+    (tmp_path / 'design_C.1_model_1.0.yml').unlink()
+    with pytest.raises(BenchError, match='model_1.0.yml: cannot be read'):
+        list(DATASETS['long-arm'].read(tmp_path))
