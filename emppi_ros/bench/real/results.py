@@ -17,7 +17,8 @@ NAME = 'results.md'
 METHOD = (
     'Recordings of real mechanisms that others published; the data are not part of this '
     'repository. Each method is used with its defaults, as `emppi identify` does, and '
-    f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording. The rest is forecast '
+    f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording (of tosses: from half '
+    'of them, see there). The rest is forecast '
     f'in pieces of {HORIZON_S:g} s, for all methods alike from states fitted to the '
     f'{WINDOW_S:g} s before. The factor `--widen` of `shooting` was chosen on the free pendulum.'
 )
@@ -88,8 +89,9 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         ]
         if published:
             yield f'Published: {", ".join(published)}.'
-        for quantity in dataset.together:
-            yield '\n'.join(_agreement(quantity, estimated))
+        agreements = [line for name in dataset.together for line in _agreement(name, estimated)]
+        if agreements:
+            yield '\n'.join(agreements)
     joints = list(dict.fromkeys(joint for row in found for joint in row.forecasts))
     if joints:
         columns = [f'{joint}: {what}' for joint in joints for what in ('error', 'inside 90 %')]
@@ -98,9 +100,9 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     scored = [row for row in found if row.scores]
     if scored:
         yield _score_table(scored)
-    lines = [*_agreements(found), *_flags(found)]
-    if lines:
-        yield '\n'.join(lines)
+    remarks = [*_overlaps(found, dataset.together or tuple(dataset.units)), *_flags(found)]
+    if remarks:
+        yield '\n'.join(remarks)
     if estimated:
         yield f'Computing time, median: {", ".join(_times(estimated))}.'
     if dataset.notes:
@@ -139,31 +141,28 @@ def _times(rows: Sequence[RealRow]) -> Iterable[str]:
         yield f'`{method}` {seconds:.3g} s'
 
 
-def _agreements(rows: Sequence[RealRow]) -> Iterable[str]:
+def _overlaps(rows: Sequence[RealRow], names: Sequence[str]) -> Iterable[str]:
     """Yield for how many quantities the belief's intervals overlap those of each other method."""
     for belief in BELIEFS:
         own = {row.recording: row for row in rows if row.method == belief and row.quantities}
         others = [row for row in rows if row.method not in BELIEFS and row.recording in own]
         for method in dict.fromkeys(row.method for row in others if row.quantities):
-            overlaps = [
-                one.low <= other.high and other.low <= one.high
+            pairs = [
+                (own[row.recording].quantities[name], row.quantities[name])
                 for row in others
                 if row.method == method
-                for one, other in _pairs(own[row.recording], row)
+                for name in names
+            ]
+            overlaps = [
+                one.low <= other.high and other.low <= one.high
+                for one, other in pairs
+                if one.low < one.high and other.low < other.high
             ]
             if overlaps:
                 yield (
                     f'- Intervals of `{belief}` and `{method}` overlap for '
                     f'{statistics.share(overlaps)} of the quantities that both determine.'
                 )
-
-
-def _pairs(one: RealRow, other: RealRow) -> Iterable[tuple[Estimate, Estimate]]:
-    """Yield the estimates of quantities that both determine."""
-    for name, estimate in one.quantities.items():
-        second = other.quantities[name]
-        if estimate.low < estimate.high and second.low < second.high:
-            yield estimate, second
 
 
 def _flags(rows: Sequence[RealRow]) -> Iterable[str]:
@@ -211,5 +210,7 @@ def lines(rows: Sequence[RealRow]) -> Iterable[str]:
         if row.refused:
             yield f'{begin} refused: {row.refused}'
             continue
-        each = (f'{name} {_show(one)}' for name, one in row.quantities.items())
+        each = [f'{name} {_show(one)}' for name, one in row.quantities.items()]
+        each = each or [f'{name} {_show_score(one)}' for name, one in row.scores.items()]
+        each = each or [f'{name}: error {one.rms:.2g}' for name, one in row.forecasts.items()]
         yield f'{begin} {"; ".join(each)}'

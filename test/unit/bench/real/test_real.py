@@ -191,7 +191,7 @@ def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> No
     results.write(tmp_path, rows, Provenance('emppi', 'today', {}), 4, ())
     text = (tmp_path / results.NAME).read_text()
     for words in (
-        'Intervals of `belief` and `states` overlap for 1/2 (',  # rates are not determined
+        'Intervals of `belief` and `states` overlap for 1/2 (',
         '- a, `belief`: misfit: joint_position.',
         '- b, `belief`: no flags.',
         '| length: settles after [s] | 1.5 | - |',
