@@ -321,6 +321,9 @@ errors as large as those of the tosses that were learned from. A rebound is the 
 corner that touches first, 20 to 27 ms after it comes within 5 mm of the table, over its downward
 speed before; other corners may touch in between.
 
+What explains whole tosses best is a contact that hardly bounces, with a rebound that is smaller
+than recorded: one damping ratio does not fit both.
+
 What MuJoCo's contact cannot express:
 
 - Restitution that depends on speed: `solref` gives a contact one damping ratio. The table has the
