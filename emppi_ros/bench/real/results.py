@@ -9,6 +9,7 @@ from emppi_ros.bench import report, statistics
 from emppi_ros.bench.real import online
 from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, disagreement
 from emppi_ros.bench.real.datasets import BELIEFS, DATASETS
+from emppi_ros.bench.real.notes import NOTES
 from emppi_ros.bench.real.rows import Estimate, RealRow, Score
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
@@ -105,8 +106,8 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         yield '\n'.join(remarks)
     if estimated:
         yield f'Computing time, median: {", ".join(_times(estimated))}.'
-    if dataset.notes:
-        yield dataset.notes.rstrip()
+    if name in NOTES:
+        yield NOTES[name].rstrip()
 
 
 def _score_table(rows: Sequence[RealRow]) -> str:
