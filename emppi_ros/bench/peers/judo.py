@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bench.peers import dm_control
 from emppi_ros.bench.peers.optional import load
 from emppi_ros.bench.peers.planners import PlannerSettings, Rollouts
 from emppi_ros.model.ensemble import State
@@ -36,6 +37,7 @@ class JudoTask:
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
         load('judo.tasks.base').download_and_extract_meshes = _without_meshes  # type: ignore[attr-defined]  # a module
+        dm_control.register()
         tasks = load('judo.tasks').get_registered_tasks()
         np.random.seed(seed)  # noqa: NPY002  # Judo's only source of randomness
         self.task = tasks[name][0]()
@@ -77,12 +79,13 @@ class JudoPlanner:
         task = JudoTask(judo_task, settings.seed).task
         kind, config_kind = optimizers.get_registered_optimizers()[optimizer]
         config = config_kind()
-        config.set_override(judo_task)
+        settings_of = dm_control.SETTINGS_OF.get(judo_task, judo_task)
+        config.set_override(settings_of)
         config.num_rollouts = settings.rollouts
         for name, value in changes.items():
             setattr(config, name, value)
         controller_config = controllers.ControllerConfig()
-        controller_config.set_override(judo_task)
+        controller_config.set_override(settings_of)
         self._controller = controllers.Controller(controller_config, task, kind(config, task.nu))
         self._controller.update_traces = lambda: None
         backend = self._controller.rollout_backend

@@ -36,7 +36,8 @@ def rewards(groups: Sequence[PeerSummary], duration_s: float) -> Figure:
     axes = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
     for axis, world in zip(axes, worlds, strict=True):
         for group in (one for one in groups if one.world == world):
-            color = SERIES[planners.index(group.planner)]
+            again, index = divmod(planners.index(group.planner), len(SERIES))
+            color, style = SERIES[index], '--' if again else '-'
             count = len(group.rewards)
             time = (np.arange(count) + 0.5) * duration_s / count
             low, high = (
@@ -45,11 +46,11 @@ def rewards(groups: Sequence[PeerSummary], duration_s: float) -> Figure:
             if None not in low:  # a single run has no interval
                 axis.fill_between(time, low, high, color=color, alpha=0.15, linewidth=0)
             means = [part.mean for part in group.rewards]
-            axis.plot(time, means, color=color, label=group.planner)
+            axis.plot(time, means, style, color=color, label=group.planner)
         axis.set(title=world, xlabel='time [s]')
     axes[0].set_ylabel('reward')
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc='outside lower center', ncols=len(labels))
+    figure.legend(handles, labels, loc='outside lower center', ncols=min(len(labels), 9))
     return figure
 
 

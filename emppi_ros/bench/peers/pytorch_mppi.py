@@ -21,7 +21,7 @@ from emppi_ros.tasks.task import Task
 Array = npt.NDArray[np.float64]
 
 # standard deviation of the noise, and temperature, by name in Judo: the best on seeds 0 to 3
-SETTINGS = {'cartpole': (3.0, 1.0), 'cylinder_push': (1.0, 0.1)}
+SETTINGS = {'cartpole': (3.0, 1.0), 'cylinder_push': (1.0, 0.1), 'dm_cartpole': (1.0, 0.3)}
 
 
 class TorchPlanner:
