@@ -37,7 +37,8 @@ class JudoTask:
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
         load('judo.tasks.base').download_and_extract_meshes = _without_meshes  # type: ignore[attr-defined]  # a module
-        dm_control.register()
+        if name in dm_control.SETTINGS_OF:
+            dm_control.register()
         tasks = load('judo.tasks').get_registered_tasks()
         np.random.seed(seed)  # noqa: NPY002  # Judo's only source of randomness
         self.task = tasks[name][0]()

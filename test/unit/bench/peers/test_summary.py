@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from emppi_ros.bench.peers import results, rows, summary
+from emppi_ros.bench.peers import plots, results, rows, summary
+from emppi_ros.bench.peers.planners import PEERS
 from emppi_ros.bench.peers.rows import PeerRow
 from emppi_ros.bench.report import Provenance
 from emppi_ros.bench.row_store import RowStore
@@ -83,3 +84,16 @@ def test_the_report_has_every_number_and_the_errors_of_the_belief(
         assert words in text, words
     assert f'{2 * seeds} of 9 runs' in text
     assert '### wrong' not in text  # no runs there
+
+
+def test_every_planner_has_a_line_of_its_own_in_the_plot(make_row: Make) -> None:
+    found = [make_row(planner=name, seed=seed) for name in PEERS for seed in range(2)]
+    (axis,) = plots.rewards(summary.summarize(found), 10.0).axes
+    assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines}) == len(PEERS)
+
+
+def test_stepping_in_an_engine_of_its_own_is_reported_only_with_one(make_row: Make) -> None:
+    ratios = (0.9, 1.1, 1.3)
+    found = [make_row(planner='hydrax', seed=i, own_ratio=ratios[i]) for i in range(3)]
+    (line,) = results._own_engines(summary.summarize([*found, make_row()]))
+    assert '`hydrax` takes 1.10 times as long' in line
