@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+import statistics
 
 from emppi_ros.bench import report
 from emppi_ros.bench.peers import plots
 from emppi_ros.bench.peers.compute import FINAL_PARTS, PARTS
-from emppi_ros.bench.peers.planners import LEARNER
+from emppi_ros.bench.peers.planners import FIXED, LEARNER
 from emppi_ros.bench.peers.rows import TABLE, PeerRow
 from emppi_ros.bench.peers.summary import PeerSummary
 from emppi_ros.bench.peers.tasks import WORLDS
@@ -82,10 +83,10 @@ def write(
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
         '## Where another planner is better',
-        '\n'.join(_better(groups)) or 'Nowhere, as far as these runs tell.',
+        '\n'.join([*_better(groups), *_lighter(groups)]) or 'Nowhere, as far as these runs tell.',
     ]
     for name, picture in zip(durations, rewards, strict=True):
-        caption = 'Reward over time, with 95 % intervals of the mean.'
+        caption = f'Mean reward over time, and the 95 % interval of that of {LEARNER}.'
         parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
         for world in WORLDS:
             of_world = [one for one in groups if (one.task, one.world) == (name, world)]
@@ -112,15 +113,37 @@ def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
                 )
 
 
-def _own_engines(groups: Sequence[PeerSummary]) -> Iterable[str]:
-    """Yield a sentence for each group whose planner has a physics engine of its own."""
-    for group in groups:
-        if group.own_ratio is not None:
+def _lighter(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a line for each task where others' plans take less time, relative to stepping."""
+    for task in dict.fromkeys(group.task for group in groups):
+        ratios = {name: round(x, 2) for name, x in _ratios(groups, task, 'ratio').items()}
+        own = ratios.pop(LEARNER, 0.0)
+        less = [f'`{name}` ({x:.2f})' for name, x in ratios.items() if x < own and name != FIXED]
+        if less:
             yield (
-                f'{group.task}, {group.world}: a plan of `{group.planner}` takes '
-                f'{group.own_ratio.median:.2f} times as long as only stepping its rollouts with '
-                'its own physics engine.'
+                f'- {task}: relative to stepping their rollouts, plans of {", ".join(less)} take '
+                f'less time than those of `{LEARNER}` ({own:.2f}; medians over worlds).'
             )
+
+
+def _own_engines(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a sentence for each planner that has a physics engine of its own."""
+    for task in dict.fromkeys(group.task for group in groups):
+        for name, ratio in _ratios(groups, task, 'own_ratio').items():
+            yield (
+                f'{task}: a plan of `{name}` takes {ratio:.2f} times as long as only stepping its '
+                'rollouts with its own physics engine (median over worlds).'
+            )
+
+
+def _ratios(groups: Sequence[PeerSummary], task: str, name: str) -> dict[str, float]:
+    """Return the median over worlds of a ratio, by planner; without planners that lack it."""
+    found: dict[str, list[float]] = {}
+    for group in groups:
+        ratio = getattr(group, name)
+        if group.task == task and ratio is not None:
+            found.setdefault(group.planner, []).append(ratio.median)
+    return {planner: statistics.median(values) for planner, values in found.items()}
 
 
 def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:

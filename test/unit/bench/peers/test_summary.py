@@ -93,7 +93,16 @@ def test_every_planner_has_a_line_of_its_own_in_the_plot(make_row: Make) -> None
 
 
 def test_stepping_in_an_engine_of_its_own_is_reported_only_with_one(make_row: Make) -> None:
-    ratios = (0.9, 1.1, 1.3)
-    found = [make_row(planner='hydrax', seed=i, own_ratio=ratios[i]) for i in range(3)]
+    found = [
+        make_row(planner='hydrax', world=world, own_ratio=ratio)
+        for world, ratio in (('true', 0.9), ('wrong', 1.3), ('unknown', 1.1))
+    ]
     (line,) = results._own_engines(summary.summarize([*found, make_row()]))
     assert '`hydrax` takes 1.10 times as long' in line
+
+
+def test_a_planner_with_less_overhead_is_named(make_row: Make) -> None:
+    found = [make_row(ratio=1.5), make_row(planner='judo-ps', ratio=1.4)]
+    found += [make_row(planner='judo-cem', ratio=1.5), make_row(planner='mppi', ratio=1.1)]
+    (line,) = results._lighter(summary.summarize(found))
+    assert 'plans of `judo-ps` (1.40) take' in line and '`emppi` (1.50;' in line
