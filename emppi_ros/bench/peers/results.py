@@ -88,6 +88,9 @@ def write(
     for name, picture in zip(durations, rewards, strict=True):
         caption = f'Mean reward over time, and the 95 % interval of that of {LEARNER}.'
         parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
+        of_task = sorted({row.seed for row in rows if row.task == name})
+        if of_task != seeds:
+            parts.append(f'Only seeds {", ".join(map(str, of_task))}.')
         for world in WORLDS:
             of_world = [one for one in groups if (one.task, one.world) == (name, world)]
             if of_world:

@@ -106,3 +106,12 @@ def test_a_planner_with_less_overhead_is_named(make_row: Make) -> None:
     found += [make_row(planner='judo-cem', ratio=1.5), make_row(planner='mppi', ratio=1.1)]
     (line,) = results._lighter(summary.summarize(found))
     assert 'plans of `judo-ps` (1.40) take' in line and '`emppi` (1.50;' in line
+
+
+def test_a_task_with_fewer_seeds_says_so(make_row: Make, tmp_path: Path) -> None:
+    found = [make_row(seed=seed) for seed in range(3)]
+    found += [make_row(task='dm_cartpole', seed=seed) for seed in (0, 2)]
+    origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
+    results.write(tmp_path, found, summary.summarize(found), 5, origin)
+    text = (tmp_path / results.NAME).read_text()
+    assert text.count('Only seeds 0, 2.') == text.count('Only seeds') == 1
