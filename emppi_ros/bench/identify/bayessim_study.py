@@ -42,6 +42,7 @@ from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 
 Array = npt.NDArray[np.float64]
+ITERATIONS = 500  # of CSVGD
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class BayesSimStudy(Study):
 
     description = 'posteriors learned from simulations, without a likelihood'
     options = BayesSimStudyOptions
-    cases: ClassVar[Mapping[str, int]] = {'pendulum': 1, 'lengths': 1}
+    cases: ClassVar[Mapping[str, int]] = dict.fromkeys(('pendulum', 'lengths'), 10)
 
     def run(self, options: BayesSimStudyOptions, settings: StudySettings) -> dict[str, Any]:
         """Return the metrics of each summary and density."""
@@ -123,13 +124,13 @@ def _results(
             }
             run = functools.partial(infer, problem, summary, density, options, seed)
             results[name] = cached(folder, name, dependencies, run)
-    budget = SamplerBudget(options.particles, seed=seed)
+    budget = SamplerBudget(options.particles, ITERATIONS, seed)
     settings = CsvgdConfig(options.particles, budget.iterations, WINDOWS, seed=seed)
     print(f'{case}: {OURS}', file=sys.stderr)
     results[OURS] = cached(
         folder,
         OURS,
-        {'particles': options.particles, 'seed': seed},
+        {'particles': options.particles, 'iterations': ITERATIONS, 'seed': seed},
         lambda: run_csvgd(problem, settings, budget, lambda _: None),
     )
     return results
