@@ -26,6 +26,6 @@ def test_the_study_compares_all_summaries_and_densities(
         assert 0.0 <= row['near'][0] <= 1.0 and row['steps'] > 0
     assert (tmp_path / 'bayessim_lengths.png').read_bytes().startswith(b'\x89PNG')
     # stored results are not computed again
-    monkeypatch.setattr(bayessim_study, 'infer', None)
+    monkeypatch.setattr(bayessim_study.simulations, 'simulate_all', None)
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)['methods'] == found
