@@ -33,7 +33,7 @@ from emppi_ros.core.config import key
 from emppi_ros.identify.bayessim import posterior, simulations
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DENSITIES, DensityConfig
-from emppi_ros.identify.bayessim.simulations import SimulationRecipe
+from emppi_ros.identify.bayessim.simulations import PairRecipe
 from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.bayessim.summaries import SUMMARIES
 from emppi_ros.identify.common import options as fields
@@ -141,7 +141,7 @@ def infer(
 ) -> SamplerResult:
     """Return draws (particles, P) of the posterior that is learned from simulations."""
     began = time.process_time()
-    recipe = SimulationRecipe(problem, find_starts(problem), summary, seed)
+    recipe = PairRecipe(problem, find_starts(problem), summary, seed)
     pairs = simulations.simulate_all(recipe, options.simulations, None, lambda _: None, threads=1)
     learned = posterior.learn(
         DensityConfig(density, TrainingConfig(epochs=options.epochs)),

@@ -14,7 +14,7 @@ from emppi_ros.identify.bayessim import simulations
 from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DensityConfig, LearnedPosterior
-from emppi_ros.identify.bayessim.simulations import Pairs, SimulationRecipe
+from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
 from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.common import checkpoint, posterior_samples
 from emppi_ros.identify.common import options as fields
@@ -77,7 +77,7 @@ class BayesSimMethod(Method):
     ) -> Identification:  # fmt: skip
         """Simulate, learn the density, and evaluate it at the recordings."""
         problem = beginnings(plant, recordings, options.duration, options.noise)
-        recipe = SimulationRecipe(problem, find_starts(problem), options.summary, run.seed)
+        recipe = PairRecipe(problem, find_starts(problem), options.summary, run.seed)
         settings = {**asdict(options), 'step_s': problem.model.opt.timestep, 'seed': run.seed}
         dependencies = {
             'model': scene.digest(plant.model),
@@ -138,7 +138,7 @@ def beginnings(
 
 
 def _simulate(
-    recipe: SimulationRecipe, options: BayesSimOptions, saved: Checkpoint, run: RunSettings
+    recipe: PairRecipe, options: BayesSimOptions, saved: Checkpoint, run: RunSettings
 ) -> Pairs:
     arrays = saved.read()
     known = Pairs(**arrays) if arrays else None

@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SimulationRecipe:
+class PairRecipe:
     """Everything needed to simulate pairs, here or on a cluster worker."""
 
     problem: ShootingProblem
@@ -50,7 +50,7 @@ class SimulationRecipe:
 class PairSimulation:
     """Simulates pairs by their number."""
 
-    def __init__(self, recipe: SimulationRecipe, pairs: int, threads: int = 0) -> None:
+    def __init__(self, recipe: PairRecipe, pairs: int, threads: int = 0) -> None:
         """Create the models."""
         self._recipe, self._problem = recipe, recipe.problem
         problem = self._problem
@@ -113,7 +113,7 @@ class PairSimulation:
 
 
 def simulate_all(
-    recipe: SimulationRecipe,
+    recipe: PairRecipe,
     count: int,
     known: Pairs | None,
     watch: Callable[[Pairs], None],
