@@ -10,6 +10,7 @@ from emppi_ros.bench.peers import judo
 from emppi_ros.bench.peers.planners import PEERS, PlannerSettings
 from emppi_ros.bench.peers.tasks import PEER_TASKS
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import Task, parse_task
 
 pytest.importorskip('judo', reason='`make peers` installs Judo')
@@ -96,3 +97,11 @@ def test_a_control_is_that_of_the_plan_within_its_limits() -> None:
     peer.plan(2.0, State(np.array([0.5, 3.0]), np.zeros(2)))
     assert peer.control(2.0) == pytest.approx(peer._controller.nominal_knots[0], rel=1e-14)
     assert np.abs(peer.rollouts.controls).max() <= task.model.actuator_ctrlrange.max()
+
+
+@pytest.mark.slow
+@TASKS
+def test_a_run_with_the_bridge_succeeds_without_a_fault(name: str) -> None:
+    trace = ClosedLoop(_task(name), seed=0).run()
+    assert trace.faults == []
+    assert trace.success
