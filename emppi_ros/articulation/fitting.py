@@ -143,7 +143,7 @@ def _least_squares(
         slope, own = _slopes(model, q, found)
         normal, gradient = _reduced(slope, own, found.values, weights)
         ridge = damping * (np.diag(normal) + 1.0) + 1e-6
-        step = -np.linalg.solve(normal + np.diag(ridge), gradient)
+        step = -np.asarray(np.linalg.solve(normal + np.diag(ridge), gradient), np.float64)
         tried = joint_models.changed(model, step)
         moved = q + _position_steps(slope, own, found.values, step)
         new_q, new = joint_models.improve_positions(tried, moved, seen, 1)

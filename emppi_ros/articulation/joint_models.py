@@ -120,7 +120,7 @@ class Residuals(NamedTuple):
         once = lie @ twists
         return -self.to_noise @ (twists + 0.5 * once + lie @ once / 12.0)
 
-    def where(self, better: Array, other: 'Residuals') -> 'Residuals':
+    def where(self, better: npt.NDArray[np.bool_], other: 'Residuals') -> 'Residuals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
         some = better[..., None]
         return Residuals(
@@ -203,7 +203,7 @@ def solve_positions(slope: Array, values: Array) -> Array:
         square = np.sum(slope**2, axis=-2, keepdims=True) + _RIDGE
         return (turned @ values) / square
     normal = turned @ slope + _RIDGE * np.eye(slope.shape[-1])
-    return np.linalg.solve(normal, turned @ values)
+    return np.asarray(np.linalg.solve(normal, turned @ values), np.float64)
 
 
 def guess_positions(model: JointModel, seen: Observations) -> list[Array]:

@@ -158,9 +158,7 @@ def infer(
     tracks.check(given, 'tracks')
     nodes = [tracks.world(len(given.time)), *given.parts]
     pairs: dict[tuple[int, int], Pair] = {}
-    possible = [
-        (i, j) for i, j in itertools.permutations(range(len(nodes)), 2) if _may_join(nodes, i, j)
-    ]
+    possible = _possible_pairs(nodes)
     for done, (i, j) in enumerate(possible, start=1):
         rng = np.random.default_rng([seed, i, j])
         if (found := compare(nodes[i], nodes[j], rng, config)) is not None:
@@ -180,6 +178,17 @@ def infer(
     for joint in joints:
         start[joint.child] = _start(joint, start[joint.parent], by_name[joint.child])
     return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
+
+
+def count_pairs(given: Tracks) -> int:
+    """Return how many pairs of bodies `infer` compares."""
+    return len(_possible_pairs([tracks.world(len(given.time)), *given.parts]))
+
+
+def _possible_pairs(nodes: Sequence[PartTrack]) -> list[tuple[int, int]]:
+    """Return the pairs (parent, child) to compare; the parent has rotations."""
+    indices = itertools.permutations(range(len(nodes)), 2)
+    return [(i, j) for i, j in indices if _may_join(nodes, i, j)]
 
 
 def _may_join(nodes: Sequence[PartTrack], i: int, j: int) -> bool:

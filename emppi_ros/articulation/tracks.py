@@ -99,7 +99,7 @@ def from_arrays(
     IdentificationError for other quaternions whose length is not 1.
     """
     frames = len(position)
-    seen = np.isfinite(position).all(axis=1)
+    seen = np.isfinite(position.sum(axis=1))
     rotation = np.broadcast_to(np.eye(3), (frames, 3, 3)).copy()
     if quaternion is not None:
         length = np.linalg.norm(quaternion, axis=1)

@@ -87,7 +87,7 @@ def _links(rng: np.random.Generator, base: str) -> str:
 def chain(rng: np.random.Generator) -> Mechanism:
     """Return three links on hinges with random axes."""
     model = _model(_links(rng, _hinge('joint1', rng)))
-    return Mechanism(model, np.column_stack([_smooth(rng, -0.8, 0.8) for _ in range(3)]))
+    return Mechanism(model, np.column_stack([_smooth(rng, -1.2, 1.2) for _ in range(3)]))
 
 
 def floating_chain(rng: np.random.Generator) -> Mechanism:
@@ -96,7 +96,7 @@ def floating_chain(rng: np.random.Generator) -> Mechanism:
     place = np.column_stack([_smooth(rng, -0.2, 0.2) for _ in range(3)]) + model.qpos0[:3]
     turn = np.column_stack([_smooth(rng, -0.8, 0.8) for _ in range(3)])
     quaternion = Rotation.from_rotvec(turn).as_quat()[:, [3, 0, 1, 2]]
-    joints = np.column_stack([_smooth(rng, -0.8, 0.8) for _ in range(2)])
+    joints = np.column_stack([_smooth(rng, -1.2, 1.2) for _ in range(2)])
     return Mechanism(model, np.hstack([place, quaternion, joints]))
 
 
