@@ -21,6 +21,7 @@ from emppi_ros.articulation.joint_models import AXIAL, DOF, Observations
 from emppi_ros.identify.common.noise import correlation_time
 
 Array = npt.NDArray[np.float64]
+_SECTORS = 24  # of a turn
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _exclusion(joint: FittedJoint, config: SelectionConfig) -> str:
     if radius > config.max_radius_m:
         return f'axis {radius:.2g} m away'
     if model.kind == 'screw':
-        turn = travel(joint)
+        turn = _turn(joint)
         if turn < config.least_screw_turn_rad:
             return f'turned {np.degrees(turn):.0f} degrees only'
         if abs(float(model.pitch)) > config.max_pitch:
@@ -180,6 +181,18 @@ def travel(joint: FittedJoint) -> float:
         return 0.0
     low, high = np.quantile(joint.q[:, 0], [0.02, 0.98])
     return float(high - low)
+
+
+def _turn(screw: FittedJoint) -> float:
+    """
+    Return the angle that a screw turned [rad], at most one turn: the angles that were seen.
+
+    Not the range of joint positions: noise along the axis may add whole turns.
+    """
+    good = screw.squares <= screw.scale * stats.chi2.ppf(fitting.INLIER, 5)
+    angles = np.mod(screw.q[good, 0], 2.0 * np.pi)
+    counts, _ = np.histogram(angles, _SECTORS, (0.0, 2.0 * np.pi))
+    return float(np.sum(counts > 0.01 * np.sum(good)) * 2.0 * np.pi / _SECTORS)
 
 
 def lever_arm(joint: FittedJoint) -> float:

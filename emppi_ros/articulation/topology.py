@@ -33,6 +33,8 @@ _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds 
 _LEAST_EXPLAINED = 0.75  # share of frames, below which a pair is not joined
 _DEFAULT = SelectionConfig()
 _FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
+_MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
+_WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
 
 
@@ -164,7 +166,7 @@ def infer(
         if (found := compare(nodes[i], nodes[j], rng, config)) is not None:
             pairs[i, j] = found
         progress(float(done))
-    bases = {j: _base(nodes[0], nodes[j], seed) for j in range(1, len(nodes))}
+    bases = {j: _base(nodes[0], nodes[j], seed, pairs.get((0, j))) for j in range(1, len(nodes))}
     costs = {edge: one.cost for edge, one in pairs.items()}
     for j, base in bases.items():
         costs[0, j] = min(costs.get((0, j), np.inf), base.cost)
@@ -207,29 +209,58 @@ def compare(
         return None
     seen = fitting.observe(poses, covariance)
     selection = types.select(seen, rng, config)
-    costs = _frame_costs(selection.best, seen)
-    unexplained = _free_cost(seen)
-    explained = float(np.mean(costs < unexplained))
-    total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
-    total += selection.best.parameters * np.log(np.sum(seen.dimensions))
-    if explained < _LEAST_EXPLAINED or total >= float(np.sum(unexplained)):
-        total = np.inf
+    total, explained = _edge_cost_of(selection.best, seen, selection.scale)
     return Pair(parent.name, child.name, selection, total, explained, frames, seen)
 
 
-def _base(world: PartTrack, part: PartTrack, seed: int) -> _Base:
-    """Return the planar joint by which a part moves in the world, or a free one."""
+def _edge_cost_of(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
+    """
+    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
+
+    Noise may be larger than given, up to a share of the motion: then it is an error of the tracker
+    or of the mechanism, and not another joint.
+    """
+    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
+    wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
+    larger = joint._replace(squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale))
+    costs, unexplained = _frame_costs(larger, wide), _free_cost(wide)
+    explained = float(np.mean(costs < unexplained))
+    total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
+    total += joint.parameters * np.log(np.sum(seen.dimensions))
+    if explained < _LEAST_EXPLAINED or total >= float(np.sum(_free_cost(seen))):
+        total = np.inf
+    return total, explained
+
+
+def _largest_scale(seen: Observations) -> float:
+    """Return the squared noise, in units of the given one, that is a small share of the motion."""
+    square = np.median(np.sum(seen.whitening**2, axis=1), axis=0)
+    low, high = np.quantile(seen.poses.position, [0.05, 0.95], axis=0)
+    moved = _MODEL_ERROR * float(np.linalg.norm(high - low))
+    turned = 0.0
+    if seen.oriented:
+        first = seen.poses.rotation[len(seen.dimensions) // 2].T @ seen.poses.rotation
+        angle = np.linalg.norm(rigid_motion.rotation_vectors(first), axis=1)
+        turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
+    return max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
+
+
+def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
+    """
+    Return the planar joint by which a part moves in the world, or a free one.
+
+    Without a planar one if its pair with the world has a joint that explains the frames well.
+    """
     poses, covariance, _ = tracks.pair(world, part)
     seen = fitting.observe(poses, covariance)
-    unexplained = _free_cost(seen)
-    free = float(np.sum(unexplained))
-    planar = fitting.fit('planar', seen, np.random.default_rng(seed)) if seen.oriented else None
+    free = float(np.sum(_free_cost(seen)))
+    held = pair is not None and np.isfinite(pair.cost) and pair.selection.scale < _WELL
+    planar = None
+    if seen.oriented and not held:
+        planar = fitting.fit('planar', seen, np.random.default_rng(seed))
     if planar is not None:
-        costs = _frame_costs(planar, seen)
-        explained = float(np.mean(costs < unexplained))
-        total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
-        total += planar.parameters * np.log(np.sum(seen.dimensions))
-        if explained >= _LEAST_EXPLAINED and total < free:
+        total, explained = _edge_cost_of(planar, seen, max(planar.scale, 1.0))
+        if np.isfinite(total):
             return _Base(planar, total, explained)
     return _Base(None, free, 1.0)
 
