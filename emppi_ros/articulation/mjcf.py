@@ -101,7 +101,7 @@ def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> 
             objtype=mujoco.mjtObj.mjOBJ_JOINT,
             name1=name + TRANSLATION,
             name2=name,
-            data=[0.0, float(joint.model.pitch), *[0.0] * 9],
+            data=[0.0, float(joint.model.pitch), *[0.0] * (mujoco.mjNEQDATA - 2)],
         )
     else:
         body.add_joint(name=name, type=_JOINTED[kind], axis=axes[2], pos=place)
