@@ -161,7 +161,7 @@ def _least_squares(
     return model, (first - cost) / max(first, 1e-12)
 
 
-def _slopes(model: JointModel, q: Array, found: joint_models.Residuals) -> tuple[Array, Array]:
+def _slopes(model: JointModel, q: Array, found: joint_models.PoseResiduals) -> tuple[Array, Array]:
     """Return derivatives of residuals by parameters (T, 6, P) and by positions (T, 6, k)."""
     return (
         found.slope(joint_models.derivatives(model, q)),

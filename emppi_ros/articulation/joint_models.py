@@ -87,7 +87,7 @@ class Observations(NamedTuple):
         return Observations(self.poses.at(index), *chosen, self.oriented)
 
 
-class Residuals(NamedTuple):
+class PoseResiduals(NamedTuple):
     """
     Displacements from the model to the measured poses, in units of their noise.
 
@@ -120,10 +120,10 @@ class Residuals(NamedTuple):
         once = lie @ twists
         return -self.to_noise @ (twists + 0.5 * once + lie @ once / 12.0)
 
-    def where(self, better: npt.NDArray[np.bool_], other: 'Residuals') -> 'Residuals':
+    def where(self, better: npt.NDArray[np.bool_], other: 'PoseResiduals') -> 'PoseResiduals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
         some = better[..., None]
-        return Residuals(
+        return PoseResiduals(
             np.where(some, self.values, other.values),
             np.where(some[..., None], self.to_noise, other.to_noise),
             np.where(some, self.twist, other.twist),
@@ -150,7 +150,7 @@ def predict(model: JointModel, q: Array) -> Poses:
     return rigid_motion.compose(frame, rigid_motion.compose(motion(model, q), child))
 
 
-def residuals(model: JointModel, q: Array, seen: Observations) -> Residuals:
+def residuals(model: JointModel, q: Array, seen: Observations) -> PoseResiduals:
     """Return the residuals of measured poses (T) at joint positions (..., T, k)."""
     expected = predict(model, q)
     frame, _ = _over_frames(model)
@@ -159,16 +159,18 @@ def residuals(model: JointModel, q: Array, seen: Observations) -> Residuals:
         off = rigid_motion.compose(seen.poses, rigid_motion.inverse(expected))
         twist = rigid_motion.log(off)
         to_noise = seen.whitening @ rigid_motion.shift(seen.poses.position)
-        return Residuals(np.einsum('...ij,...j->...i', to_noise, twist), to_noise, twist, allowed)
+        return PoseResiduals(
+            np.einsum('...ij,...j->...i', to_noise, twist), to_noise, twist, allowed
+        )
     apart = np.zeros((*q.shape[:-1], 6))
     apart[..., :3] = seen.poses.position - expected.position
     to_noise = seen.whitening @ rigid_motion.shift(expected.position)
     to_noise[..., :, 3:] -= seen.whitening[..., :, 3:]  # no effect of rotations as such
     values = np.einsum('...ij,...j->...i', seen.whitening, apart)
-    return Residuals(values, to_noise, np.zeros_like(apart), allowed)
+    return PoseResiduals(values, to_noise, np.zeros_like(apart), allowed)
 
 
-def fit_positions(model: JointModel, seen: Observations) -> tuple[Array, Residuals]:
+def fit_positions(model: JointModel, seen: Observations) -> tuple[Array, PoseResiduals]:
     """Return the joint positions (..., T, k) that fit measured poses best, and the residuals."""
     first, *others = guess_positions(model, seen)
     q, best = improve_positions(model, first, seen)
@@ -181,7 +183,7 @@ def fit_positions(model: JointModel, seen: Observations) -> tuple[Array, Residua
 
 def improve_positions(
     model: JointModel, q: Array, seen: Observations, steps: int = _STEPS
-) -> tuple[Array, Residuals]:
+) -> tuple[Array, PoseResiduals]:
     """Return better joint positions after a few Gauss-Newton steps, and their residuals."""
     found = residuals(model, q, seen)
     if q.shape[-1] == 0:

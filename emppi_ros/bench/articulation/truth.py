@@ -24,7 +24,7 @@ class TrueJoint(NamedTuple):
     pivot: Array
 
 
-class Comparison(NamedTuple):
+class TreeComparison(NamedTuple):
     """
     How an inferred tree differs from the truth.
 
@@ -69,7 +69,7 @@ def joints(mechanism: Mechanism) -> list[TrueJoint]:
     return found
 
 
-def compare(tree: KinematicTree, mechanism: Mechanism) -> Comparison:
+def compare(tree: KinematicTree, mechanism: Mechanism) -> TreeComparison:
     """Return how an inferred tree differs from the mechanism that moved."""
     true = joints(mechanism)
     weld = _groups([(one.parent, one.child) for one in true if one.kind == 'static'])
@@ -92,7 +92,7 @@ def compare(tree: KinematicTree, mechanism: Mechanism) -> Comparison:
         one.kind in ('static', 'undecided') for one in inner
     )  # fmt: skip
     if not topology:
-        return Comparison(False, False, False, (), ())
+        return TreeComparison(False, False, False, (), ())
     pairs = [(one, inferred[edge]) for edge, one in expected.items()]
     right = [a.kind == b.kind for a, b in pairs] + [one.kind == 'static' for one in inner]
     open_ = [b.kind == 'undecided' for _, b in pairs] + [one.kind != 'static' for one in inner]
@@ -103,7 +103,7 @@ def compare(tree: KinematicTree, mechanism: Mechanism) -> Comparison:
             axes.append(axis)
             pivots += [pivot] if one.kind != 'prismatic' else []
     allowed = all(r or o for r, o in zip(right, open_, strict=True))
-    return Comparison(True, all(right), allowed and any(open_), tuple(axes), tuple(pivots))
+    return TreeComparison(True, all(right), allowed and any(open_), tuple(axes), tuple(pivots))
 
 
 def errors(mechanism: Mechanism, true: TrueJoint, found: TreeJoint) -> tuple[float, float]:
