@@ -30,10 +30,11 @@ Bools = npt.NDArray[np.bool_]
 WORLD = 'world'
 _RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
 _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
-_LEAST_EXPLAINED = 0.75  # share of frames, below which a pair is not joined
+_LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
 _DEFAULT = SelectionConfig()
 _FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
 _MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
+_LARGEST_NOISE = 5.0  # times the given one
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
 
@@ -217,14 +218,16 @@ def _edge_cost_of(joint: FittedJoint, seen: Observations, scale: float) -> tuple
     """
     Return the cost of an edge, infinite if the joint does not hold, and the share explained.
 
-    Noise may be larger than given, up to a share of the motion: then it is an error of the tracker
-    or of the mechanism, and not another joint.
+    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
+    an error of the tracker or of the mechanism, and not another motion.
     """
     scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
     wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
-    larger = joint._replace(squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale))
+    larger = joint._replace(
+        squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale), scale=1.0
+    )
     costs, unexplained = _frame_costs(larger, wide), _free_cost(wide)
-    explained = float(np.mean(costs < unexplained))
+    explained = float(np.mean(larger.inliers(seen.dimensions)))
     total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
     total += joint.parameters * np.log(np.sum(seen.dimensions))
     if explained < _LEAST_EXPLAINED or total >= float(np.sum(_free_cost(seen))):
@@ -242,7 +245,8 @@ def _largest_scale(seen: Observations) -> float:
         first = seen.poses.rotation[len(seen.dimensions) // 2].T @ seen.poses.rotation
         angle = np.linalg.norm(rigid_motion.rotation_vectors(first), axis=1)
         turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
-    return max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
+    largest = max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
+    return min(largest, _LARGEST_NOISE**2)
 
 
 def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
