@@ -29,6 +29,7 @@ MODULES = {
     'replay': ('replay', 'report'),
     'markers': ('markers',),
     'excite': ('excite',),
+    'articulate': ('articulate',),
     'identify': ('identify',),
     'bench': ('bench',),
 }
