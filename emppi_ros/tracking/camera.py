@@ -101,8 +101,6 @@ def looking_at(width: int, height: int, fovy_deg: float, position: Array, target
 def from_model(model: mujoco.MjModel, name: str, width: int, height: int) -> Camera:
     """Return a camera of a scene, at the initial positions; SceneError if there is none."""
     index = scene.find(model, 'camera', name)
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_camlight(model, data)
+    data = scene.kinematics(model, model.qpos0)
     matrix = data.cam_xmat[index].reshape(3, 3) @ _TO_OPTICAL
     return at(width, height, float(model.cam_fovy[index]), data.cam_xpos[index], matrix)

@@ -14,57 +14,70 @@ from emppi_ros.tracking.renderer import NOTHING, Placement, RenderedDepth, Windo
 
 Array = npt.NDArray[np.float64]
 NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6))
+RIGHT = 3.0  # standard deviations: 99.7 % of normal errors
 _ALIGNED_POINTS = 700  # at most
 _CONVERGED = 5e-5  # m
 _NARROWER = 0.7  # reach of alignment from one step to the next
 
 
-class Fit(NamedTuple):
+class Evidence(NamedTuple):
     """
-    Poses that were fitted to an image.
+    How well an image agrees with poses.
 
     Attributes
     ----------
-    poses : Placement
-        Poses of the parts.
-    steps : list
-        The last step of each part; None where nothing of it is seen.
     fits : (B,) array
         Shares of visible pixels that have the right depth.
     visible : (B,) array
         Numbers of pixels that show the part, or something behind it.
     scale : (B,) array
         Squared errors of depth relative to what the noise says, at least 1.
+    gain : (B,) array
+        Mean over these pixels of how much less the squared errors of depth, in units of noise, are
+        than those of the background.
 
     """
 
-    poses: Placement
-    steps: list[Displacement | None]
     fits: Array
     visible: Array
     scale: Array
+    gain: Array
 
 
-def fit(tracked: TrackedParts, poses: Placement, image: Array) -> Fit:
-    """Return the poses after Gauss-Newton steps; `image` has NaN where there is no depth."""
+class Fit(NamedTuple):
+    """Poses that were fitted to an image, with the last step of each part that is seen."""
+
+    poses: Placement
+    steps: list[Displacement | None]
+    evidence: Evidence
+
+
+def fit(tracked: TrackedParts, poses: Placement, image: Array, farther: int = 1) -> Fit:
+    """
+    Return the poses after Gauss-Newton steps; `image` has NaN where there is no depth.
+
+    Outlines are searched `farther` away than the settings say, by this factor.
+    """
     iterations = tracked.settings.iterations
-    moved = np.inf
+    moved, reach = np.inf, farther * tracked.settings.outline_reach_px
     for i in range(iterations + 1):
         # errors of poses are larger than noise at first
         width = 0.5 * tracked.settings.reach_m * 0.5**i
-        rendered, window = render(tracked, poses)
-        steps = _steps(tracked, poses, image, rendered, window, width)
+        rendered, window = render(tracked, poses, reach)
+        steps = _steps(tracked, poses, image, rendered, window, width, reach)
         last = i == iterations or moved < _CONVERGED
         if last:
             break
         poses, moved = _move(tracked, poses, steps)
-    return Fit(poses, steps, *assess(tracked, image, rendered, window))
+    return Fit(poses, steps, assess(tracked, image, rendered, window))
 
 
-def render(tracked: TrackedParts, poses: Placement) -> tuple[RenderedDepth, Window]:
-    """Return what is seen of the parts, and of the background around them, in a window."""
+def render(
+    tracked: TrackedParts, poses: Placement, margin: int = 0
+) -> tuple[RenderedDepth, Window]:
+    """Return what is seen of parts, and of the background, in a window with a margin [px]."""
     tracked.renderer.place(poses)
-    window = tracked.renderer.window(tracked.settings.outline_reach_px + 2)
+    window = tracked.renderer.window(margin + 2)
     rendered = tracked.renderer.render(window)
     behind = tracked.background[window.slices]
     hidden = behind < rendered.depth
@@ -81,6 +94,7 @@ def render(tracked: TrackedParts, poses: Placement) -> tuple[RenderedDepth, Wind
 def _steps(
     tracked: TrackedParts, poses: Placement, image: Array, rendered: RenderedDepth, window: Window,
     width: float,
+    reach: int,
 ) -> list[Displacement | None]:  # fmt: skip
     """Return Gauss-Newton's step of each part; errors of depth count up to a width [m] or more."""
     settings, count = tracked.settings, len(poses.position)
@@ -97,7 +111,7 @@ def _steps(
         slopes = equations.depth_slopes(points, rendered.normal[own], ray, poses.position[part])
         found[part] = equations.make_equations(slopes, error, weights)
     view = View(observed, *rendered, rays)
-    outline = _outline_equations(tracked, poses, view)
+    outline = _outline_equations(tracked, poses, view, reach)
     steps: list[Displacement | None] = []
     for part, one in enumerate(found):
         if one is None:
@@ -110,18 +124,18 @@ def _steps(
     return steps
 
 
-def _outline_equations(tracked: TrackedParts, poses: Placement, view: View) -> list[PoseEquations]:
+def _outline_equations(
+    tracked: TrackedParts, poses: Placement, view: View, reach: int
+) -> list[PoseEquations]:
     """Return the equations of the outlines of each part."""
     settings, count = tracked.settings, len(poses.position)
     if not settings.outlines or min(view.part.shape) < 2:
         return [NOTHING_KNOWN] * count
     near = np.where(view.part >= 0, view.depth, 0.0)
     gap = np.maximum(0.02, TUKEY * tracked.noise(near))
-    found = outlines.find_outlines(
-        view, tracked.camera, poses.position, settings.outline_reach_px, gap
-    )
+    found = outlines.find_outlines(view, tracked.camera, poses.position, reach, gap)
     variance = settings.outline_sd_px**2 + found.ambiguity**2
-    weights = equations.tukey(found.offset, settings.outline_reach_px) / variance
+    weights = equations.tukey(found.offset, reach) / variance
     return [
         equations.make_equations(found.slopes[own], found.offset[own], weights[own])
         for own in (found.part == part for part in range(count))
@@ -145,21 +159,25 @@ def _move(
 
 def assess(
     tracked: TrackedParts, image: Array, rendered: RenderedDepth, window: Window
-) -> tuple[Array, Array, Array]:
-    """Return shares of visible pixels with the right depth, their numbers, and error scales."""
-    observed = image[window.slices]
+) -> Evidence:
+    """Return how well an image agrees with what is rendered."""
+    observed, behind = image[window.slices], tracked.background[window.slices]
     count = len(tracked.shapes)
-    fits, visible, scale = np.zeros(count), np.zeros(count), np.ones(count)
+    fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
     for part in range(count):
         own = (rendered.part == part) & np.isfinite(observed)
         depth = rendered.depth[own]
-        error = (observed[own] - depth) / tracked.noise(depth)
-        right = np.abs(error) < TUKEY
-        visible[part] = right.sum() + (error >= TUKEY).sum()  # what is nearer hides the part
-        fits[part] = right.sum() / max(visible[part], 1.0)
+        sd = tracked.noise(depth)
+        error, other = (observed[own] - depth) / sd, (observed[own] - behind[own]) / sd
+        right = np.abs(error) < RIGHT
+        counted = right | (error >= RIGHT)  # what is nearer hides the part
+        visible[part] = counted.sum()
         if right.any():
+            fits[part] = right.sum() / visible[part]
             scale[part] = max(1.0, float(np.median(np.abs(error[right])) / 0.6745) ** 2)
-    return fits, visible, scale
+            better = np.minimum(other**2, RIGHT**2) - np.minimum(error**2, RIGHT**2)
+            gain[part] = better[counted].mean()
+    return Evidence(fits, visible, scale, gain)
 
 
 def align(tracked: TrackedParts, poses: Placement, image: Array) -> Placement:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import SceneError
+from emppi_ros.model import scene
 from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
@@ -86,9 +87,7 @@ class PartRenderer:
         for part, body in enumerate(bodies):
             if not np.any(self.part_of_geom == part):
                 raise SceneError(f'body {model.body(body).name!r} has no visible geom (group 0-2)')
-        self._data = mujoco.MjData(model)
-        mujoco.mj_kinematics(model, self._data)
-        mujoco.mj_comPos(model, self._data)
+        self._data = scene.kinematics(model, model.qpos0)
         self.geoms = np.flatnonzero(self.part_of_geom != NOTHING)
         self._bodies = np.flatnonzero(part_of != NOTHING)
         self._owner = part_of[self._bodies]
@@ -191,9 +190,7 @@ def render_scene(
 def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:
     """Return the depth image (h, w) of all that is fixed in the world, without the parts."""
     moving = [body for body in range(1, model.nbody) if model.body_weldid[body] != 0]
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
+    data = scene.kinematics(model, model.qpos0)
     return render_scene(model, data, camera, [*moving, *bodies])
 
 

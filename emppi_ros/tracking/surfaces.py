@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
 from emppi_ros.tracking.equations import PoseEquations, Shape
 from emppi_ros.tracking.renderer import NOTHING, Placement
@@ -38,9 +39,7 @@ def sample_surfaces(
     model: mujoco.MjModel, bodies: Sequence[int], count: int = POINTS
 ) -> list[Surface]:
     """Return points on what is visible from outside of each part."""
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
+    data = scene.kinematics(model, model.qpos0)
     of_body, visible = renderer.part_of_bodies(model, bodies), renderer.is_visible(model)
     surfaces = []
     for part, body in enumerate(bodies):

@@ -2,10 +2,10 @@
 Poses of rigid parts in depth images, by inverse rendering.
 
 The poses whose rendered depth fits an image best are found by Gauss-Newton steps, from where the
-parts would be at constant velocity, after a few steps of point-to-plane alignment, which converge
-from farther away. Errors have robust weights, in units of noise that grows with the square of
-depth. Directions that the image does not show, such as the roll of a cylinder, stay as they were
-and get a large covariance.
+parts would be at constant velocity. Where that fits badly, a few steps of point-to-plane
+alignment, which converge from farther away, come first. Errors have robust weights, in units of
+noise that grows with the square of depth. Directions that the image does not show, such as the
+roll of a cylinder, stay as they were and get a large covariance.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,14 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
 from emppi_ros.tracking import equations, fitting, search
-from emppi_ros.tracking.fitting import NOTHING_KNOWN, Fit
+from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
 from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
+_WELL = 0.95  # share of visible pixels with the right depth
+_FARTHER = 3  # reach of outlines for a part that fits badly
 
 
 class PartEstimate(NamedTuple):
@@ -65,6 +67,10 @@ class TrackerState(NamedTuple):
         Of the centres of the parts [m/s], and angular [rad/s].
     status : tuple
         Status of each part.
+    seen : Placement
+        Poses in which the parts were tracked last.
+    seen_at : (B,) array
+        When that was [s]; NaN before the first image.
 
     """
 
@@ -72,13 +78,17 @@ class TrackerState(NamedTuple):
     poses: Placement
     velocity: Array
     status: tuple[str, ...]
+    seen: Placement
+    seen_at: Array
 
 
 def start(tracked: TrackedParts, poses: Placement | None = None) -> TrackerState:
     """Return the state before the first image, with the parts at rest at given poses."""
     poses = tracked.initial if poses is None else poses
     count = len(poses.position)
-    return TrackerState(np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count)
+    return TrackerState(
+        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, poses, np.full(count, np.nan)
+    )
 
 
 def track(
@@ -96,23 +106,29 @@ def track(
     """
     image = prepare(tracked, state, time, image, mask)
     guess = _predict(tracked, state, time)
-    aligned = fitting.align(tracked, guess, image)
-    fitted = fitting.fit(tracked, aligned, image)
+    fitted = _fit_from(tracked, guess, image)
     status = search.judge(tracked, fitted)
     if set(status) != {TRACKED}:
-        fitted, status = search.find_again(tracked, fitted, status, image)
+        missing_s = np.nan_to_num(time - state.seen_at)
+        fitted, status = search.find_again(tracked, fitted, status, image, state.seen, missing_s)
     estimates = [
         PartEstimate(
             fitted.poses.position[part],
             fitted.poses.rotation[part],
             _covariance(tracked, fitted, part, status[part]),
             status[part],
-            float(fitted.fits[part]),
+            float(fitted.evidence.fits[part]),
         )
         for part in range(len(status))
     ]
     velocity = _velocity(tracked, state, fitted, status, time)
-    return TrackerState(time, fitted.poses, velocity, status), estimates
+    is_seen = np.array([one == TRACKED for one in status])
+    poses = Placement(
+        np.where(is_seen[:, None], fitted.poses.position, state.seen.position),
+        np.where(is_seen[:, None, None], fitted.poses.rotation, state.seen.rotation),
+    )
+    seen_at = np.where(is_seen, time, state.seen_at)
+    return TrackerState(time, poses, velocity, status, poses, seen_at), estimates
 
 
 def prepare(
@@ -133,6 +149,32 @@ def prepare(
     return image if mask is None else np.where(mask, image, FAR)
 
 
+def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
+    """
+    Return the fit from a guess; parts that fit badly are aligned first, if that is better.
+
+    Alignment converges from farther away, but takes what is beside a part for the part.
+    """
+    fitted = fitting.fit(tracked, guess, image)
+    evidence = fitted.evidence
+    bad = (evidence.fits < _WELL) & (evidence.visible >= search.FEWEST_PIXELS)
+    if not bad.any() or not tracked.settings.alignment_steps:
+        return fitted
+    aligned = fitting.align(tracked, guess, image)
+    poses = Placement(
+        np.where(bad[:, None], aligned.position, fitted.poses.position),
+        np.where(bad[:, None, None], aligned.rotation, fitted.poses.rotation),
+    )
+    wide = fitting.fit(tracked, poses, image, _FARTHER)
+    other = fitting.fit(tracked, wide.poses, image)
+    return other if _quality(other.evidence, bad) > _quality(evidence, bad) else fitted
+
+
+def _quality(evidence: Evidence, parts: Bools) -> float:
+    """Return how many more pixels have the right depth than a wrong one, relative to noise."""
+    return float(np.sum((evidence.visible * (2.0 * evidence.fits - 1.0) / evidence.scale)[parts]))
+
+
 def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> Array:
     """Return the covariance (6, 6) of a pose."""
     step = fitted.steps[part]
@@ -140,7 +182,7 @@ def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> A
         centre = fitted.poses.rotation[part] @ tracked.shapes[part].centre
         radius = tracked.shapes[part].radius
         return equations.solve(NOTHING_KNOWN, np.zeros((6, 6)), centre, radius).covariance
-    return step.covariance * fitted.scale[part]
+    return step.covariance * fitted.evidence.scale[part]
 
 
 def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placement:

@@ -28,7 +28,7 @@ def test_an_exact_image_of_a_known_pose_is_a_fixed_point(stage):
     # rounding: all residuals are zero
     np.testing.assert_allclose(found.poses.position, poses.position, atol=1e-12)
     np.testing.assert_allclose(found.poses.rotation, poses.rotation, atol=1e-12)
-    assert found.fits.tolist() == [1.0, 1.0, 1.0]
+    assert found.evidence.fits.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_pose_is_found_from_beside_it(tilted):
