@@ -32,8 +32,11 @@ METHOD = (
     'mean cost, and does not learn. MJX has no collision of cylinder and box, so that both plan '
     "Judo's cart-pole only.",
     'Noise and temperature of `emppi`, `mppi`, `judo-mppi-wide`, `pytorch-mppi` and `hydrax` were '
-    "chosen on seeds 0 to 3. On Judo's cart-pole no other noise of `judo-mppi` than its own was "
-    "better. The reward of dm_control's cart-pole is a product. Judo's planners and "
+    "chosen on seeds 0 to 3 of Judo's tasks (8 settings of `pytorch-mppi` on the cart-pole, 5 on "
+    "the cylinder push; 3 of `hydrax`). On Judo's cart-pole no other noise of `judo-mppi` than "
+    "its own was better. On dm_control's cart-pole `pytorch-mppi` has the better of 2 settings on "
+    'seeds 0 and 1; `emppi` and `mppi` have the first that were tried. The reward there is a '
+    "product. Judo's planners and "
     '`pytorch-mppi` plan with it; `emppi` and `mppi` with the sum of costs in the task file. The '
     'noise of `emppi` and `mppi` adapts; docs/method.md lists what else was tried.',
 )

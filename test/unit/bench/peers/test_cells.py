@@ -54,5 +54,9 @@ def test_a_run_is_outdated_by_what_its_planner_reads(
 
 
 def test_every_task_has_its_own_digest() -> None:
-    digests = {settings_digest(task.text, True) for task in PEER_TASKS.values()}
+    digests = set()
+    for task in PEER_TASKS.values():  # without their packages
+        data = yaml.safe_load((FOLDER / task.file).read_text())
+        text = yaml.safe_dump({**data, 'robot': str(FOLDER / data['robot'])}, sort_keys=False)
+        digests.add(settings_digest(text, True))
     assert len(digests) == len(PEER_TASKS)
