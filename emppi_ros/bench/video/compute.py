@@ -14,7 +14,7 @@ from emppi_ros.bench import hardware
 from emppi_ros.bench.identify import csvgd_baselines
 from emppi_ros.bench.video import films, pipeline
 from emppi_ros.bench.video.films import FILE, Film
-from emppi_ros.bench.video.pipeline import Mechanism
+from emppi_ros.bench.video.pipeline import InferredMechanism
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError, unknown
 from emppi_ros.identify import methods
@@ -150,7 +150,7 @@ def compute(cell: VideoCell) -> VideoRow:
     )
 
 
-def _identified(mechanism: Mechanism, film: Film, cell: VideoCell) -> Array:
+def _identified(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the samples (N, P) of an identification method."""
     method = methods.load(cell.method)
     options = method.options()
@@ -160,7 +160,7 @@ def _identified(mechanism: Mechanism, film: Film, cell: VideoCell) -> Array:
     return method.identify(mechanism.plant, [mechanism.recording], options, run).samples
 
 
-def _sampled(mechanism: Mechanism, film: Film, cell: VideoCell) -> Array:
+def _sampled(mechanism: InferredMechanism, film: Film, cell: VideoCell) -> Array:
     """Return the particles (N, P) of a sampler with single shooting over the whole film."""
     seconds = float(film.time[-1] - film.time[0]) - 2.0 / films.RATE_HZ
     problem = csvgd_recordings.prepare(
@@ -174,7 +174,7 @@ def _sampled(mechanism: Mechanism, film: Film, cell: VideoCell) -> Array:
     return theta
 
 
-METHODS: Mapping[str, Callable[[Mechanism, Film, VideoCell], Array]] = {
+METHODS: Mapping[str, Callable[[InferredMechanism, Film, VideoCell], Array]] = {
     OWN: _identified,
     'sysid': _identified,
     'CMA-ES': _sampled,

@@ -41,7 +41,7 @@ class Followed(NamedTuple):
     errors: Array  # (T, B) distance of the parts' frames from the true ones [m]
 
 
-class Mechanism(NamedTuple):
+class InferredMechanism(NamedTuple):
     """An inferred mechanism as a plant to identify, with the recording of its joints."""
 
     tree: KinematicTree
@@ -98,7 +98,7 @@ def geometry_errors(tree: KinematicTree) -> tuple[float, float]:
     return float(np.max(angles)), 1e3 * float(np.linalg.norm(away))
 
 
-def infer_mechanism(followed: Followed, film: Film, seed: int, folder: Path) -> Mechanism:
+def infer_mechanism(followed: Followed, film: Film, seed: int, folder: Path) -> InferredMechanism:
     """
     Infer the mechanism, and write model and recording into a folder, as users would.
 
@@ -113,7 +113,7 @@ def infer_mechanism(followed: Followed, film: Film, seed: int, folder: Path) -> 
     force = Signal('command', ACTUATOR, 'N', film.clock, film.force, 'film')
     tables.write(folder / 'film.csv', [*report.signals(tree), force])
     plant = Plant.from_file(folder / 'plant.yaml')
-    return Mechanism(tree, plant, read_recording([folder / 'film.csv']))
+    return InferredMechanism(tree, plant, read_recording([folder / 'film.csv']))
 
 
 def _with_shapes(tree: KinematicTree) -> str:
