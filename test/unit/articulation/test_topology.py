@@ -185,6 +185,13 @@ def test_frames_in_which_a_part_was_not_seen_have_no_position(rng):
     assert np.isnan(tree.joint('drawer').q[10:20]).all()
 
 
+@pytest.mark.parametrize(('factor', 'kind'), [(3.0, 'revolute'), (12.0, 'free')])
+def test_a_joint_may_leave_a_few_times_the_given_noise(rng, factor, kind):
+    sd = tuple(factor * np.array([0.002, np.radians(1.0)]))
+    noisy = part('door', *on_hinge(1.2 * RISE), rng, sd=sd)
+    assert topology.infer(as_tracks(noisy)).joint('door').kind == kind
+
+
 def test_a_short_track_is_refused(rng):
     rotation, position = on_slide(0.3 * RISE[:6])
     with pytest.raises(IdentificationError, match='pose/drawer: seen in 6 of 6 frames'):
