@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import least_squares
 
-from emppi_ros.articulation import fitting, topology, tracks
+from emppi_ros.articulation import fitting, tracks
 
 from .conftest import AXIS, PIVOT, on_hinge, on_slide, part
 
@@ -59,7 +59,7 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
     for seed in range(count):
         seen = observe(part('door', rotation, position, np.random.default_rng(seed)))
         found = fitting.evaluate(fitting.refine(start, seen)[0], seen)
-        axis_sd, pivot_sd = topology.uncertainty(found)
+        axis_sd, pivot_sd = fitting.uncertainty(found)
         frame = found.model.frame.position
         axes.append(angle(found.model.axis) / axis_sd)
         moved = PIVOT + AXIS * float(AXIS @ (frame - PIVOT)) - frame
@@ -81,7 +81,7 @@ def test_outliers_move_the_axis_by_less_than_its_noise(rng):
     )
     one = fitting.fit('revolute', observe(clean), rng)
     two = fitting.fit('revolute', observe(shifted), rng)
-    sd, _ = topology.uncertainty(one)
+    sd, _ = fitting.uncertainty(one)
     apart = np.linalg.norm(np.cross(one.model.axis, two.model.axis))
     assert apart < 2.0 * sd  # a fifth of the frames is missing
     assert not two.inliers(np.full(100, 6.0))[wrong].any()
