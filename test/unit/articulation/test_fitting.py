@@ -70,6 +70,23 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
         assert abs(np.mean(np.square(ratio)) - 1.0) < 3.0 * np.sqrt(2.0 / count)
 
 
+def test_the_accuracy_of_an_exchanged_joint_is_that_of_the_exchanged_poses(rng):
+    base = part('base', *on_slide(np.zeros(60)), rng)
+    door = part('door', *on_hinge(np.linspace(0.0, 1.0, 60)), rng)
+    forth, back = (
+        fitting.observe(*tracks.pair(*pair)[:2]) for pair in ((base, door), (door, base))
+    )
+    found = fitting.fit('revolute', forth, rng)
+    exchanged = fitting.inverted(found)
+    direct = fitting.evaluate(exchanged.model, back)
+    # the child's pose replaces the parent's in the weights: differences of the order of the noise
+    for one, other in zip(
+        fitting.uncertainty(exchanged), fitting.uncertainty(direct), strict=True
+    ):
+        assert abs(one / other - 1.0) < 0.05
+    assert np.median(np.abs(direct.squares / found.squares - 1.0)) < 0.05
+
+
 def test_outliers_move_the_axis_by_less_than_its_noise(rng):
     rotation, position = on_hinge(np.linspace(0.0, 1.2, 100))
     clean = part('door', rotation, position, rng)
