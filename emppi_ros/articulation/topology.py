@@ -305,6 +305,7 @@ def _tree_joint(
         model = joint_models.with_zero_at(model, own[0])
         own = own - own[0]
     q[places] = own
+    travel = types.travel(joint._replace(q=own)) if len(own) else 0.0
     axis_sd, pivot_sd = fitting.uncertainty(
         joint, pair.selection.scale * pair.selection.correlation
     )
@@ -312,7 +313,7 @@ def _tree_joint(
     residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
     return TreeJoint(
         *names, pair.selection.kind, pair.selection.candidates, model, q, axis_sd, pivot_sd,
-        types.travel(joint), residual, pair.explained, alternatives,
+        travel, residual, pair.explained, alternatives,
     )  # fmt: skip
 
 

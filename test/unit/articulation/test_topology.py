@@ -192,6 +192,16 @@ def test_a_joint_may_leave_a_few_times_the_given_noise(rng, factor, kind):
     assert topology.infer(as_tracks(noisy)).joint('door').kind == kind
 
 
+def test_positions_of_a_wheel_go_on_over_several_turns(rng):
+    q = np.linspace(0.0, 4.0 * np.pi, 60)
+    joint = topology.infer(as_tracks(part('wheel', *on_hinge(q, (0.2, 0.0, 0.0)), rng))).joint(
+        'wheel'
+    )
+    assert joint.kind == 'revolute'
+    assert abs(joint.q[-1, 0]) == pytest.approx(4.0 * np.pi, abs=0.1)
+    assert joint.travel == pytest.approx(0.96 * 4.0 * np.pi, rel=0.03)  # without the outer 2 %
+
+
 def test_a_short_track_is_refused(rng):
     rotation, position = on_slide(0.3 * RISE[:6])
     with pytest.raises(IdentificationError, match='pose/drawer: seen in 6 of 6 frames'):
