@@ -1,5 +1,7 @@
 """Trees of several parts, and their export to MuJoCo and back."""
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
@@ -113,6 +115,8 @@ def test_a_screw_is_coupled_by_an_equality(rng):
     rotation, position = on_hinge(turn, arm=(0.03, 0.0, 0.0))
     lid = part('lid', rotation, position + np.outer(0.006 * turn, AXIS), rng)
     tree = topology.infer(as_tracks(lid))
+    stub = yaml.safe_load(mjcf.task_stub(tree, Path('lid.xml'), 'lid'))
+    assert stub['objects'] == {}  # tracked objects have one hinge or slide
     model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
     assert tree.joint('lid').kind == 'screw'
     assert model.eq_data[0, 1] == pytest.approx(0.006, rel=0.1)
