@@ -28,6 +28,7 @@ MODULES = {
     'record': ('record',),
     'replay': ('replay', 'report'),
     'markers': ('markers',),
+    'track': ('track',),
     'excite': ('excite',),
     'articulate': ('articulate',),
     'identify': ('identify',),

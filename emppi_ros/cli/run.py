@@ -7,7 +7,7 @@ from typing import Any
 from emppi_ros.belief import explanations, prior_file
 from emppi_ros.cli import output, reports, run_seeds
 from emppi_ros.core import paths
-from emppi_ros.identify.common import tables
+from emppi_ros.identify.common import synthetic_video, tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
 from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
 from emppi_ros.sim.true_parameters import parse_truth
@@ -84,6 +84,13 @@ def _add_outputs(parser: Any) -> None:
         'parameters (.truth.json)',
     )
     parser.add_argument(
+        '--depth',
+        metavar='FILE.npz',
+        type=Path,
+        help='write what a depth camera sees, with noise, for `emppi track`, and the true poses '
+        'of tracked objects (.truth.csv); `simulation: depth_camera` of the task has its settings',
+    )
+    parser.add_argument(
         '--out', metavar='DIR', type=Path, help='write plots and a summary to this folder'
     )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
@@ -100,6 +107,8 @@ def run(options: argparse.Namespace) -> None:
         paths.check_output('--save', prior_file.check_path(options.save))
     if options.record is not None:
         tables.check_writable('--record', options.record)
+    if options.depth is not None:
+        synthetic_video.check_path('--depth', options.depth)
     if options.out is not None:
         paths.check_output('--out', options.out, folder=True)
     task = load_task(options.task).with_prior(options.prior)
@@ -117,6 +126,11 @@ def run(options: argparse.Namespace) -> None:
     if options.record is not None:
         summary['truth_in'] = str(write_recording(options.record, task, trace, options.seed))
         summary['recorded'] = str(options.record)
+    if options.depth is not None:
+        with output.progress('depth', synthetic_video.count(task, record), 'images') as advance:
+            beside = synthetic_video.write(options.depth, task, record, options.seed, advance)
+        summary['depth'] = str(options.depth)
+        summary['true_poses'] = str(beside)
     if options.save is not None:
         known = prior_file.from_belief(
             task.name, task.parameters, loop.filter.belief, {'seed': options.seed}

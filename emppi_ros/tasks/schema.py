@@ -15,6 +15,7 @@ from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.tracking.depth_noise import DepthCameraConfig
 
 _SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
 
@@ -265,6 +266,9 @@ class SimulationConfig:
         np.pi / 2,
         0.0,
         doc='angle by which gravity is turned, as if the scene sloped down along x',
+    )
+    depth_camera: DepthCameraConfig = key(
+        DepthCameraConfig(), doc='depth camera of `emppi run --depth`, where videos are taken from'
     )
     sizes: Mapping[str, float] = key(
         {},

@@ -18,6 +18,9 @@ UNITS = {
     'effort': ('N m', 'N'),
     'command': (),  # that of the actuator
     'pose': ('m, 1',),  # of x, y, z, and of the components of the quaternion
+    # of a pose, as in geometry_msgs/PoseWithCovariance: of the position, and of a rotation about
+    # the fixed axes
+    'covariance': ('m^2, m rad, rad^2',),
 }
 MIN_SAMPLES = 100  # fewer determine no parameter
 _MIN_RATE, _MAX_RATE = 5.0, 50_000.0  # Hz
@@ -27,19 +30,39 @@ _LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
 
 
 class Signal(NamedTuple):
-    """Samples of one quantity; a pose is x, y, z and a quaternion, w first."""
+    """
+    Samples of one quantity.
+
+    A pose is x, y, z and a quaternion, w first. A covariance is the upper triangle of a 6 x 6
+    matrix, row by row: see `covariance_matrices`.
+    """
 
     kind: str
     of: str  # name of the joint, the actuator or the tracked body
     unit: str
     time: Array  # (n,) s
-    values: Array  # (n,), of poses (n, 7)
+    values: Array  # (n,), of poses (n, 7), of covariances (n, 21)
     where: str  # file and column or topic, for errors
 
     @property
     def period(self) -> float:
         """The median time between samples, in s."""
         return float(np.median(np.diff(self.time)))
+
+
+def covariance_matrices(values: Array) -> Array:
+    """Return the symmetric matrices (n, 6, 6) of upper triangles (n, 21)."""
+    rows, columns = np.triu_indices(6)
+    result = np.zeros((len(values), 6, 6))
+    result[:, rows, columns] = values
+    result[:, columns, rows] = values
+    return result
+
+
+def covariance_triangles(matrices: Array) -> Array:
+    """Return the upper triangles (n, 21) of symmetric matrices (n, 6, 6)."""
+    rows, columns = np.triu_indices(6)
+    return matrices[:, rows, columns]
 
 
 def common_clock(used: Sequence[Signal], step: float, of: str) -> Array:

@@ -8,6 +8,7 @@ signal is that of the rows with a value.
 from collections.abc import Mapping, Sequence
 import csv
 import importlib.util
+import itertools
 import math
 from pathlib import Path
 import re
@@ -23,23 +24,34 @@ from emppi_ros.identify.common.signals import UNITS, Signal
 Array = npt.NDArray[np.float64]
 SUFFIXES = ('.csv', '.parquet')
 _CLOCK = 'time_s'
-_PARTS = {'x': 'm', 'y': 'm', 'z': 'm', 'qw': '1', 'qx': '1', 'qy': '1', 'qz': '1'}  # of poses
+_TWIST = {'x': 'm', 'y': 'm', 'z': 'm', 'rx': 'rad', 'ry': 'rad', 'rz': 'rad'}
+_PARTS = {  # of kinds with several columns, with their units
+    'pose': {'x': 'm', 'y': 'm', 'z': 'm', 'qw': '1', 'qx': '1', 'qy': '1', 'qz': '1'},
+    'covariance': {
+        f'{first}.{second}': f'{_TWIST[first]}^2'
+        if _TWIST[first] == _TWIST[second]
+        else f'{_TWIST[first]} {_TWIST[second]}'
+        for first, second in itertools.combinations_with_replacement(_TWIST, 2)
+    },
+}
+_NUMBERS = {'pose': 'seven', 'covariance': '21'}  # of parts
+_EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m rad]'}
 _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
     time, columns = read_columns(path)
-    signals, poses = [], dict[str, dict[str, Array]]()
+    signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
         kind, of, unit = _parse_column(path, name)
-        if kind == 'pose':
-            body, part = of.rsplit('.', 1)
-            poses.setdefault(body, {})[part] = values
+        if kind in _PARTS:
+            body, part = _split(kind, of)
+            vectors.setdefault((kind, body), {})[part] = values
             continue
         here = ~np.isnan(values)
         signals.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
-    return signals + [_pose(path, body, time, parts) for body, parts in poses.items()]
+    return signals + [_vector(path, *of, time, parts) for of, parts in vectors.items()]
 
 
 def read_columns(path: Path) -> tuple[Array, dict[str, Array]]:
@@ -72,8 +84,9 @@ def write(path: Path, signals: Sequence[Signal]) -> None:
     columns = {_CLOCK: times}
     for signal in signals:
         names = [f'{signal.kind}/{signal.of} [{signal.unit}]']
-        if signal.kind == 'pose':
-            names = [f'pose/{signal.of}.{part} [{unit}]' for part, unit in _PARTS.items()]
+        if signal.kind in _PARTS:
+            units = _PARTS[signal.kind].items()
+            names = [f'{signal.kind}/{signal.of}.{part} [{unit}]' for part, unit in units]
         rows = np.searchsorted(times, signal.time)
         for name, values in zip(names, signal.values.reshape(len(rows), -1).T, strict=True):
             columns[name] = np.full(len(times), np.nan)
@@ -111,14 +124,14 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
         )
     kind, of, unit = match['kind'], match['of'], match['unit']
     allowed = UNITS[kind]
-    if kind == 'pose':
-        part = of.rpartition('.')[2]
-        if part not in _PARTS or part == of:
+    if kind in _PARTS:
+        body, part = _split(kind, of)
+        if not body or part not in _PARTS[kind]:
             raise IdentificationError(
-                f"{path}: column {name!r}: expected a name such as 'pose/block.x [m]'; parts of a "
-                'pose: ' + ', '.join(_PARTS)
+                f'{path}: column {name!r}: expected a name such as {_EXAMPLES[kind]!r}; parts of '
+                f'a {kind}: ' + ', '.join(_PARTS[kind])
             )
-        allowed = (_PARTS[part],)
+        allowed = (_PARTS[kind][part],)
     if allowed and unit not in allowed:
         raise IdentificationError(
             f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
@@ -127,22 +140,29 @@ def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
     return kind, of, unit
 
 
-def _pose(path: Path, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
-    where = f'{path}: pose/{body}'
-    if missing := [part for part in _PARTS if part not in parts]:
+def _split(kind: str, of: str) -> tuple[str, str]:
+    """Return body and part of a column such as `block.x`, `block.x.rx`; '' if there is none."""
+    words = of.rsplit('.', 2 if kind == 'covariance' else 1)
+    return (words[0], '.'.join(words[1:])) if len(words) > 1 else ('', of)
+
+
+def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
+    """Return the poses or covariances of a body, from a column for each part."""
+    where, named = f'{path}: {kind}/{body}', _PARTS[kind]
+    if missing := [part for part in named if part not in parts]:
         raise IdentificationError(
-            f'{where}: no column for {", ".join(missing)}: a pose has {", ".join(_PARTS)}'
+            f'{where}: no column for {", ".join(missing)}: a {kind} has {", ".join(named)}'
         )
-    values = np.column_stack([parts[part] for part in _PARTS])
+    values = np.column_stack([parts[part] for part in named])
     here = ~np.isnan(values)
     partial = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
     if len(partial):
         raise IdentificationError(
             f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
-            'a pose is all seven'
+            f'a {kind} is all {_NUMBERS[kind]}'
         )
     there = here.all(axis=1)
-    return Signal('pose', body, UNITS['pose'][0], time[there], values[there], where)
+    return Signal(kind, body, UNITS[kind][0], time[there], values[there], where)
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

@@ -7,6 +7,12 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.noise import smooth
 from emppi_ros.identify.common.recordings import read_recording
+from emppi_ros.identify.common.signals import (
+    UNITS,
+    Signal,
+    covariance_matrices,
+    covariance_triangles,
+)
 
 HEADER = 'time_s,position/hinge [rad],command/motor [N m]'
 
@@ -139,3 +145,29 @@ def test_the_filter_has_no_lag_and_halves_the_power_twice_at_its_cutoff():
         np.testing.assert_allclose(found, gain * wave[middle], atol=1e-6)  # transients of the ends
     unchanged = smooth(wave, rate, 250.0)
     np.testing.assert_array_equal(unchanged, wave)
+
+
+def test_covariances_of_poses_are_read_as_they_were_written(tmp_path):
+    time = 0.01 * np.arange(150)
+    factors = np.random.default_rng(1).normal(size=(150, 6, 6))
+    matrices = factors @ np.swapaxes(factors, 1, 2)
+    values = covariance_triangles(matrices)
+    signal = Signal('covariance', 'left.arm', UNITS['covariance'][0], time, values, 'here')
+    tables.write(tmp_path / 'poses.csv', [signal])
+    (found,) = tables.read(tmp_path / 'poses.csv')
+    assert (found.kind, found.of, found.unit) == signal[:3]
+    # written with all digits; products of matrices are symmetric up to rounding
+    np.testing.assert_allclose(covariance_matrices(found.values), matrices, atol=1e-14)
+    header = (tmp_path / 'poses.csv').read_text().splitlines()[0].split(',')
+    assert len(header) == 22
+    assert header[1:5] == [
+        f'covariance/left.arm.{part}'
+        for part in ('x.x [m^2]', 'x.y [m^2]', 'x.z [m^2]', 'x.rx [m rad]')
+    ]
+
+
+def test_an_unknown_part_of_a_covariance_is_named(tmp_path):
+    header = HEADER + ',covariance/block.x.q [m^2]'
+    path = write(tmp_path, [[*row, '1'] for row in rows()], header)
+    with pytest.raises(IdentificationError, match=r"such as 'covariance/block.x.rx \[m rad\]'"):
+        tables.read(path)

@@ -1,0 +1,82 @@
+"""Noise of depth cameras that match two images: of disparity, at edges, and holes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core import config
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DepthCameraConfig:
+    """Section `depth_camera`: the simulated depth camera."""
+
+    width: int = config.between(16, 1920, 320, doc='columns of the image')
+    height: int = config.between(16, 1080, 240, doc='rows of the image')
+    rate_hz: float = config.positive(25.0, doc='images per second')
+    baseline_m: float = config.positive(0.075, doc='distance of the two images that are matched')
+    focal_px: float = config.positive(580.0, doc='focal length of the images that are matched')
+    disparity_sd_px: float = config.non_negative(
+        0.15, doc='noise of disparities: depths have 9 mm at 1.6 m, growing with the square'
+    )
+    disparity_step_px: float = config.non_negative(0.125, doc='step to which they are rounded')
+    edge_dropout: float = config.between(
+        0.0, 1.0, 0.3, doc='share of pixels without depth beside a jump of depth'
+    )
+    dropout: float = config.between(0.0, 1.0, 0.01, doc='share of single pixels without depth')
+    holes: float = config.non_negative(2.0, doc='mean number of holes in an image')
+    hole_radius_px: float = config.positive(4.0, doc='mean radius of holes')
+    farthest_m: float = config.positive(6.0, doc='depth beyond which nothing is measured')
+
+    @property
+    def noise_sd_per_m(self) -> float:
+        """Standard deviation of a depth over its square [1/m]."""
+        variance = self.disparity_sd_px**2 + self.disparity_step_px**2 / 12.0
+        return float(np.sqrt(variance)) / (self.baseline_m * self.focal_px)
+
+
+def add_noise(settings: DepthCameraConfig, depth: Array, rng: np.random.Generator) -> Array:
+    """Return what the camera measures of true depths (h, w) [m]; NaN where it measures nothing."""
+    scale = settings.baseline_m * settings.focal_px
+    disparity = scale / depth + rng.normal(0.0, settings.disparity_sd_px, depth.shape)
+    if settings.disparity_step_px:
+        step = settings.disparity_step_px
+        disparity = step * np.round(disparity / step)
+    with np.errstate(divide='ignore'):
+        result = np.where(disparity > 0.0, scale / disparity, np.nan)
+    edge = _edges(depth)
+    lost = edge & (rng.random(depth.shape) < settings.edge_dropout)
+    lost |= rng.random(depth.shape) < settings.dropout
+    lost |= _holes(settings, depth.shape, rng)
+    return np.where(lost | (result > settings.farthest_m) | ~np.isfinite(depth), np.nan, result)
+
+
+def _edges(depth: Array) -> npt.NDArray[np.bool_]:
+    """Return pixels beside a jump of depth by more than 2 %, along rows or columns."""
+    edge = np.zeros(depth.shape, bool)
+    for axis in (0, 1):
+        first = np.moveaxis(depth, axis, 0)
+        near = np.minimum(first[1:], first[:-1])
+        with np.errstate(invalid='ignore'):
+            jump = ~(np.abs(first[1:] - first[:-1]) <= 0.02 * near)
+        jump &= np.isfinite(near)
+        view = np.moveaxis(edge, axis, 0)
+        view[1:] |= jump
+        view[:-1] |= jump
+    return edge
+
+
+def _holes(
+    settings: DepthCameraConfig, shape: tuple[int, int], rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Return pixels in round holes at random places."""
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    result = np.zeros(shape, bool)
+    for _ in range(rng.poisson(settings.holes)):
+        row, column = rng.uniform(0, shape[0]), rng.uniform(0, shape[1])
+        radius = rng.exponential(settings.hole_radius_px)
+        result |= (rows - row) ** 2 + (columns - column) ** 2 < radius**2
+    return result

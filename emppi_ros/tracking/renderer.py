@@ -1,0 +1,243 @@
+"""Depth images of rigid parts by MuJoCo's rays: depth, part and normal without OpenGL."""
+
+from collections.abc import Sequence
+import copy
+import itertools
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.errors import SceneError
+from emppi_ros.model import scene
+from emppi_ros.tracking.camera import Camera
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+NOTHING = -1
+_GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # what MuJoCo draws unless told otherwise
+_NEAREST_M, _FARTHEST_M = 0.05, 100.0
+
+
+class Window(NamedTuple):
+    """A part of an image: rows and columns from the first to before the last."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @property
+    def slices(self) -> tuple[slice, slice]:
+        """Rows and columns as slices."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.bottom - self.top, self.right - self.left
+
+
+class RenderedDepth(NamedTuple):
+    """
+    What is seen in a window of an image.
+
+    Attributes
+    ----------
+    depth : (h, w) array
+        Along the optical axis [m]; inf where nothing is.
+    part : (h, w) array
+        Index of the part; NOTHING where none is.
+    normal : (h, w, 3) array
+        Outward unit normals in the world.
+
+    """
+
+    depth: Array
+    part: Ints
+    normal: Array
+
+
+class Placement(NamedTuple):
+    """Poses of parts in the world: positions (B, 3) [m] and rotation matrices (B, 3, 3)."""
+
+    position: Array
+    rotation: Array
+
+
+class PartRenderer:
+    """
+    Renders some bodies of a model, each at any pose and with what is welded to it.
+
+    The poses are written over those that joints allow, so parts need no joints of their own.
+    """
+
+    def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
+        """Prepare rays and shapes; SceneError if a part has no visible geom."""
+        self.camera = camera
+        self._origin, self._rays = np.array(camera.position), camera.rays()
+        self._lengths = np.linalg.norm(self._rays, axis=-1)
+        self._model = copy.copy(model)
+        part_of = part_of_bodies(model, bodies)
+        shown = is_visible(model)
+        self.part_of_geom = np.where(shown, part_of[model.geom_bodyid], NOTHING)
+        hide(self._model, self.part_of_geom == NOTHING)
+        for part, body in enumerate(bodies):
+            if not np.any(self.part_of_geom == part):
+                raise SceneError(f'body {model.body(body).name!r} has no visible geom (group 0-2)')
+        self._data = scene.kinematics(model, model.qpos0)
+        self.geoms = np.flatnonzero(self.part_of_geom != NOTHING)
+        self._bodies = np.flatnonzero(part_of != NOTHING)
+        self._owner = part_of[self._bodies]
+        start = self.initial(bodies)
+        self._geom_local = _local(
+            start, self.part_of_geom[self.geoms], self._data.geom_xpos[self.geoms],
+            self._data.geom_xmat[self.geoms],
+        )  # fmt: skip
+        self._body_local = _local(
+            start, self._owner, self._data.xipos[self._bodies], self._data.ximat[self._bodies]
+        )
+        box = model.geom_aabb[self.geoms]
+        self._middles, self._halves = box[:, None, :3], box[:, None, 3:]
+        self._signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+
+    def initial(self, bodies: Sequence[int]) -> Placement:
+        """Return the poses of the parts at the model's initial joint positions."""
+        index = list(bodies)
+        return Placement(self._data.xpos[index].copy(), _matrices(self._data.xmat[index]))
+
+    def place(self, poses: Placement) -> None:
+        """Put the parts at poses (B)."""
+        owner = self.part_of_geom[self.geoms]
+        for local, of, index, positions, matrices in (
+            (self._geom_local, owner, self.geoms, self._data.geom_xpos, self._data.geom_xmat),
+            (self._body_local, self._owner, self._bodies, self._data.xipos, self._data.ximat),
+        ):
+            turn = poses.rotation[of]
+            positions[index] = poses.position[of] + np.einsum('bij,bj->bi', turn, local.position)
+            matrices[index] = (turn @ local.rotation).reshape(-1, 9)
+
+    def window(self, margin: int, reach: float = 0.0) -> Window:
+        """Return the window with a margin [px] where parts are, or are within reach [m]."""
+        turn = self._data.geom_xmat[self.geoms].reshape(-1, 3, 3)
+        local = self._middles + self._signs * (self._halves + reach)
+        corners = self._data.geom_xpos[self.geoms, None] + local @ np.swapaxes(turn, 1, 2)
+        seen = self.camera.project(corners.reshape(-1, 3))
+        width, height = self.camera.width, self.camera.height
+        if np.any(seen[:, 2] < _NEAREST_M):  # around the camera, or behind it
+            return Window(0, height, 0, width)
+        low, high = seen[:, :2].min(axis=0) - margin, seen[:, :2].max(axis=0) + margin
+        left, right = (int(np.clip(x, 0, width)) for x in (np.floor(low[0]), np.ceil(high[0]) + 1))
+        top, bottom = (
+            int(np.clip(y, 0, height)) for y in (np.floor(low[1]), np.ceil(high[1]) + 1)
+        )
+        return Window(top, max(bottom, top), left, max(right, left))
+
+    def render(self, window: Window | None = None) -> RenderedDepth:
+        """Return what is seen of the parts, where `place` put them."""
+        whole = Window(0, self.camera.height, 0, self.camera.width)
+        window = whole if window is None else window
+        rays, lengths = self._rays[window.slices], self._lengths[window.slices]
+        geom, distance, normal = cast(
+            self._model, self._data, self._origin, rays / lengths[..., None]
+        )
+        part = np.where(geom < 0, NOTHING, self.part_of_geom[geom])
+        depth = np.where(geom < 0, np.inf, distance / lengths)
+        return RenderedDepth(depth, part, normal)
+
+
+def cast(
+    model: mujoco.MjModel, data: mujoco.MjData, origin: Array, directions: Array
+) -> tuple[Ints, Array, Array]:
+    """Return geom (...), distance (...) [m] and normal (..., 3) for unit directions (..., 3)."""
+    shape = directions.shape[:-1]
+    count = int(np.prod(shape))
+    geom, distance = np.full(count, NOTHING, np.int32), np.full(count, -1.0)
+    normal = np.zeros(3 * count)
+    if count:
+        flat = np.ascontiguousarray(directions).reshape(-1)
+        mujoco.mj_multiRay(
+            model, data, origin, flat, _GROUPS, True, -1, geom, distance, normal, count,
+            _FARTHEST_M,
+        )  # fmt: skip
+    return (
+        geom.reshape(shape).astype(np.int64),
+        distance.reshape(shape),
+        normal.reshape(*shape, 3),
+    )
+
+
+def render_scene(
+    model: mujoco.MjModel, data: mujoco.MjData, camera: Camera, without: Sequence[int] = ()
+) -> Array:
+    """
+    Return the depth image (h, w) of a scene in a state; inf where nothing is.
+
+    Bodies in `without`, and what is welded to them, are left out.
+    """
+    if without:
+        model = copy.copy(model)
+        hide(model, part_of_bodies(model, without)[model.geom_bodyid] != NOTHING)
+    rays = camera.rays()
+    lengths = np.linalg.norm(rays, axis=-1)
+    origin = np.array(camera.position)
+    geom, distance, _ = cast(model, data, origin, rays / lengths[..., None])
+    return np.where(geom < 0, np.inf, distance / lengths)
+
+
+def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:
+    """Return the depth image (h, w) of all that is fixed in the world, without the parts."""
+    moving = [body for body in range(1, model.nbody) if model.body_weldid[body] != 0]
+    data = scene.kinematics(model, model.qpos0)
+    return render_scene(model, data, camera, [*moving, *bodies])
+
+
+def part_of_bodies(model: mujoco.MjModel, bodies: Sequence[int]) -> Ints:
+    """Return the part (nbody,) that each body is welded to, as an index; NOTHING for others."""
+    part = np.full(model.nbody, NOTHING)
+    for body in range(1, model.nbody):
+        if body in bodies:
+            part[body] = list(bodies).index(body)
+        elif model.body_jntnum[body] == 0:
+            part[body] = part[model.body_parentid[body]]
+    return part
+
+
+def is_visible(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
+    """Return which geoms (ngeom,) rays hit: those in groups 0 to 2 that are not transparent."""
+    material = model.geom_matid
+    alpha = model.geom_rgba[:, 3].copy()
+    if model.nmat:
+        alpha = np.where(material >= 0, model.mat_rgba[material, 3], alpha)
+    return (alpha > 0.0) & (_GROUPS[model.geom_group] > 0)
+
+
+def hide(model: mujoco.MjModel, geoms: npt.NDArray[np.bool_]) -> None:
+    """Make geoms (ngeom,) transparent, for rays too."""
+    model.geom_matid[geoms] = -1
+    model.geom_rgba[geoms, 3] = 0.0
+
+
+def _local(poses: Placement, owner: Ints, positions: Array, matrices: Array) -> Placement:
+    """Return poses in the frames of their owners."""
+    back = np.swapaxes(poses.rotation[owner], -1, -2)
+    offset = positions - poses.position[owner]
+    return Placement(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
+
+
+def _matrices(flat: Array) -> Array:
+    return np.reshape(flat, (-1, 3, 3)).copy()
+
+
+def placement(poses: Array) -> Placement:
+    """Return poses (B, 7), position and quaternion wxyz, as positions and matrices."""
+    turn = Rotation.from_quat(poses[:, [4, 5, 6, 3]])
+    return Placement(poses[:, :3].copy(), turn.as_matrix())
+
+
+def pose_rows(poses: Placement) -> Array:
+    """Return poses as rows (B, 7): position and quaternion wxyz."""
+    quaternion = Rotation.from_matrix(poses.rotation).as_quat()
+    return np.column_stack([poses.position, quaternion[:, [3, 0, 1, 2]]])

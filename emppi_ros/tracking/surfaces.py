@@ -1,0 +1,110 @@
+"""Points on the surfaces of parts, and alignment of parts with points of an image by them."""
+
+from collections.abc import Sequence
+import copy
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from emppi_ros.model import scene
+from emppi_ros.tracking import equations, renderer
+from emppi_ros.tracking.equations import PoseEquations, Shape
+from emppi_ros.tracking.renderer import NOTHING, Placement
+
+Array = npt.NDArray[np.float64]
+POINTS = 1500  # of each part
+_ORIGINS = 60  # from which rays are cast at a part
+_FEWEST = 12  # points that move a part
+
+
+class Surface(NamedTuple):
+    """Points (n, 3) on the surface of a part and their outward normals (n, 3), in its frame."""
+
+    points: Array
+    normals: Array
+    tree: cKDTree
+
+    @property
+    def shape(self) -> Shape:
+        """Centre and size of the part."""
+        centre = 0.5 * (self.points.min(axis=0) + self.points.max(axis=0))
+        middle = self.points.mean(axis=0)
+        return Shape(centre, float(np.linalg.norm(self.points - middle, axis=1).mean()))
+
+
+def sample_surfaces(
+    model: mujoco.MjModel, bodies: Sequence[int], count: int = POINTS
+) -> list[Surface]:
+    """Return points on what is visible from outside of each part."""
+    data = scene.kinematics(model, model.qpos0)
+    of_body, visible = renderer.part_of_bodies(model, bodies), renderer.is_visible(model)
+    surfaces = []
+    for part, body in enumerate(bodies):
+        own = visible & (of_body[model.geom_bodyid] == part)
+        alone = copy.copy(model)
+        renderer.hide(alone, ~own)
+        points, normals = _cast_inwards(alone, data, np.flatnonzero(own), count)
+        turn = data.xmat[body].reshape(3, 3)
+        local = (points - data.xpos[body]) @ turn
+        surfaces.append(Surface(local, normals @ turn, cKDTree(local)))
+    return surfaces
+
+
+def _cast_inwards(
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: npt.NDArray[np.int64], count: int
+) -> tuple[Array, Array]:
+    """Return points and normals (count, 3) that rays from around some geoms hit."""
+    rng = np.random.default_rng(0)
+    centres, radii = data.geom_xpos[geoms], model.geom_rbound[geoms]
+    middle = centres.mean(axis=0)
+    far = 1.5 * float(np.max(np.linalg.norm(centres - middle, axis=1) + radii))
+    points, normals, total = [], [], 0
+    boxes, turns = model.geom_aabb[geoms], data.geom_xmat[geoms].reshape(-1, 3, 3)
+    while total < count:
+        away = rng.normal(size=3)
+        origin = middle + far * away / np.linalg.norm(away)
+        aimed = rng.integers(len(geoms), size=4 * count // _ORIGINS)
+        inside = boxes[aimed, :3] + rng.uniform(-1, 1, (len(aimed), 3)) * boxes[aimed, 3:]
+        target = centres[aimed] + np.einsum('bij,bj->bi', turns[aimed], inside)
+        directions = target - origin
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        hit, distance, normal = renderer.cast(model, data, origin, directions)
+        found = hit != NOTHING
+        points.append(origin + directions[found] * distance[found, None])
+        normals.append(normal[found])
+        total += int(found.sum())
+    chosen = rng.permutation(total)[:count]
+    return np.concatenate(points)[chosen], np.concatenate(normals)[chosen]
+
+
+def alignment_equations(
+    surfaces: Sequence[Surface], poses: Placement, points: Array, sd: Array, reach: float
+) -> dict[int, PoseEquations]:
+    """
+    Return the equations of point-to-plane alignment of parts with points (n, 3) of an image.
+
+    Each point with standard deviation `sd` (n,) belongs to the part that is nearest, at most
+    `reach` [m] away. Parts with too few points have no equations.
+    """
+    distance, index = np.full((2, len(surfaces), len(points)), np.inf)
+    for part, surface in enumerate(surfaces):
+        local = (points - poses.position[part]) @ poses.rotation[part]
+        distance[part], index[part] = surface.tree.query(local, distance_upper_bound=reach)
+    nearest = np.argmin(distance, axis=0)
+    found = {}
+    for part, surface in enumerate(surfaces):
+        own = (nearest == part) & np.isfinite(distance[part])
+        if own.sum() < _FEWEST:
+            continue
+        match = index[part, own].astype(int)
+        turn, origin = poses.rotation[part], poses.position[part]
+        place = origin + surface.points[match] @ turn.T
+        normal = surface.normals[match] @ turn.T
+        error = np.sum((points[own] - place) * normal, axis=1)
+        slopes = equations.surface_motion(place, normal, origin)
+        weights = equations.tukey(error, reach) / sd[own] ** 2
+        found[part] = equations.make_equations(slopes, error, weights)
+    return found

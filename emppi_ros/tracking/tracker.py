@@ -1,0 +1,218 @@
+"""
+Poses of rigid parts in depth images, by inverse rendering.
+
+The poses whose rendered depth fits an image best are found by Gauss-Newton steps, from where the
+parts would be at constant velocity. Where that fits badly, a few steps of point-to-plane
+alignment, which converge from farther away, come first. Errors have robust weights, in units of
+noise that grows with the square of depth. Directions that the image does not show, such as the
+roll of a cylinder, stay as they were and get a large covariance.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.errors import PoseError
+from emppi_ros.tracking import equations, fitting, search
+from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
+from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
+from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.search import TRACKED
+
+Array = npt.NDArray[np.float64]
+_WELL = 0.95  # share of visible pixels with the right depth
+_FARTHER = 3  # reach of outlines for a part that fits badly
+
+
+class PartEstimate(NamedTuple):
+    """
+    Pose of a part in one image.
+
+    Attributes
+    ----------
+    position : (3,) array
+        Origin of the part in the world [m].
+    rotation : (3, 3) array
+        Rotation matrix.
+    covariance : (6, 6) array
+        Of the position and of a rotation about the axes of the world.
+    status : str
+        `tracked`, `hidden` behind something else or outside of the image, or `lost`.
+    fit : float
+        Share of visible pixels that have the right depth.
+
+    """
+
+    position: Array
+    rotation: Array
+    covariance: Array
+    status: str
+    fit: float
+
+
+class TrackerState(NamedTuple):
+    """
+    What the tracker remembers from one image to the next.
+
+    Attributes
+    ----------
+    time : float
+        Of the last image [s]; NaN before the first.
+    poses : Placement
+        Poses of the parts.
+    velocity : (B, 6) array
+        Of the centres of the parts [m/s], and angular [rad/s].
+    status : tuple
+        Status of each part.
+    seen : Placement
+        Poses in which the parts were tracked last.
+    seen_at : (B,) array
+        When that was [s]; NaN before the first image.
+
+    """
+
+    time: float
+    poses: Placement
+    velocity: Array
+    status: tuple[str, ...]
+    seen: Placement
+    seen_at: Array
+
+
+def start(tracked: TrackedParts, poses: Placement | None = None) -> TrackerState:
+    """Return the state before the first image, with the parts at rest at given poses."""
+    poses = tracked.initial if poses is None else poses
+    count = len(poses.position)
+    return TrackerState(
+        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, poses, np.full(count, np.nan)
+    )
+
+
+def track(
+    tracked: TrackedParts,
+    state: TrackerState,
+    time: float,
+    image: Array,
+    mask: Bools | None = None,
+) -> tuple[TrackerState, list[PartEstimate]]:
+    """
+    Return the state and the poses of all parts after an image.
+
+    `image` (h, w) are depths [m], NaN or 0 where there is none; `mask` (h, w) is true where parts
+    may be. PoseError if sizes or times do not fit.
+    """
+    image = prepare(tracked, state, time, image, mask)
+    guess = _predict(tracked, state, time)
+    fitted = _fit_from(tracked, guess, image)
+    status = search.judge(tracked, fitted)
+    if set(status) != {TRACKED}:
+        missing_s = np.nan_to_num(time - state.seen_at)
+        fitted, status = search.find_again(tracked, fitted, status, image, state.seen, missing_s)
+    estimates = [
+        PartEstimate(
+            fitted.poses.position[part],
+            fitted.poses.rotation[part],
+            _covariance(tracked, fitted, part, status[part]),
+            status[part],
+            float(fitted.evidence.fits[part]),
+        )
+        for part in range(len(status))
+    ]
+    velocity = _velocity(tracked, state, fitted, status, time)
+    is_seen = np.array([one == TRACKED for one in status])
+    poses = Placement(
+        np.where(is_seen[:, None], fitted.poses.position, state.seen.position),
+        np.where(is_seen[:, None, None], fitted.poses.rotation, state.seen.rotation),
+    )
+    seen_at = np.where(is_seen, time, state.seen_at)
+    return TrackerState(time, poses, velocity, status, poses, seen_at), estimates
+
+
+def prepare(
+    tracked: TrackedParts, state: TrackerState, time: float, image: Array, mask: Bools | None
+) -> Array:
+    """Return an image with NaN where there is no depth; PoseError if it does not fit."""
+    shape = tracked.camera.height, tracked.camera.width
+    if image.shape != shape or (mask is not None and mask.shape != shape):
+        other = image if image.shape != shape else mask
+        assert other is not None
+        raise PoseError(
+            f'image at {time:.6g} s: found {other.shape[1]} x {other.shape[0]} px, expected '
+            f'{shape[1]} x {shape[0]}, as the intrinsics say'
+        )
+    if time <= state.time:
+        raise PoseError(f'image at {time:.6g} s: not after the one before, at {state.time:.6g} s')
+    image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
+    return image if mask is None else np.where(mask, image, FAR)
+
+
+def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
+    """
+    Return the fit from a guess; parts that fit badly are aligned first, if that is better.
+
+    Alignment converges from farther away, but takes what is beside a part for the part.
+    """
+    fitted = fitting.fit(tracked, guess, image)
+    evidence = fitted.evidence
+    bad = (evidence.fits < _WELL) & (evidence.visible >= search.FEWEST_PIXELS)
+    if not bad.any() or not tracked.settings.alignment_steps:
+        return fitted
+    aligned = fitting.align(tracked, guess, image)
+    poses = Placement(
+        np.where(bad[:, None], aligned.position, fitted.poses.position),
+        np.where(bad[:, None, None], aligned.rotation, fitted.poses.rotation),
+    )
+    wide = fitting.fit(tracked, poses, image, _FARTHER)
+    other = fitting.fit(tracked, wide.poses, image)
+    return other if _quality(other.evidence, bad) > _quality(evidence, bad) else fitted
+
+
+def _quality(evidence: Evidence, parts: Bools) -> float:
+    """Return how many more pixels have the right depth than a wrong one, relative to noise."""
+    return float(np.sum((evidence.visible * (2.0 * evidence.fits - 1.0) / evidence.scale)[parts]))
+
+
+def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> Array:
+    """Return the covariance (6, 6) of a pose."""
+    step = fitted.steps[part]
+    if step is None or status != TRACKED:
+        centre = fitted.poses.rotation[part] @ tracked.shapes[part].centre
+        radius = tracked.shapes[part].radius
+        return equations.solve(NOTHING_KNOWN, np.zeros((6, 6)), centre, radius).covariance
+    return step.covariance * fitted.evidence.scale[part]
+
+
+def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placement:
+    """Return where the parts are at a time, at constant velocity of their centres."""
+    dt = 0.0 if np.isnan(state.time) else time - state.time
+    position, rotation = state.poses.position.copy(), state.poses.rotation.copy()
+    for part, shape in enumerate(tracked.shapes):
+        linear, angular = np.split(dt * state.velocity[part], 2)
+        centre = position[part] + rotation[part] @ shape.centre + linear
+        rotation[part] = Rotation.from_rotvec(angular).as_matrix() @ rotation[part]
+        position[part] = centre - rotation[part] @ shape.centre
+    return Placement(position, rotation)
+
+
+def _velocity(
+    tracked: TrackedParts, state: TrackerState, fitted: Fit, status: Sequence[str], time: float
+) -> Array:
+    """Return velocities (B, 6) of the parts, along directions that the image shows."""
+    velocity = np.zeros_like(state.velocity)
+    if np.isnan(state.time):
+        return velocity
+    for part, shape in enumerate(tracked.shapes):
+        step = fitted.steps[part]
+        if status[part] != TRACKED or state.status[part] != TRACKED or step is None:
+            continue
+        old, new = state.poses.rotation[part], fitted.poses.rotation[part]
+        turn = Rotation.from_matrix(new @ old.T).as_rotvec()
+        shift = fitted.poses.position[part] - state.poses.position[part]
+        seen = step.seen @ np.concatenate([shift, turn])
+        arm = new @ shape.centre
+        linear = seen[:3] + np.cross(seen[3:], arm)
+        velocity[part] = np.concatenate([linear, seen[3:]]) / (time - state.time)
+    return velocity

@@ -1,0 +1,81 @@
+"""Pictures of depth images with the outlines of tracked parts."""
+
+from collections.abc import Sequence
+
+from matplotlib.colors import to_rgb
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+from scipy import ndimage
+
+from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.viz.palette import SERIES
+
+Array = npt.NDArray[np.float64]
+Picture = npt.NDArray[np.uint8]
+SCALE = 2  # pixels of the picture for one of the image
+_NEAR, _FAR = 230, 40  # grey values
+_NO_DEPTH = 0
+
+
+def draw(
+    tracked: TrackedParts,
+    names: Sequence[str],
+    time: float,
+    image: Array,
+    estimates: Sequence[PartEstimate],
+    nearest: float,
+    farthest: float,
+) -> Picture:
+    """Return an image (h, w) [m] in grey, from nearest to farthest [m], with outlines of parts."""
+    with np.errstate(invalid='ignore'):
+        share = np.clip((image - nearest) / max(farthest - nearest, 1e-6), 0.0, 1.0)
+        grey = np.where(image > 0.0, _NEAR + share * (_FAR - _NEAR), _NO_DEPTH)
+    whole = np.repeat(np.repeat(np.nan_to_num(grey), SCALE, axis=0), SCALE, axis=1)
+    picture = np.repeat(whole[..., None], 3, axis=-1).astype(np.uint8)
+    poses = Placement(*(np.array([getattr(one, k) for one in estimates]) for k in _POSE))
+    tracked.renderer.place(poses)
+    part = np.kron(tracked.renderer.render().part, np.ones((SCALE, SCALE), int))
+    for i, one in enumerate(estimates):
+        if one.status != 'tracked':
+            continue
+        mask = part == i
+        edge = mask & ~ndimage.binary_erosion(mask, iterations=SCALE)
+        picture[edge] = np.round(255 * np.array(color(i)))
+    canvas = Image.fromarray(picture)
+    text = ImageDraw.Draw(canvas)
+    text.text((6, 4), f'{time:.2f} s', fill=(255, 255, 255))
+    for i, (name, one) in enumerate(zip(names, estimates, strict=True)):
+        label = name if one.status == 'tracked' else f'{name}: {one.status}'
+        fill = tuple(int(255 * x) for x in color(i))
+        text.text((6, 18 + 14 * i), label, fill=fill)
+    return np.asarray(canvas)
+
+
+_POSE = 'position', 'rotation'
+
+
+def color(index: int) -> tuple[float, float, float]:
+    """Return the colour of a part."""
+    return to_rgb(_COLORS[index % len(_COLORS)])
+
+
+_COLORS = SERIES[1], SERIES[0], SERIES[2], *SERIES[3:5]  # readable on grey
+
+
+def strip(pictures: Sequence[Picture], columns: int = 3) -> Picture:
+    """Return pictures of equal size side by side, in rows."""
+    rows = [pictures[i : i + columns] for i in range(0, len(pictures), columns)]
+    blank = np.full_like(pictures[0], 255)
+    return np.vstack([np.hstack([*row, *[blank] * (columns - len(row))]) for row in rows])
+
+
+def depth_range(image: Array) -> tuple[float, float]:
+    """Return the depths [m] between which nearly all of an image lies."""
+    seen = image[np.isfinite(image) & (image > 0.0)]
+    if not len(seen):
+        return 0.0, 1.0
+    low, high = np.quantile(seen, [0.01, 0.99])
+    return float(low), float(high)

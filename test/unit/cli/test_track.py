@@ -1,0 +1,114 @@
+"""`emppi track` writes poses with covariances, and says what is wrong with its input."""
+
+import json
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.cli import main
+from emppi_ros.identify.common import tables
+from emppi_ros.identify.common.signals import covariance_matrices
+from emppi_ros.tracking import camera, depth_noise, depth_video, renderer
+from emppi_ros.tracking.depth_video import DepthVideo
+
+SCENE = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" size="2 2 0.1"/>
+    <body name="block" pos="0 0 0.06"><freejoint/><geom type="box" size="0.1 0.07 0.06"/></body>
+    <body name="ghost"/>
+  </worldbody>
+</mujoco>"""
+COUNT, SPEED, GONE = 8, 0.2, 6  # images, m/s, image from which on the block is gone
+
+
+@pytest.fixture
+def video(tmp_path):
+    """Return a video of a block that slides, and vanishes."""
+    (tmp_path / 'scene.xml').write_text(SCENE)
+    (tmp_path / 'parts.yaml').write_text('scene: scene.xml\nparts:\n  box: {body: block}\n')
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    view = camera.looking_at(160, 120, 40.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
+    settings, rng, images = depth_noise.DepthCameraConfig(), np.random.default_rng(0), []
+    for i in range(COUNT):
+        data = mujoco.MjData(model)
+        data.qpos[0] = SPEED * i / 15.0 if i < GONE else 50.0
+        mujoco.mj_forward(model, data)
+        images.append(
+            depth_noise.add_noise(settings, renderer.render_scene(model, data, view), rng)
+        )
+    path = tmp_path / 'video.npz'
+    depth_video.write(path, DepthVideo(view, np.arange(COUNT) / 15.0, lambda i: images[i]))
+    return path
+
+
+def arguments(video, *more):
+    folder = video.parent
+    words = ['track', str(video), '--parts', str(folder / 'parts.yaml'), *more]
+    return [*words, '--out', str(folder / 'tracks.csv')]
+
+
+def test_a_table_of_poses_with_covariances_is_written(video, capsys):
+    pictures = [str(video.parent / name) for name in ('strip.png', 'film.gif')]
+    more = ['--json', '--picture', pictures[0], '--overlay', pictures[1]]
+    assert main(arguments(video, *more)) == 0
+    printed = capsys.readouterr()
+    summary = json.loads(printed.out)
+    found = {one.kind: one for one in tables.read(video.parent / 'tracks.csv')}
+    pose, covariance = found['pose'], found['covariance']
+    assert pose.of == 'box' and len(pose.time) == GONE
+    sd = np.sqrt(np.diagonal(covariance_matrices(covariance.values), axis1=1, axis2=2))
+    expected = np.column_stack([SPEED * pose.time, 0.0 * pose.time, 0.06 + 0.0 * pose.time])
+    # six images with three errors each: 4.5 standard deviations
+    assert np.all(np.abs(pose.values[:, :3] - expected) < 4.5 * sd[:, :3])
+    assert np.all(sd[:, :3] < 0.01)
+    parts = summary['parts']['box']
+    assert (parts['tracked'], parts['lost'], parts['rotations_seen']) == (GONE, COUNT - GONE, 3)
+    assert 'box: lost at 0.40 s, and not found again' in printed.err
+    assert all((video.parent / name).stat().st_size > 1000 for name in ('strip.png', 'film.gif'))
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('scene: scene.xml\nparts:\n  box: {body: blok}\n', "box: unknown body 'blok' (did you"),
+        ('scene: scene.xml\nparts:\n  ghost: {}\n', "body 'ghost' has no visible geom"),
+        ('scene: scene.xml\nparts: {}\n', 'parts: expected at least one part'),
+        ('scene: other.xml\nparts:\n  box: {}\n', "scene: unknown scene 'other.xml'"),
+        (
+            'scene: scene.xml\nparts:\n  block: {quaternion: [1, 1, 0, 0]}\n',
+            'quaternion: found [1, 1, 0, 0], expected a unit quaternion w, x, y, z',
+        ),
+        (
+            'scene: scene.xml\nparts:\n  block: {position: [5, 5, 5]}\n',
+            'no part is seen in any image: check the camera pose',
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_named(video, capsys, text, words):
+    (video.parent / 'parts.yaml').write_text(text)
+    assert main(arguments(video)) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_picture_needs_a_name_of_one(video, capsys):
+    assert main(arguments(video, '--picture', 'strip.jpg')) == 2
+    assert 'expected a name that ends in .png' in capsys.readouterr().err
+
+
+def test_a_run_makes_a_video_that_can_be_tracked(tmp_path, capsys):
+    video = tmp_path / 'run.npz'
+    words = ['run', 'cartpole_swingup', '--duration', '0.2', '--depth', str(video), '--json']
+    assert main(words) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary['depth'] == str(video)
+    (tmp_path / 'parts.yaml').write_text('scene: cartpole.xml\nparts: {cart: {}}\n')
+    assert main(arguments(video)) == 0
+    (pose, _) = tables.read(tmp_path / 'tracks.csv')
+    true = {one.of: one for one in tables.read(tmp_path / 'run.truth.csv')}
+    assert set(true) == {'cart', 'pole'}
+    rows = np.searchsorted(true['cart'].time, pose.time)
+    # 4 m away a pixel has 15 mm, and depths a noise of 58 mm
+    apart = pose.values[:, :3] - true['cart'].values[rows, :3]
+    assert np.all(np.linalg.norm(apart, axis=1) < 0.06)

@@ -1,0 +1,105 @@
+"""Depth videos are read as they were written, and errors name what is wrong with them."""
+
+import numpy as np
+from PIL import Image
+import pytest
+
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.tracking import camera, depth_video
+from emppi_ros.tracking.depth_video import DepthVideo
+
+VIEW = camera.looking_at(16, 12, 50.0, np.array([0.5, -1.0, 0.4]), np.zeros(3))
+TIMES = np.array([0.0, 0.04, 0.1])
+DEPTH = np.random.default_rng(0).uniform(0.5, 2.0, (3, 12, 16)).astype(np.float32)
+MASK = DEPTH > 1.0
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / 'video.npz'
+    video = DepthVideo(VIEW, TIMES, lambda i: DEPTH[i], lambda i: MASK[i])
+    depth_video.write(path, video)
+    return path
+
+
+def test_a_video_is_read_as_it_was_written(archive):
+    found = depth_video.read(archive)
+    np.testing.assert_array_equal(found.time, TIMES)
+    assert found.mask is not None
+    for i in range(3):
+        np.testing.assert_array_equal(found.image(i), DEPTH[i].astype(float))
+        np.testing.assert_array_equal(found.mask(i), MASK[i])
+    # the rotation is written as a quaternion
+    np.testing.assert_allclose(found.camera.matrix, VIEW.matrix, atol=1e-12)
+    assert (found.camera.fx, found.camera.cy) == (VIEW.fx, VIEW.cy)
+
+
+def change(path, **changes):
+    with np.load(path) as old:
+        content = {**old, **changes}
+    np.savez(path, **{name: value for name, value in content.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'intrinsics': None}, "video.npz: no array 'intrinsics'; found depth, time_s"),
+        ({'depth': (1000 * DEPTH).astype(np.uint16)}, 'depth: found uint16, expected a float'),
+        ({'time_s': TIMES[::-1]}, 'times of images: expected finite numbers that increase'),
+        ({'time_s': TIMES[:2]}, r'depth: found the shape \(3, 12, 16\), expected \(2, any, any\)'),
+        ({'mask': MASK[:2]}, r'mask: found the shape \(2, 12, 16\)'),
+        ({'camera_quaternion': np.array([1.0, 1.0, 0.0, 0.0])}, 'one of length 1.414'),
+        ({'intrinsics': np.array([-1.0, 1.0, 0.0, 0.0])}, 'fx: found -1.0, expected a positive'),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(archive, changes, words):
+    change(archive, **changes)
+    with pytest.raises(ConfigError, match=words):
+        depth_video.read(archive)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / 'video.npz').write_bytes(b'PK\x03\x04')
+    with pytest.raises(ConfigError, match='video.npz: cannot be read'):
+        depth_video.read(tmp_path / 'video.npz')
+    with pytest.raises(ConfigError, match=r'video.mp4: expected an .npz file, or a folder'):
+        depth_video.read(tmp_path / 'video.mp4')
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / 'camera.yaml').write_text(
+        'fx: 20\nfy: 21\ncx: 7.5\ncy: 5.5\nposition: [0, 0, 1]\nrate_hz: 25\n'
+    )
+    (tmp_path / 'mask').mkdir()
+    for i in range(3):
+        values = np.round(1000 * DEPTH[i]).astype(np.uint16)
+        Image.fromarray(values).save(tmp_path / f'{i:03d}.png')
+        Image.fromarray(MASK[i].astype(np.uint8) * 255).save(tmp_path / 'mask' / f'{i:03d}.png')
+    return tmp_path
+
+
+def test_a_folder_of_pictures_in_millimetres_is_a_video(folder):
+    found = depth_video.read(folder)
+    np.testing.assert_allclose(found.time, [0.0, 0.04, 0.08])
+    assert found.mask is not None
+    for i in range(3):
+        # rounded to millimetres
+        np.testing.assert_allclose(found.image(i), DEPTH[i], atol=0.00051)
+        np.testing.assert_array_equal(found.mask(i), MASK[i])
+    assert found.camera.fy == 21.0 and found.camera.position == (0.0, 0.0, 1.0)
+
+
+def test_names_of_pictures_are_times_without_a_rate(folder):
+    text = (folder / 'camera.yaml').read_text().replace('rate_hz: 25\n', '')
+    (folder / 'camera.yaml').write_text(text)
+    np.testing.assert_array_equal(depth_video.read(folder).time, [0.0, 1.0, 2.0])
+    (folder / '000.png').rename(folder / 'first.png')
+    with pytest.raises(ConfigError, match='no key rate_hz, and first.png is no time in seconds'):
+        depth_video.read(folder)
+
+
+def test_a_picture_with_colours_is_refused(folder):
+    Image.fromarray(np.zeros((12, 16, 3), np.uint8)).save(folder / '001.png')
+    with pytest.raises(ConfigError, match='001.png: found 3 channels, expected one'):
+        depth_video.read(folder).image(1)

@@ -1,0 +1,84 @@
+"""Derivatives of depths and outlines are those of rendered images."""
+
+import numpy as np
+
+from emppi_ros.tracking import equations, outlines
+from emppi_ros.tracking.outlines import View
+
+from .conftest import moved
+
+STEP = 1e-6  # m, rad
+
+
+def render(stage, poses):
+    stage.tracked.renderer.place(poses)
+    return stage.tracked.renderer.render()
+
+
+def test_slopes_of_depth_are_differences_of_rendered_images(tilted):
+    stage, poses = tilted
+    middle = render(stage, poses)
+    shown = middle.part == 0
+    rays = stage.camera.rays()[shown]
+    points = np.array(stage.camera.position) + rays * middle.depth[shown][:, None]
+    slopes = equations.depth_slopes(points, middle.normal[shown], rays, poses.position[0])
+    compared = 0
+    for i, direction in enumerate(np.eye(6)):
+        sides = [
+            render(stage, moved(poses, side * direction[:3], side * direction[3:]))
+            for side in (STEP, -STEP)
+        ]
+        # pixels that stay on the same face, and are not at its edges
+        smooth = np.all(
+            [np.sum(one.normal * middle.normal, axis=-1)[shown] > 0.999 for one in sides], axis=0
+        ) & np.any(slopes, axis=1)
+        ahead, behind = (one.depth[shown][smooth] for one in sides)
+        difference = (ahead - behind) / (2.0 * STEP)
+        # second order of the step, and rounding of depths divided by it
+        np.testing.assert_allclose(slopes[smooth, i], difference, atol=1e-4)
+        compared += smooth.sum()
+    assert compared > 6 * 300
+
+
+def test_outlines_are_found_where_a_part_was_moved_to(stage):
+    ball = stage('ball')
+    tracked, camera = ball.tracked, ball.camera
+    start = tracked.initial
+    right = camera.matrix[:, 0]
+    depth = camera.project(start.position)[0, 2]
+    pixels = 2.0
+    target = moved(start, pixels * depth / camera.fx * right, np.zeros(3))
+    found = render(ball, start)
+    view = View(
+        ball.image(target),
+        np.minimum(found.depth, ball.background),
+        found.part,
+        found.normal,
+        camera.rays(),
+    )
+    outline = outlines.find_outlines(view, camera, start.position, 6, np.full((120, 160), 0.05))
+    step = np.concatenate([target.position[0] - start.position[0], np.zeros(3)])
+    predicted = outline.slopes @ step
+    assert len(predicted) > 40 and np.ptp(predicted) > 2.0  # all around the ball
+    # both outlines are rounded to pixels, so a difference is off by 0.41 px rms and at most 1;
+    # the direction of an outline is that at a pixel inside
+    error = outline.offset - predicted
+    assert np.sqrt(np.mean(error**2)) < 0.6
+    assert abs(error.mean()) < 0.15
+
+
+def test_the_step_solves_what_is_seen_and_leaves_the_rest():
+    rng = np.random.default_rng(3)
+    slopes = rng.normal(size=(200, 6))
+    slopes[:, 4] = 0.0  # nothing shows a rotation about y
+    truth = 1e-3 * rng.normal(size=6)
+    made = equations.make_equations(slopes, slopes @ truth, np.full(200, 1e6))
+    found = equations.solve(made, made.information, np.zeros(3), 0.1)
+    truth[4] = 0.0
+    np.testing.assert_allclose(found.step, truth, atol=1e-12)  # rounding
+    sd = np.sqrt(np.diag(found.covariance))
+    np.testing.assert_allclose(sd[4], equations.UNSEEN_RAD, rtol=1e-9)
+    assert np.all(np.delete(sd, 4) < 1e-3)
+    # a projection
+    np.testing.assert_allclose(found.seen @ found.seen, found.seen, atol=1e-9)
+    assert np.linalg.matrix_rank(found.seen, tol=1e-6) == 5

@@ -1,0 +1,175 @@
+"""The tracker finds where parts are, says how well, and says when it lost them."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.errors import PoseError
+from emppi_ros.tracking import fitting, tracker
+from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.renderer import Placement
+
+from .conftest import moved
+
+
+def errors(estimate, poses, part=0):
+    turn = Rotation.from_matrix(estimate.rotation @ poses.rotation[part].T).as_rotvec()
+    return np.concatenate([estimate.position - poses.position[part], turn])
+
+
+def test_an_exact_image_of_a_known_pose_is_a_fixed_point(stage):
+    scene = stage('box', 'ball', 'rod')
+    poses = scene.tracked.initial
+    found = fitting.fit(scene.tracked, poses, scene.image(poses))
+    # rounding: all residuals are zero
+    np.testing.assert_allclose(found.poses.position, poses.position, atol=1e-12)
+    np.testing.assert_allclose(found.poses.rotation, poses.rotation, atol=1e-12)
+    assert found.evidence.fits.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_pose_is_found_from_beside_it(tilted):
+    stage, poses = tilted
+    start = moved(poses, [0.03, -0.02, 0.03], [0.1, -0.15, 0.1])
+    state = tracker.start(stage.tracked, start)
+    _, (found,) = tracker.track(stage.tracked, state, 0.0, stage.image(poses))
+    error = errors(found, poses)
+    # three faces and exact depths determine the pose; outlines, of pixels of 9 mm, add errors
+    assert np.linalg.norm(error[:3]) < 0.001 and np.linalg.norm(error[3:]) < 0.01
+    assert found.status == 'tracked'
+
+
+def test_results_move_with_camera_and_parts(tilted):
+    stage, poses = tilted
+    turn, shift = Rotation.from_rotvec([0.3, -0.8, 1.9]).as_matrix(), np.array([0.4, -1.0, 2.0])
+    camera = stage.camera
+    other = dataclasses.replace(
+        camera,
+        position=tuple(turn @ camera.position + shift),
+        rotation=tuple((turn @ camera.matrix).ravel()),
+    )
+    assert isinstance(other, Camera)
+    there = TrackedParts(
+        stage.tracked.settings, stage.model, stage.bodies, other, stage.background
+    )
+    image = stage.noisy(poses, np.random.default_rng(5))
+    start = moved(poses, [0.01, 0.0, 0.01], [0.0, 0.05, 0.0])
+    placed = Placement(start.position @ turn.T + shift, turn @ start.rotation)
+    _, (here,) = tracker.track(stage.tracked, tracker.start(stage.tracked, start), 0.0, image)
+    _, (found,) = tracker.track(there, tracker.start(there, placed), 0.0, image)
+    # rounding, unless a ray at an edge changes sides: one of some thousand
+    np.testing.assert_allclose(found.position, turn @ here.position + shift, atol=1e-4)
+    np.testing.assert_allclose(found.rotation, turn @ here.rotation, atol=1e-3)
+    both = np.kron(np.eye(2), turn)
+    expected = both @ here.covariance @ both.T
+    np.testing.assert_allclose(found.covariance, expected, atol=0.02 * np.abs(expected).max())
+
+
+def test_covariances_are_those_of_errors_under_noise(tilted):
+    stage, poses = tilted
+    squares, sds = [], []
+    for seed in range(20):
+        image = stage.noisy(poses, np.random.default_rng(seed))
+        _, (estimate,) = tracker.track(
+            stage.tracked, tracker.start(stage.tracked, poses), 0.0, image
+        )
+        error = errors(estimate, poses)
+        squares.append(error @ np.linalg.solve(estimate.covariance, error) / 6.0)
+        sds.append(np.sqrt(np.diag(estimate.covariance)))
+    # the mean of 20 chi squares over 6 has a standard deviation of 0.13; outlines, with errors of
+    # whole pixels, are counted carefully: intervals may be up to twice too wide
+    assert 0.25 < np.mean(squares) < 1.3
+    assert np.max(sds) < 0.05  # every direction is seen
+
+
+def test_rotations_of_a_ball_are_not_seen_and_its_place_is(stage):
+    ball = stage('ball')
+    poses = ball.tracked.initial
+    image = ball.noisy(poses, np.random.default_rng(0))
+    state = tracker.start(ball.tracked, moved(poses, [0.02, 0.01, -0.02], [0.1, 0.2, 0.3]))
+    _, (found,) = tracker.track(ball.tracked, state, 0.0, image)
+    values = np.linalg.eigvalsh(found.covariance[3:, 3:])
+    assert np.all(np.sqrt(values) > 1.0)  # rad
+    assert np.all(np.sqrt(np.diag(found.covariance)[:3]) < 0.005)
+    assert np.linalg.norm(found.position - poses.position[0]) < 0.005  # 4 of its sd, about
+    # alignment turns it a little: points on its surface are samples
+    np.testing.assert_allclose(found.rotation, state.poses.rotation[0], atol=0.02)
+
+
+def test_the_roll_of_a_rod_is_not_seen_and_its_axis_is(stage):
+    rod = stage('rod')
+    poses = rod.tracked.initial
+    image = rod.noisy(poses, np.random.default_rng(0))
+    _, (found,) = tracker.track(rod.tracked, tracker.start(rod.tracked, poses), 0.0, image)
+    axis = found.rotation[:, 2]
+    assert math.sqrt(axis @ found.covariance[3:, 3:] @ axis) > 1.0  # rad
+    across = np.linalg.eigvalsh(found.covariance[3:, 3:])[:2]
+    assert np.all(np.sqrt(across) < 0.05)
+
+
+def test_parts_are_followed_at_constant_velocity_through_a_video(stage):
+    scene = stage('box', 'ball')
+    rng = np.random.default_rng(2)
+    state, worst = tracker.start(scene.tracked), 0.0
+    for i in range(12):
+        shift = [0.02 * i, 0.0, 0.01 * i]
+        poses = moved(scene.tracked.initial, shift, [0.0, 0.05 * i, 0.0])
+        image = scene.noisy(poses, rng)
+        state, found = tracker.track(scene.tracked, state, i / 15.0, image)
+        worst = max(worst, *(np.linalg.norm(errors(found[k], poses, k)[:3]) for k in range(2)))
+    # half a pixel is 5 mm at this distance; these noise seeds end at 5.5 mm
+    assert worst < 0.01
+    # estimates of consecutive images, each with some millimetres of noise, 67 ms apart
+    np.testing.assert_allclose(state.velocity[0, :3], [0.3, 0.0, 0.15], atol=0.2)
+
+
+def test_what_hides_a_part_is_no_evidence_against_it(tilted):
+    stage, poses = tilted
+    image = stage.image(poses)
+    image[:, :75] = 0.5  # m: something in front of the left half
+    state = tracker.start(stage.tracked, poses)
+    _, (found,) = tracker.track(stage.tracked, state, 0.0, image)
+    assert found.status == 'tracked'
+    assert np.linalg.norm(errors(found, poses)[:3]) < 0.005
+    image[:] = 0.5
+    state, (found,) = tracker.track(stage.tracked, state, 0.1, image)
+    assert found.status == 'hidden'
+    assert np.sqrt(found.covariance[3, 3]) > 1.0
+
+
+def test_a_part_that_vanishes_is_lost_and_found_again_elsewhere(tilted):
+    stage, poses = tilted
+    state = tracker.start(stage.tracked, poses)
+    state, (found,) = tracker.track(stage.tracked, state, 0.0, stage.image(poses))
+    assert found.status == 'tracked'
+    state, (found,) = tracker.track(stage.tracked, state, 0.1, stage.background)
+    assert found.status == 'lost'
+    elsewhere = moved(poses, [0.25, 0.1, 0.15], [0.0, 0.0, 0.3])
+    state, (found,) = tracker.track(stage.tracked, state, 0.2, stage.image(elsewhere))
+    assert found.status == 'tracked'
+    assert np.linalg.norm(errors(found, elsewhere)[:3]) < 0.005
+
+
+def test_a_mask_replaces_the_background(tilted):
+    stage, poses = tilted
+    unknown = TrackedParts(stage.tracked.settings, stage.model, stage.bodies, stage.camera)
+    image = stage.noisy(poses, np.random.default_rng(1))
+    stage.tracked.renderer.place(poses)
+    mask = stage.tracked.renderer.render().part == 0
+    start = tracker.start(unknown, moved(poses, [0.02, 0.0, 0.0], [0.0, 0.1, 0.0]))
+    _, (found,) = tracker.track(unknown, start, 0.0, image, mask)
+    assert found.status == 'tracked'
+    assert np.linalg.norm(errors(found, poses)[:3]) < 0.006
+
+
+def test_images_that_do_not_fit_are_refused(tilted):
+    stage, poses = tilted
+    state = tracker.start(stage.tracked, poses)
+    with pytest.raises(PoseError, match='found 80 x 60 px, expected 160 x 120'):
+        tracker.track(stage.tracked, state, 0.0, np.ones((60, 80)))
+    state, _ = tracker.track(stage.tracked, state, 1.0, stage.image(poses))
+    with pytest.raises(PoseError, match='at 1 s: not after the one before, at 1 s'):
+        tracker.track(stage.tracked, state, 1.0, stage.image(poses))
