@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness real peers track faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness real articulate peers track faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -33,6 +33,7 @@ help:
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
 	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
 	@echo "make real REAL='--data FOLDER'   identification from published recordings: docs/results_real.md"
+	@echo "make articulate ARTICULATE='--data FOLDER'   joints and trees from tracks: docs/results_articulate.md"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
 	@echo "make soak MINUTES=30   the whole graph with franka-sim, and its cost"
 
@@ -113,6 +114,10 @@ real: $(STAMP)
 # TRACK='--seeds ... --videos ...' selects runs
 track: $(STAMP)
 	$(call publish,track,results_track,$(TRACK))
+
+# ARTICULATE='--data FOLDER': also the published tracks, which are not part of this repository
+articulate: $(STAMP)
+	$(call publish,articulate,results_articulate,$(ARTICULATE))
 
 # judo-rai asks for an older MuJoCo, so that the planners to compare with have an environment of their own
 $(PEERS_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install .ci/install-peers

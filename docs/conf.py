@@ -22,6 +22,7 @@ extensions = [
 source_suffix = {'.md': 'markdown'}
 exclude_patterns = [
     'results/*',
+    'results_articulate/*',
     'results_belief/*',
     'results_peers/*',
     'results_real/*',

@@ -30,6 +30,7 @@ MODULES = {
     'markers': ('markers',),
     'track': ('track',),
     'excite': ('excite',),
+    'articulate': ('articulate',),
     'identify': ('identify',),
     'bench': ('bench',),
 }

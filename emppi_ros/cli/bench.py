@@ -10,6 +10,7 @@ STUDIES = (
     'bench_belief',
     'bench_robustness',
     'bench_real',
+    'bench_articulate',
     'bench_peers',
     'bench_track',
     'bench_identify',

@@ -26,7 +26,7 @@ def add_command(kinds: Any) -> None:
     cases = {name: [case for case in study.cases if case] for name, study in offered.items()}
     parser.add_argument(
         '--case',
-        choices=[case for named in cases.values() for case in named],
+        choices=dict.fromkeys(case for named in cases.values() for case in named),
         help='experiment of the study; '
         + '; '.join(f'{name}: {", ".join(c)} ({c[0]})' for name, c in cases.items() if c),
     )

@@ -1,10 +1,12 @@
 """`emppi bench planner`: the overhead of a planning cycle over the physics that it needs."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from emppi_ros.bench import planner
+from emppi_ros.bench import planner, planner_growth
 from emppi_ros.cli import output
+from emppi_ros.core import paths
 from emppi_ros.tasks.task import load_task
 
 
@@ -21,6 +23,12 @@ def add_command(studies: Any) -> None:
         '--pairs', type=output.whole, default=150, help='number of cycles to time (150)'
     )
     parser.add_argument('--seed', type=output.whole, default=0, help='random seed (0)')
+    parser.add_argument(
+        '--growth',
+        type=Path,
+        metavar='FILE.png',
+        help='measure how times grow with models, rollouts and horizon, and plot them here',
+    )
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=run)
 
@@ -29,6 +37,13 @@ def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     task = load_task(options.task)
     pairs = max(options.pairs, 2)
+    if options.growth is not None:
+        paths.check_output('--growth', options.growth)
+        with output.progress('planners of several sizes', pairs, 'cycles') as advance:
+            lines = planner_growth.measure(task, pairs, options.seed, advance)
+        planner_growth.write_plot(task, lines, options.growth)
+        output.show(planner_growth.summarize(lines), options.json)
+        return
     with output.progress('planner against floor', pairs, 'pairs') as advance:
         summary = planner.measure(task, pairs, options.seed, advance)
     output.show(summary, options.json)

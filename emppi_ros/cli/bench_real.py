@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.bench.real import cells, results
-from emppi_ros.bench.real.compute import METHODS, RealCell, RealRow, compute
+from emppi_ros.bench.real.compute import METHODS, OTHERS, compute
 from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.real.rows import RealCell, RealRow
 from emppi_ros.bench.row_store import RowStore
 from emppi_ros.cli import output, resumable
 from emppi_ros.identify import methods
@@ -40,7 +41,7 @@ def add_command(studies: Any) -> None:
     resumable.add_names(
         parser,
         '--methods',
-        f'methods ({", ".join(METHODS)}), of {", ".join(methods.METHODS)}',
+        f'methods ({", ".join(METHODS)}), of {", ".join((*methods.METHODS, *OTHERS))}',
     )
     parser.add_argument(
         '--recordings',

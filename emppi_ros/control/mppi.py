@@ -26,7 +26,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from emppi_ros.control import noise_adaptation
 from emppi_ros.control import risk as risks
+from emppi_ros.control.noise_adaptation import NoiseAdaptation
 from emppi_ros.core import weights
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import AllDivergedError, ConfigError
@@ -67,6 +69,8 @@ class PlanInfo(NamedTuple):
         Sum to 1 at each step; with a risk measure they are spread over models by the belief.
     diverged : int
         Number of diverged rollouts.
+    variance : (H, nu) array or None
+        Variance of the noise of the next update; None if it does not adapt.
 
     """
 
@@ -74,6 +78,7 @@ class PlanInfo(NamedTuple):
     costs: Array
     weights: Array
     diverged: int
+    variance: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,9 @@ class PlannerConfig:
         check=lambda v: len(v) > 0 and all(x > 0 for x in v),
         allowed='a list of numbers above 0: one for all controls, or one per control',
         doc='variance of the control noise per control, in its unit squared [Sigma]',
+    )
+    noise_adaptation: NoiseAdaptation | None = key(
+        None, doc='adaptation of the noise variance per step and control; null: constant'
     )
     weighting: str = one_of(
         'per_step',
@@ -164,6 +172,7 @@ def plan(
     evaluate: Callable[[Array], Costs],
     rng: np.random.Generator,
     reference: Array | float = 0.0,
+    variance: Array | None = None,
 ) -> tuple[Array, PlanInfo]:
     """
     Return the improved plan and the details of the update.
@@ -187,6 +196,9 @@ def plan(
     reference : (nu,) array or float
         Mean r of the uncontrolled distribution p: the control that does nothing. Zero for
         velocities and efforts, the held position for positions.
+    variance : (H, nu) array, optional
+        Variance of the noise, if it adapts: that of the last update, shifted as the plan is.
+        Default: the configured one.
 
     Returns
     -------
@@ -203,7 +215,11 @@ def plan(
 
     """
     nu = nominal.shape[1]
-    variance = config.variance(nu)
+    base, adaptation = config.variance(nu), config.noise_adaptation
+    if variance is None or adaptation is None:
+        variance = np.broadcast_to(base, nominal.shape)
+    else:
+        variance = noise_adaptation.bound(adaptation, variance, base)
     draws = 1 if config.shares_noise else config.models
     shape = (draws, config.rollouts, config.horizon, nu)
     noise = rng.standard_normal(shape) * np.sqrt(variance)
@@ -212,7 +228,7 @@ def plan(
     controls = np.broadcast_to(controls, (config.models, *shape[1:]))  # (M, K, H, nu)
     costs = evaluate(controls)
     control_cost = config.temperature * np.einsum(
-        'mkhu,hu->mkh', noise, (nominal - reference) / variance
+        'mkhu,hu->mkh', noise, (nominal - reference) / base
     )
     cost_to_go = accumulate(costs, control_cost)  # (M, K, H)
     if config.weighting == 'trajectory':
@@ -227,7 +243,10 @@ def plan(
         improved = smoother(config.horizon, config.filter_window) @ improved
     improved = limits.clip(improved, applied)
     diverged = int(np.sum(~np.isfinite(cost_to_go[..., 0])))
-    return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged)
+    adapted = None
+    if adaptation is not None:
+        adapted = noise_adaptation.adapt(adaptation, variance, sample_weights, noise, base)
+    return improved, PlanInfo(controls, cost_to_go[..., 0], sample_weights, diverged, adapted)
 
 
 def weigh(temperature: float, cost_to_go: Array, log_belief: Array) -> Array:

@@ -29,6 +29,7 @@ METHODS = {  # name -> module:class
     'rigid-body': 'emppi_ros.identify.rigid_body.method:RigidBodyMethod',
     'shooting': 'emppi_ros.identify.shooting.method:ShootingMethod',
     'sysid': 'emppi_ros.identify.sysid:SysidMethod',
+    'bayessim': 'emppi_ros.identify.bayessim.method:BayesSimMethod',
     'filter': 'emppi_ros.identify.filter.method:FilterMethod',
 }
 _MARGIN = 1e-6  # of the range of a parameter: a prior file has no particle on a bound

@@ -157,7 +157,7 @@ class _ResidualFunction:
                 raise IdentificationError('the model diverges: limits or time step are too large')
             self._value = np.full_like(self._value, _DIVERGED)  # the search rejects this step
             return
-        noise = (shooter.problem.noise / shooter.problem.scale)[self.measured]
+        noise = shooter.noise[..., self.measured]
         errors = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
         slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
         full = np.zeros((*errors.shape, shooter.size))
@@ -170,7 +170,8 @@ class _ResidualFunction:
         self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
         self._value = np.concatenate([errors.ravel(), root * defects[0]])
         self._jacobian = np.concatenate([full.reshape(-1, shooter.size), root * normals[0]])
-        self.count = errors.size
+        self.rows = errors.size  # of the value that are errors, zero where nothing was measured
+        self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
 
 
 def estimate(
@@ -201,8 +202,8 @@ def estimate(
         z, done = z.ravel(), done + len(trace)
     value, jacobian = residuals.value(z)[:, 0], residuals.jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
-    squares = float(np.sum(value[: residuals.count] ** 2))
-    rows, constraints = jacobian[: residuals.count], jacobian[residuals.count :]
+    squares = float(np.sum(value[: residuals.rows] ** 2))
+    rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
     information = rows.T @ rows / (squares / freedom)
     parameters = np.arange(shooter.unknown)
     information[parameters, parameters] += 1.0  # of the uniform prior, as a variance

@@ -137,6 +137,14 @@ FIELDS: dict[str, Field] = {
     'geom_friction': Field(
         'geom', 3, -1e-12, _row('geom_friction'), '', '0: sliding, 1: torsion, 2: rolling'
     ),
+    'geom_solref': Field(
+        'geom',
+        2,
+        0.0,
+        _row('geom_solref'),
+        's or none',
+        'contacts: 0: time constant, 1: damping ratio, the smaller the more they bounce',
+    ),
     'jnt_type': Field('joint', 1, -1e-12, _TYPE, '', '0: slide, 1: hinge', bends=True),
     'jnt_axis': Field(
         'joint',

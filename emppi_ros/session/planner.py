@@ -45,7 +45,7 @@ class Planner(Measurements):
 
     MEMORY = Measurements.MEMORY
     MEMORY += ('_plans', '_belief', '_rng', '_controls', '_first', '_start', '_stage_tracker')
-    MEMORY += ('_probe_until',)
+    MEMORY += ('_probe_until', '_variance')
 
     def __init__(
         self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
@@ -71,6 +71,7 @@ class Planner(Measurements):
         self._order: slice | npt.NDArray[np.intp] = slice(None) if same else order
         self._log_weights = np.full(count, -math.log(count))
         self._controls: Array | None = None
+        self._variance: Array | None = None  # of the noise of the last plan's steps, if it adapts
         self._first = np.zeros(len(task.robot.commanded))  # command at the start of the last plan
         self._start = -math.inf
         self._plans: deque[Plan] = deque(maxlen=10)
@@ -103,7 +104,7 @@ class Planner(Measurements):
     @journaled('forget')
     def reset_plan(self) -> None:
         """Start the next plan from rest, as after a pause."""
-        self._controls = None
+        self._controls = self._variance = None
 
     @journaled('probe')
     def probe(self, until: float) -> None:
@@ -232,7 +233,7 @@ class Planner(Measurements):
         spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
         begin = self.ensemble.predict(spread, replayed, ahead / max(count, 1))
         applied = commands(np.array([start]))[0]
-        nominal = self._nominal(start, applied)
+        nominal, variance = self._nominal(start, applied), self._shifted_variance(start)
         point, traces = self.trace_point, []
         record = cost.record if point is None else sorted({*cost.record, point.field})
         if config.information_weight > 0.0:
@@ -252,9 +253,10 @@ class Planner(Measurements):
 
         controls, info = mppi.plan(
             config, nominal, applied, self._limits, self._log_weights, evaluate, self._rng,
-            applied if self.task.robot.command == 'position' else 0.0,
+            applied if self.task.robot.command == 'position' else 0.0, variance,
         )  # fmt: skip
         self._controls, self._first, self._start = controls, applied, start
+        self._variance = info.variance
         self.candidates = Candidates(traces[0], info.costs) if traces else None
         plan = plans.make(
             self.task.robot, start, applied, controls, config.step_s, config.interpolation
@@ -285,4 +287,14 @@ class Planner(Measurements):
             return np.tile(rest, (config.horizon, 1))
         return interpolation.shift(
             self._controls, self._first, start - self._start, config.step_s, config.interpolation
+        )
+
+    def _shifted_variance(self, start: float) -> Array | None:
+        """Return the variance of the noise, shifted as the plan is; None if it is constant."""
+        config, variance = self.settings, self._variance
+        if variance is None:
+            return None
+        elapsed = start - self._start
+        return interpolation.shift(
+            variance, variance[0], elapsed, config.step_s, config.interpolation
         )

@@ -270,19 +270,20 @@ class CsvgdStudy(Study):
 
     def show(self, results: Mapping[str, Any]) -> None:
         """Print a table of the methods, and the speed of the simulation."""
-        _table(results['methods'])
+        show_table(results['methods'])
         if results['case'] == 'pendulum':
             draws = posterior_metrics.DRAWS
             print(f'predictions: mean and standard error of {draws} draws of held-out motions')
             print(f'\nmore than {OURS}, draw by draw')
-            _table(results['more'])
+            show_table(results['more'])
         print(
             f'{results["steps_per_cpu_s"]:.3g} physics steps per second of a core; '
             f'an iteration takes {results["ratio_to_bare_stepping"]:.2f} of bare stepping'
         )
 
 
-def _table(rows: Mapping[str, Mapping[str, float | Sequence[float]]]) -> None:
+def show_table(rows: Mapping[str, Mapping[str, float | Sequence[float]]]) -> None:
+    """Print a row for each method, whose numbers have names."""
     names = list(next(iter(rows.values())))
     print(f'{"":18}', *(f'{name:>15}' for name in names))
     for method, row in rows.items():

@@ -20,6 +20,7 @@ STUDIES = {  # name -> module:class
     'rigid-body': 'emppi_ros.bench.identify.rigid_body_study:RigidBodyStudy',
     'states': 'emppi_ros.bench.identify.states_study:StatesStudy',
     'stein': 'emppi_ros.bench.identify.csvgd_study:CsvgdStudy',
+    'bayessim': 'emppi_ros.bench.identify.bayessim_study:BayesSimStudy',
 }
 
 

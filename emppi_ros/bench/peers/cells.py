@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+import functools
+import hashlib
+import json
+from pathlib import Path
 from typing import NamedTuple
 
 from emppi_ros.bench.belief.cells import code_digest
 from emppi_ros.bench.belief.estimators import EMPPI
-from emppi_ros.bench.paper.cells import changed, task_digest
+from emppi_ros.bench.paper.cells import changed
 from emppi_ros.bench.peers import judo
 from emppi_ros.bench.peers.planners import LEARNER, PEERS
 from emppi_ros.bench.peers.tasks import PEER_TASKS, WORLDS
@@ -16,6 +20,7 @@ from emppi_ros.core.errors import ConfigError, unknown
 SEEDS = range(10, 20)  # settings were chosen on seeds 0 to 3
 ROLLOUTS, THREADS = 32, 1  # 32: Judo's own number for these tasks
 QUICK_S, QUICK_SEEDS = 0.4, range(1)
+_OURS = ('description', 'cost', 'belief')  # keys; of `planner` only the rate is left
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,9 @@ class PeerCell:
 
     @property
     def digest(self) -> str:
-        """The digest of the task and, for a belief, of its code: others are outdated."""
+        """The digest of what is read of the task and, for a belief, of its code."""
         code = code_digest(EMPPI) if self.planner == LEARNER else ''
-        return f'{task_digest(self.text)}-{code}'
+        return f'{settings_digest(self.text, PEERS[self.planner].has_own_settings)}-{code}'
 
     def __str__(self) -> str:
         """Return a description for messages."""
@@ -82,7 +87,25 @@ def make_cells(request: PeersRequest) -> list[PeerCell]:
         for task in request.tasks
         for world in request.worlds
         for planner in request.planners
+        if task in (PEERS[planner].tasks or request.tasks)
     ]
+
+
+@functools.cache  # many cells share a task
+def settings_digest(text: str, without_ours: bool) -> str:
+    """
+    Return the SHA-256 of the keys and values of a task and its robot; their paths do not count.
+
+    `without_ours` leaves out what only planners with the task's settings read. The monitors of the
+    bridge never count: this loop has none.
+    """
+    data = config.parse(text, 'task')
+    data['robot'] = config.load(Path(data['robot']))
+    data['simulation'] = {k: v for k, v in data['simulation'].items() if k != 'residual_monitor'}
+    if without_ours:
+        data = {name: value for name, value in data.items() if name not in _OURS}
+        data['planner'] = {'rate_hz': data['planner']['rate_hz']}
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def _text(name: str, request: PeersRequest) -> str:

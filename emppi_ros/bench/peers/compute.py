@@ -24,6 +24,7 @@ from emppi_ros.bench.peers.planners import (
     ComparedPlanner,
     EnsemblePlanner,
     PlannerSettings,
+    SteppingPlanner,
 )
 from emppi_ros.bench.peers.rows import PeerRow
 from emppi_ros.bench.peers.tasks import PEER_TASKS, WORLDS
@@ -52,8 +53,9 @@ class Timing(NamedTuple):
 
     pairs: Array
     observe_s: Array
+    own: Array  # (n,) of stepping in a physics engine of the planner's own; empty without
 
-    def summary(self) -> dict[str, float]:
+    def summary(self) -> dict[str, float | None]:
         """Return medians: times [ms], and the ratio of each pair."""
         plan, stepping = self.pairs.T
         return {
@@ -61,6 +63,7 @@ class Timing(NamedTuple):
             'stepping_ms': 1e3 * float(np.median(stepping)),
             'ratio': float(np.median(plan / stepping)),
             'observe_ms': 1e3 * float(np.median(self.observe_s)),
+            'own_ratio': float(np.median(plan / self.own)) if len(self.own) else None,
         }
 
 
@@ -73,7 +76,7 @@ def compute(cell: PeerCell) -> PeerRow:
     reference = judo.JudoTask(name, cell.seed)
     try:
         settings = PlannerSettings(cell.rollouts, cell.threads, cell.seed)
-        planner = PEERS[cell.planner](task, name, settings)
+        planner = PEERS[cell.planner].make(task, name, settings)
         motion, timing = run(task, planner, truth, reference.start, settings)
     except EmppiError as error:
         raise type(error)(f'{cell}: {error}') from None
@@ -109,7 +112,7 @@ def run(
     stepper = _stepper(task, planner, settings)
     dt, held = task.simulation.timestep_s, HoldTimer()
     every = max(1, round(1.0 / task.planner.rate_hz / dt))
-    states, controls, pairs, observe_s, success_s = [], [], [], [], None
+    states, controls, pairs, observe_s, own, success_s = [], [], [], [], [], None
     for i in range(round(task.file.duration_s / dt)):
         now, state = i * dt, State(data.qpos.copy(), data.qvel.copy())
         if i % every == 0:
@@ -123,6 +126,8 @@ def run(
             if (i // every) % PAIR_EVERY == 0:
                 stepping = stepping_s(stepper, *planner.rollouts, time.process_time)
                 pairs.append((planned, stepping))
+                if isinstance(planner, SteppingPlanner):
+                    own.append(planner.stepping_s(time.process_time))
         data.ctrl[:] = planner.control(now)
         mujoco.mj_step(model, data)
         states.append(np.concatenate([data.qpos, data.qvel]))
@@ -130,10 +135,10 @@ def run(
         reached = task.error(model, data) < task.file.success.below
         if held.update(reached, now + dt, task.file.success.hold_s) and success_s is None:
             success_s = now + dt
-    warm = pairs[WARM_UP // PAIR_EVERY :] or pairs
+    skipped = WARM_UP // PAIR_EVERY if len(pairs) > WARM_UP // PAIR_EVERY else 0
     return (
         PeerMotion(np.array(states), np.array(controls), success_s),
-        Timing(np.array(warm), np.array(observe_s)),
+        Timing(np.array(pairs[skipped:]), np.array(observe_s), np.array(own[skipped:])),
     )
 
 

@@ -8,34 +8,22 @@ it computes for display, the traces of the best rollouts, is left out of its pla
 from collections.abc import Mapping
 import importlib
 import importlib.metadata
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bench.peers import dm_control
+from emppi_ros.bench.peers.optional import load
 from emppi_ros.bench.peers.planners import PlannerSettings, Rollouts
-from emppi_ros.core.errors import BenchError, import_optional
 from emppi_ros.model.ensemble import State
 
 Array = npt.NDArray[np.float64]
 
 
-def _load(module: str) -> ModuleType:
-    """Import a module of Judo; BenchError if it, or what it needs, is not installed."""
-    return import_optional(
-        module,
-        lambda error: (
-            f'bench peers: Python package {error.name!r} is not installed; `make peers` makes an '
-            'environment with all that is compared, and runs the benchmark there'
-        ),
-        BenchError,
-    )
-
-
 def version() -> str:
     """Return name and version of the package; BenchError if it is not installed."""
-    _load('judo')
+    load('judo')
     return f'judo-rai {importlib.metadata.version("judo-rai")}'
 
 
@@ -48,8 +36,10 @@ class JudoTask:
 
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
-        _load('judo.tasks.base').download_and_extract_meshes = _without_meshes  # type: ignore[attr-defined]  # a module
-        tasks = _load('judo.tasks').get_registered_tasks()
+        load('judo.tasks.base').download_and_extract_meshes = _without_meshes  # type: ignore[attr-defined]  # a module
+        if name in dm_control.SETTINGS_OF:
+            dm_control.register()
+        tasks = load('judo.tasks').get_registered_tasks()
         np.random.seed(seed)  # noqa: NPY002  # Judo's only source of randomness
         self.task = tasks[name][0]()
 
@@ -85,17 +75,18 @@ class JudoPlanner:
         changes: Mapping[str, float],
     ) -> None:
         """Create the controller with Judo's settings of the task, and `changes` of them."""
-        controllers, optimizers = _load('judo.controller.controller'), _load('judo.optimizers')
+        controllers, optimizers = load('judo.controller.controller'), load('judo.optimizers')
         rollout = importlib.import_module('mujoco.rollout')
         task = JudoTask(judo_task, settings.seed).task
         kind, config_kind = optimizers.get_registered_optimizers()[optimizer]
         config = config_kind()
-        config.set_override(judo_task)
+        settings_of = dm_control.SETTINGS_OF.get(judo_task, judo_task)
+        config.set_override(settings_of)
         config.num_rollouts = settings.rollouts
         for name, value in changes.items():
             setattr(config, name, value)
         controller_config = controllers.ControllerConfig()
-        controller_config.set_override(judo_task)
+        controller_config.set_override(settings_of)
         self._controller = controllers.Controller(controller_config, task, kind(config, task.nu))
         self._controller.update_traces = lambda: None
         backend = self._controller.rollout_backend

@@ -7,7 +7,7 @@ To add one, add a line to PEERS; `emppi bench peers --planners NAME` then offers
 from collections.abc import Callable
 import functools
 import importlib
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,15 @@ class ComparedPlanner(Protocol):
     @property
     def rollouts(self) -> Rollouts:
         """The rollouts of the last plan."""
+        ...
+
+
+@runtime_checkable
+class SteppingPlanner(Protocol):
+    """A planner with a physics engine of its own."""
+
+    def stepping_s(self, clock: Callable[[], float]) -> float:
+        """Return the time of only stepping the rollouts of the last plan in it [s]."""
         ...
 
 
@@ -117,18 +126,55 @@ def _judo(
     return module.JudoPlanner(optimizer, judo_task, settings, changes)
 
 
+def _torch(task: Task, judo_task: str, settings: PlannerSettings) -> Any:
+    module = importlib.import_module('emppi_ros.bench.peers.pytorch_mppi')
+    return module.TorchPlanner(task, judo_task, settings)
+
+
+def _hydrax(models: int, task: Task, judo_task: str, settings: PlannerSettings) -> Any:
+    module = importlib.import_module('emppi_ros.bench.peers.hydrax')
+    return module.HydraxPlanner(task, judo_task, settings, models)
+
+
 def _ours(learns: bool, task: Task, _judo_task: str, settings: PlannerSettings) -> Any:
     return EnsemblePlanner(learns, task, settings)
 
 
 # task, name of the task in Judo, settings -> planner
 Factory = Callable[[Task, str, PlannerSettings], ComparedPlanner]
+
+
+class PeerPlanner(NamedTuple):
+    """
+    How to create a planner.
+
+    Attributes
+    ----------
+    make : callable
+        Creates it.
+    has_own_settings : bool
+        Whether it does not read planner, cost and belief of the task file.
+    tasks : tuple of str
+        Tasks that it can plan; empty: all.
+
+    """
+
+    make: Factory
+    has_own_settings: bool = False
+    tasks: tuple[str, ...] = ()
+
+
 LEARNER, FIXED = 'emppi', 'mppi'
-PEERS: dict[str, Factory] = {
-    LEARNER: functools.partial(_ours, True),
-    FIXED: functools.partial(_ours, False),
-    'judo-mppi': functools.partial(_judo, 'mppi'),
-    'judo-ps': functools.partial(_judo, 'ps'),
-    'judo-cem': functools.partial(_judo, 'cem'),
-    'judo-mppi-wide': functools.partial(_judo, 'mppi', sigma=1.0),  # in place of 0.1
+PEERS: dict[str, PeerPlanner] = {
+    LEARNER: PeerPlanner(functools.partial(_ours, True)),
+    FIXED: PeerPlanner(functools.partial(_ours, False)),
+    'judo-mppi': PeerPlanner(functools.partial(_judo, 'mppi'), has_own_settings=True),
+    'judo-ps': PeerPlanner(functools.partial(_judo, 'ps'), has_own_settings=True),
+    'judo-cem': PeerPlanner(functools.partial(_judo, 'cem'), has_own_settings=True),
+    'judo-mppi-wide': PeerPlanner(  # in place of 0.1
+        functools.partial(_judo, 'mppi', sigma=1.0), has_own_settings=True
+    ),
+    'pytorch-mppi': PeerPlanner(_torch),
+    'hydrax': PeerPlanner(functools.partial(_hydrax, 1), tasks=('cartpole',)),
+    'hydrax-random': PeerPlanner(functools.partial(_hydrax, 8), tasks=('cartpole',)),
 }

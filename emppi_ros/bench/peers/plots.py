@@ -6,11 +6,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 import numpy as np
 
+from emppi_ros.bench.peers.planners import LEARNER
 from emppi_ros.bench.peers.summary import PeerSummary
 from emppi_ros.viz.palette import INK, SERIES
 from emppi_ros.viz.report.plots import styled
 
-WIDTH, HEIGHT = 11.0, 3.4  # inches
+WIDTH, HEIGHT = 11.0, 3.8  # inches
 
 
 def write_all(
@@ -36,20 +37,25 @@ def rewards(groups: Sequence[PeerSummary], duration_s: float) -> Figure:
     axes = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
     for axis, world in zip(axes, worlds, strict=True):
         for group in (one for one in groups if one.world == world):
-            color = SERIES[planners.index(group.planner)]
+            again, index = divmod(planners.index(group.planner), len(SERIES))
+            color, style = SERIES[index], '--' if again else '-'
             count = len(group.rewards)
             time = (np.arange(count) + 0.5) * duration_s / count
             low, high = (
                 [getattr(part, bound) for part in group.rewards] for bound in ('low', 'high')
             )
-            if None not in low:  # a single run has no interval
+            own = group.planner == LEARNER  # only its interval: nine would hide one another
+            if own and None not in low:  # a single run has no interval
                 axis.fill_between(time, low, high, color=color, alpha=0.15, linewidth=0)
             means = [part.mean for part in group.rewards]
-            axis.plot(time, means, color=color, label=group.planner)
+            width, order = (2.5, 3) if own else (1.2, 2)
+            axis.plot(
+                time, means, style, color=color, linewidth=width, zorder=order, label=group.planner
+            )
         axis.set(title=world, xlabel='time [s]')
     axes[0].set_ylabel('reward')
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc='outside lower center', ncols=len(labels))
+    figure.legend(handles, labels, loc='outside lower center', ncols=min(len(labels), 5))
     return figure
 
 
@@ -65,7 +71,7 @@ def ratios(groups: Sequence[PeerSummary]) -> Figure:
             label = task if group is next(one for one in groups if one.task == task) else None
             axis.plot(x, group.ratio.median, 'o', color=SERIES[i], label=label)
     axis.axhline(1.0, color=INK, linestyle='--', linewidth=1.0)
-    axis.set_xticks(range(len(planners)), planners)
+    axis.set_xticks(range(len(planners)), [name.replace('-', '-\n') for name in planners])
     axis.set(ylabel='plan / stepping its rollouts', ylim=(0.9, None))
     axis.legend()
     return figure

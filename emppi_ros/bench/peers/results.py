@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+import statistics
 
 from emppi_ros.bench import report
 from emppi_ros.bench.peers import plots
 from emppi_ros.bench.peers.compute import FINAL_PARTS, PARTS
-from emppi_ros.bench.peers.planners import LEARNER
+from emppi_ros.bench.peers.planners import FIXED, LEARNER
 from emppi_ros.bench.peers.rows import TABLE, PeerRow
 from emppi_ros.bench.peers.summary import PeerSummary
 from emppi_ros.bench.peers.tasks import WORLDS
@@ -15,22 +16,36 @@ from emppi_ros.bench.statistics import Mean
 
 NAME = 'results.md'
 METHOD = (
-    "The tasks are Judo's: its model files, its reward functions (means over physics steps), and "
-    'start states that it draws by seed. All planners have the same physics and time step, '
-    'rollouts, physics steps in a rollout, threads, planning rate and exact measurements of the '
-    'state; plans take no simulated time. All plan with the model file, except for `emppi`, which '
-    'starts from the prior in its task file, learns online, and shares its rollouts among its '
-    'models. `mppi` is the same planner with the model file only. '
-    "Judo's optimizers have Judo's own settings of these tasks (zero-order splines with 4 knots). "
-    'Those of `emppi` and `mppi` were chosen on seeds 0 to 3, and so was the noise of '
-    '`judo-mppi-wide` (1.0 in place of 0.1): that of the cylinder push, while no other noise than '
-    'its own was better for the cart-pole.'
+    "The tasks are Judo's and dm_control's: their model files, their reward functions (means "
+    'over physics steps), and start states drawn by seed. All planners have the same rollouts, '
+    'physics steps in a rollout, threads, planning rate and exact measurements of the state; '
+    'plans take no simulated time. All but Hydrax plan with the same physics and time step.',
+    '- `emppi` starts from the prior in its task file, learns online, and shares its rollouts '
+    'among its models. `mppi` is the same planner with the model file only.\n'
+    "- Judo's optimizers (`judo-rai`) have Judo's own settings of these tasks, on dm_control's "
+    'cart-pole those of its own (zero-order splines with 4 knots). `judo-mppi-wide` has a noise '
+    'of 1.0 in place of 0.1.\n'
+    '- `pytorch-mppi` steps the same physics batch, one planning period at a time, with white '
+    'noise over these steps.\n'
+    '- `hydrax` is the MPPI of Hydrax. It plans with MJX, in single precision on the processor. '
+    '`hydrax-random` has 8 models drawn from the prior, as `emppi`, weighs 4 candidates by their '
+    'mean cost, and does not learn. MJX has no collision of cylinder and box, so that both plan '
+    "Judo's cart-pole only.",
+    'Noise and temperature of `emppi`, `mppi`, `judo-mppi-wide`, `pytorch-mppi` and `hydrax` were '
+    "chosen on seeds 0 to 3 of Judo's tasks (8 settings of `pytorch-mppi` on the cart-pole, 5 on "
+    "the cylinder push; 3 of `hydrax`). On Judo's cart-pole no other noise of `judo-mppi` than "
+    "its own was better. On dm_control's cart-pole `pytorch-mppi` has the better of 2 settings on "
+    'seeds 0 and 1; `emppi` and `mppi` have the first that were tried. The reward there is a '
+    "product. Judo's planners and "
+    '`pytorch-mppi` plan with it; `emppi` and `mppi` with the sum of costs in the task file. The '
+    'noise of `emppi` and `mppi` adapts; docs/method.md lists what else was tried.',
 )
-CAUSE = (
-    'The noise of `emppi` and `mppi` is fixed, and keeps them moving at the end of a run. On the '
-    'seeds used for choosing, `mppi` with a tenth of its variance came to rest nearly as well as '
-    'the others, but had less reward before: a variance that adapts, as in the cross-entropy '
-    'method, may do both.'
+NOT_TAKEN = (
+    '## Tasks left out',
+    "- Judo's `fr3_pick` and `leap_cube`: Judo downloads their meshes at first use, and the "
+    'reward of `fr3_pick` depends on phases, which it derives from contact sensors.\n'
+    "- dm_control's cheetah: its reward has a target of a velocity, which no residual has. Ball "
+    'in cup: its reward is 0 except in the cup, so that most sampled plans are equally good.',
 )
 COLUMNS = (
     '- reward: mean of a run; 95 % interval (BCa bootstrap over seeds).\n'
@@ -66,17 +81,19 @@ def write(
         *report.origin(rows, wanted, provenance),
         f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {rows[0].rollouts} rollouts, '
         f'{rows[0].threads} thread(s). Computed by {"; ".join(sorted(makers))}.',
-        METHOD,
+        *METHOD,
         '\n'.join(f'- world `{name}`: {world.description}.' for name, world in WORLDS.items()),
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
         '## Where another planner is better',
-        '\n'.join(_better(groups)) or 'Nowhere, as far as these runs tell.',
-        CAUSE,
+        '\n'.join([*_better(groups), *_lighter(groups)]) or 'Nowhere, as far as these runs tell.',
     ]
     for name, picture in zip(durations, rewards, strict=True):
-        caption = 'Reward over time, with 95 % intervals of the mean.'
+        caption = f'Mean reward over time, and the 95 % interval of that of {LEARNER}.'
         parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
+        of_task = sorted({row.seed for row in rows if row.task == name})
+        if of_task != seeds:
+            parts.append(f'Only seeds {", ".join(map(str, of_task))}.')
         for world in WORLDS:
             of_world = [one for one in groups if (one.task, one.world) == (name, world)]
             if of_world:
@@ -84,6 +101,7 @@ def write(
                 parts.append(table(_HEADER, map(_line, of_world)))
     caption = 'Time of a plan relative to stepping its rollouts, one point for each world.'
     parts += ['## Time of a plan', f'![{caption}]({ratio.name})\n\n{caption}']
+    parts += [*_own_engines(groups), *NOT_TAKEN]
     path = folder / NAME
     path.write_text('\n\n'.join(part for part in parts if part) + '\n', encoding='utf-8')
     return [*rewards, ratio, path]
@@ -99,6 +117,39 @@ def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
                     f'- {group.task}, {group.world}: `{group.planner}` has {_mean(gain)} more '
                     f'reward than `{LEARNER}`{what}.'
                 )
+
+
+def _lighter(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a line for each task where others' plans take less time, relative to stepping."""
+    for task in dict.fromkeys(group.task for group in groups):
+        ratios = {name: round(x, 2) for name, x in _ratios(groups, task, 'ratio').items()}
+        own = ratios.pop(LEARNER, 0.0)
+        less = [f'`{name}` ({x:.2f})' for name, x in ratios.items() if x < own and name != FIXED]
+        if less:
+            yield (
+                f'- {task}: relative to stepping their rollouts, plans of {", ".join(less)} take '
+                f'less time than those of `{LEARNER}` ({own:.2f}; medians over worlds).'
+            )
+
+
+def _own_engines(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield a sentence for each planner that has a physics engine of its own."""
+    for task in dict.fromkeys(group.task for group in groups):
+        for name, ratio in _ratios(groups, task, 'own_ratio').items():
+            yield (
+                f'{task}: a plan of `{name}` takes {ratio:.2f} times as long as only stepping its '
+                'rollouts with its own physics engine (median over worlds).'
+            )
+
+
+def _ratios(groups: Sequence[PeerSummary], task: str, name: str) -> dict[str, float]:
+    """Return the median over worlds of a ratio, by planner; without planners that lack it."""
+    found: dict[str, list[float]] = {}
+    for group in groups:
+        ratio = getattr(group, name)
+        if group.task == task and ratio is not None:
+            found.setdefault(group.planner, []).append(ratio.median)
+    return {planner: statistics.median(values) for planner, values in found.items()}
 
 
 def _truths(rows: Sequence[PeerRow], task: str, world: str) -> str:

@@ -10,8 +10,8 @@ from emppi_ros.bench.paper.rows import ParameterEstimate
 TABLE = 'table.csv'
 _COLUMNS = (
     'task', 'world', 'planner', 'seed', 'rollouts', 'threads', 'reward', 'final_reward', 'success',
-    'time_s', 'limit_s', 'plan_ms', 'stepping_ms', 'ratio', 'observe_ms', 'compute_s', 'made_by',
-    'digest',
+    'time_s', 'limit_s', 'plan_ms', 'stepping_ms', 'ratio', 'own_ratio', 'observe_ms', 'compute_s',
+    'made_by', 'digest',
 )  # fmt: skip
 
 
@@ -39,6 +39,7 @@ class PeerRow:
     parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
     compute_s: float
     made_by: str  # version and processor
+    own_ratio: float | None = None  # the same in a physics engine of the planner's own
 
     @property
     def key(self) -> tuple[object, ...]:

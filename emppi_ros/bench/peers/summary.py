@@ -28,6 +28,7 @@ class PeerSummary(NamedTuple):
     plan_ms: Median
     observe_ms: Median  # of learning
     ratio: Median  # of a plan to stepping its rollouts
+    own_ratio: Median | None  # the same in a physics engine of the planner's own
     rewards: Sequence[Mean]  # of equal parts of the run
 
 
@@ -55,10 +56,17 @@ def _group(
         plan_ms=statistics.median([row.plan_ms for row in rows]),
         observe_ms=statistics.median([row.observe_ms for row in rows]),
         ratio=statistics.median([row.ratio for row in rows]),
+        own_ratio=_median([row.own_ratio for row in rows]),
         rewards=[
             statistics.mean(part) for part in np.transpose([row.rewards for row in rows]).tolist()
         ],
     )
+
+
+def _median(values: Sequence[float | None]) -> Median | None:
+    """Return the median of the values that are there; None without any."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str) -> Mean | None:

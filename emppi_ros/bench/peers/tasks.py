@@ -34,6 +34,7 @@ class PeerTask(NamedTuple):
 PEER_TASKS = {
     'cartpole': PeerTask('judo_cartpole.yaml', 'cartpole'),
     'cylinder_push': PeerTask('judo_cylinder_push.yaml', 'cylinder_push'),
+    'dm_cartpole': PeerTask('dm_cartpole.yaml', 'dm_cartpole'),
 }
 
 

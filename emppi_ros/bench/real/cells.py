@@ -1,11 +1,12 @@
 """The runs of the benchmark: each recording by each method."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import hashlib
 from pathlib import Path
 
-from emppi_ros.bench.real.compute import METHODS, RealCell
-from emppi_ros.bench.real.datasets import DATASETS, Dataset, RealRecording
+from emppi_ros.bench.real.compute import METHODS, OTHERS
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
+from emppi_ros.bench.real.rows import RealCell
 from emppi_ros.core.errors import BenchError, ConfigError, unknown
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
@@ -25,7 +26,7 @@ def make_cells(
     """
     for what, names, known in (
         ('dataset', datasets, tuple(DATASETS)),
-        ('method', chosen, tuple(methods.METHODS)),
+        ('method', chosen, (*methods.METHODS, *OTHERS)),
     ):
         for name in names:
             if name not in known:
@@ -39,9 +40,8 @@ def make_cells(
             continue
         for one in list(dataset.read(place))[:recordings]:
             cells += [
-                RealCell(name, one, method, _digest(dataset, one))
-                for method in chosen
-                if method not in dataset.unsuitable
+                RealCell(name, one, method, _digest(dataset, one, method))
+                for method in _rows(dataset, one, chosen)
             ]
     if not cells:
         reasons = '; '.join(skipped) or 'no recording suits these methods'
@@ -49,11 +49,26 @@ def make_cells(
     return cells, skipped
 
 
-def _digest(dataset: Dataset, recording: RealRecording) -> str:
+def _rows(dataset: Dataset, recording: RealRecording, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the methods, and in the place of `published` the name of each published model."""
+    for method in chosen:
+        if method == 'published' and method in dataset.methods:
+            yield from recording.models
+        elif method in dataset.methods:
+            yield method
+
+
+def _digest(dataset: Dataset, recording: RealRecording, method: str) -> str:
     """Return a digest of the samples and of the model."""
-    text = (ASSETS / dataset.model).read_bytes()
-    scene = (ASSETS / dataset.model).with_suffix('.xml').read_bytes()
-    whole = hashlib.sha256(text + scene)
-    for name, values in recording.columns.items():
+    published = recording.models.get(method)
+    path = ASSETS / (dataset.model if published is None else dataset.published)
+    whole = hashlib.sha256(path.read_bytes())
+    whole.update((ASSETS / dataset.model).with_suffix('.xml').read_bytes())
+    if published is not None:
+        whole.update(repr(published).encode())
+    columns = dict(recording.columns)
+    if method in BELIEFS:
+        columns |= recording.velocities
+    for name, values in columns.items():
         whole.update(name.encode() + values.tobytes())
     return whole.hexdigest()

@@ -1,112 +1,119 @@
 """Identify the parameters of a real mechanism, and forecast what was held out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 import re
 import tempfile
 import time
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.real.datasets import DATASETS, Dataset, RealRecording
+from emppi_ros.bench.real import online, toss_forecasts, tosses
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
+from emppi_ros.bench.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
 from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, resample
+from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resample
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, read_recording
 from emppi_ros.identify.methods import Identification, RunSettings
 from emppi_ros.identify.shooting import estimation, forecast, windows
 from emppi_ros.identify.states.forecast import split
-from emppi_ros.identify.states.step_check import MAX_STEPS_PER_SAMPLE
 
 Array = npt.NDArray[np.float64]
-METHODS = ('shooting', 'states', 'rigid-body', 'sysid')
+OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid', *OTHERS)
 HELD_OUT = 0.3
 WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
 _SAMPLES = 40
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """One quantity of a mechanism."""
+class MethodResult(NamedTuple):
+    """What a method finds."""
 
-    value: float
-    low: float  # 5 % quantile
-    high: float  # 95 %
-    published: float | None = None
-
-    @property
-    def inside(self) -> bool | None:
-        """Whether the 90 % interval holds the published value."""
-        return None if self.published is None else self.low <= self.published <= self.high
-
-
-@dataclass(frozen=True)
-class ForecastError:
-    """The forecasts of one joint over half a second."""
-
-    rms: float  # of the median, rad
-    median: float  # of the absolute errors of the median, rad
-    inside: float  # share of measurements in the 90 % band
-
-
-@dataclass(frozen=True)
-class RealRow:
-    """The result of one method on one recording."""
-
-    dataset: str
-    recording: str
-    method: str
-    digest: str
-    refused: str  # why there is no estimate; '' if there is one
     quantities: Mapping[str, Estimate]
-    forecasts: Mapping[str, ForecastError]  # by joint; empty if a simulation diverges
-    compute_s: float
-    made_by: str
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The cell that this is the result of."""
-        return self.dataset, self.recording, self.method
-
-
-@dataclass(frozen=True)
-class RealCell:
-    """One method on one recording."""
-
-    dataset: str
-    recording: RealRecording
-    method: str
-    digest: str  # of recording and model
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Identifies the cell."""
-        return self.dataset, self.recording.name, self.method
+    forecasts: Mapping[str, ForecastError]
+    scores: Mapping[str, Score]
+    flags: tuple[str, ...] = ()
 
 
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
     """Return the row of a cell; a method that refuses the recording is a result, too."""
-    began, dataset = time.perf_counter(), DATASETS[cell.dataset]
-    plant, refused = Plant.from_file(ASSETS / dataset.model), ''
-    quantities: Mapping[str, Estimate] = {}
-    forecasts: Mapping[str, ForecastError] = {}
+    began, refused, result = time.perf_counter(), '', MethodResult({}, {}, {})
     try:
-        recording = _as_recording(cell.recording)
-        found = _identify(cell.method, plant, recording, threads)
-        quantities = _quantities(dataset, plant, cell.recording, found.samples)
-        forecasts = _forecasts(plant, recording, found.samples[:_SAMPLES], threads)
+        result = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
     except IdentificationError as error:
         refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
     return RealRow(
-        cell.dataset, cell.recording.name, cell.method, cell.digest, refused, quantities,
-        forecasts, time.perf_counter() - began, hardware.label(),
+        cell.dataset, cell.recording.name, cell.method, cell.digest, refused, result.quantities,
+        result.forecasts, time.perf_counter() - began, hardware.label(), result.scores,
+        result.flags,
     )  # fmt: skip
+
+
+def _of_motion(cell: RealCell, threads: int) -> MethodResult:
+    """Return what a method finds in the motion of joints."""
+    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.recording)
+    if cell.method in cell.recording.models:
+        plant, samples = _published(cell)
+        return MethodResult({}, _forecasts(plant, recording, samples, threads), {})
+    plant = Plant.from_file(ASSETS / dataset.model)
+    if cell.method in BELIEFS:
+        return _of_belief(cell, plant, recording, threads)
+    samples = _identify(cell.method, plant, recording, threads).samples
+    quantities = _quantities(dataset, plant, cell.recording, samples)
+    forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
+    return MethodResult(quantities, forecasts, {})
+
+
+def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:
+    """Return what the online belief knows after the known part, and how it came to know it."""
+    dataset = DATASETS[cell.dataset]
+    states = online.joint_states(plant, recording, cell.recording.velocities)
+    count = len(states.time) - int(HELD_OUT * len(states.time))
+    known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
+    sd = online.noise(known)
+    task = online.make_task(plant, known, sd, cell.method == 'belief-constant')
+    found = online.replay(task, known, sd)
+    samples = found.snapshots[-1].theta
+    scores = {
+        **online.settling_scores(
+            found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
+        ),
+        **online.prediction_scores(task, found, known),
+    }
+    quantities = _quantities(dataset, plant, cell.recording, samples)
+    forecasts = _forecasts(plant, recording, samples[:: len(samples) // _SAMPLES], threads)
+    return MethodResult(quantities, forecasts, scores, found.flags)
+
+
+def _of_tosses(cell: RealCell, threads: int) -> MethodResult:
+    """Return what tosses show, and how well others are forecast."""
+    dataset = DATASETS[cell.dataset]
+    learned, later = tosses_of(cell.recording)
+    quantities: dict[str, Estimate] = {}
+    if cell.method in cell.recording.models:
+        plant, samples = _published(cell)
+    else:
+        plant = Plant.from_file(ASSETS / dataset.model)
+        samples = tosses.estimate(plant, learned, threads=threads)
+        quantities = _quantities(dataset, plant, cell.recording, samples)
+    scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
+    return MethodResult(quantities, {}, scores)
+
+
+def _published(cell: RealCell) -> tuple[Plant, Array]:
+    """Return the plant of a published model, and its parameters (_SAMPLES, P), all the same."""
+    plant = Plant.from_file(ASSETS / DATASETS[cell.dataset].published)
+    given = cell.recording.models[cell.method]
+    theta = np.array([given[unknown.name] for unknown in plant.unknowns])
+    return plant, np.tile(theta, (_SAMPLES, 1))
 
 
 def _as_recording(one: RealRecording) -> Recording:

@@ -5,15 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from emppi_ros.bench import report
-from emppi_ros.bench.real.compute import (
-    HELD_OUT,
-    WINDOW_S,
-    Estimate,
-    RealRow,
-    disagreement,
-)
-from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench import report, statistics
+from emppi_ros.bench.real import online
+from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, disagreement
+from emppi_ros.bench.real.datasets import BELIEFS, DATASETS
+from emppi_ros.bench.real.notes import NOTES
+from emppi_ros.bench.real.rows import Estimate, RealRow, Score
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
 
@@ -21,9 +18,23 @@ NAME = 'results.md'
 METHOD = (
     'Recordings of real mechanisms that others published; the data are not part of this '
     'repository. Each method is used with its defaults, as `emppi identify` does, and '
-    f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording. The rest is forecast '
+    f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording (of tosses: from half '
+    'of them, see there). The rest is forecast '
     f'in pieces of {HORIZON_S:g} s, for all methods alike from states fitted to the '
     f'{WINDOW_S:g} s before. The factor `--widen` of `shooting` was chosen on the free pendulum.'
+)
+BELIEF = (
+    '`belief` is the online belief, which receives the joint states and commands of the first '
+    f'{100.0 * (1.0 - HELD_OUT):.0f} % in the order of time, and is updated every '
+    f'{online.HORIZONS_S[0]:g} s. It has {online.PARTICLES} particles, priors around the values '
+    'of the model file (lognormal with a standard deviation of 1 of the logarithm, or normal with '
+    'a quarter of the range), the noise of the recorded joint states as standard deviations, and '
+    f'`joint_gain: {online.GAIN:g}`, which was chosen among 1, 0.2 and 0.1 on the first recording '
+    'of the driven pendulum. Parameters may change over time, as in every task; those of '
+    '`belief-constant` may not. A quantity has settled when its 90 % interval stays within '
+    f'{100.0 * online.SETTLED:g} % of the final mean for the last second or longer. Predictions '
+    'start from the measured state; those of the first second do not count. Where velocities were '
+    'not recorded, each comes from a parabola through the last positions.'
 )
 COLUMNS = (
     '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
@@ -46,6 +57,7 @@ def write(
         *report.origin(rows, wanted, provenance),
         *report.makers(rows),
         METHOD,
+        *([BELIEF] if any(row.method in BELIEFS for row in rows) else []),
         COLUMNS,
     ]
     if skipped:
@@ -67,27 +79,46 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
         yield 'Refused:'
         yield '\n'.join(refused)
     found = [row for row in rows if not row.refused]
-    if not found:
-        return
-    header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
-    yield table(('recording', 'method', *header), map(_estimates, found))
-    published = (
-        found[0].recording,
-        {
-            quantity: one.published
-            for quantity, one in found[0].quantities.items()
+    estimated = [row for row in found if row.quantities]
+    if estimated:
+        header = [f'{quantity} [{unit}]' for quantity, unit in dataset.units.items()]
+        yield table(('recording', 'method', *header), map(_estimates, estimated))
+        published = [
+            f'{quantity} {one.published:.4g}'
+            for quantity, one in estimated[0].quantities.items()
             if one.published is not None
-        },
-    )
-    if published[1]:
-        values = ', '.join(f'{quantity} {value:.4g}' for quantity, value in published[1].items())
-        yield f'Published: {values}.'
-    for quantity in dataset.together:
-        yield '\n'.join(_agreement(quantity, found))
+        ]
+        if published:
+            yield f'Published: {", ".join(published)}.'
+        agreements = [line for name in dataset.together for line in _agreement(name, estimated)]
+        if agreements:
+            yield '\n'.join(agreements)
     joints = list(dict.fromkeys(joint for row in found for joint in row.forecasts))
     if joints:
         columns = [f'{joint}: {what}' for joint in joints for what in ('error', 'inside 90 %')]
-        yield table(('recording', 'method', *columns), (_errors(row, joints) for row in found))
+        rows = [row for row in found if row.forecasts]
+        yield table(('recording', 'method', *columns), (_errors(row, joints) for row in rows))
+    scored = [row for row in found if row.scores]
+    if scored:
+        yield _score_table(scored)
+    remarks = [*_overlaps(found, dataset.together or tuple(dataset.units)), *_flags(found)]
+    if remarks:
+        yield '\n'.join(remarks)
+    if estimated:
+        yield f'Computing time, median: {", ".join(_times(estimated))}.'
+    if name in NOTES:
+        yield NOTES[name].rstrip()
+
+
+def _score_table(rows: Sequence[RealRow]) -> str:
+    """Return a table of all scores, with as few columns as possible."""
+    scores = dict.fromkeys((name, one.unit) for row in rows for name, one in row.scores.items())
+    heads = [f'{name} [{unit}]' if unit else name for name, unit in scores]
+    cells = [[_show_score(row.scores.get(name)) for row in rows] for name, _ in scores]
+    names = [f'{row.recording}, {row.method}' for row in rows]
+    if len(names) > len(heads):
+        names, heads, cells = heads, names, [list(column) for column in zip(*cells, strict=True)]
+    return table(['', *names], ([head, *line] for head, line in zip(heads, cells, strict=True)))
 
 
 def _estimates(row: RealRow) -> list[object]:
@@ -102,6 +133,52 @@ def _show(one: Estimate) -> str:
     if one.low == one.high:
         return 'not determined'
     return f'{one.value:.4g} ({one.low:.4g} to {one.high:.4g})'
+
+
+def _times(rows: Sequence[RealRow]) -> Iterable[str]:
+    """Yield the computing time of each method."""
+    for method in dict.fromkeys(row.method for row in rows):
+        seconds = np.median([row.compute_s for row in rows if row.method == method])
+        yield f'`{method}` {seconds:.3g} s'
+
+
+def _overlaps(rows: Sequence[RealRow], names: Sequence[str]) -> Iterable[str]:
+    """Yield for how many quantities the belief's intervals overlap those of each other method."""
+    for belief in BELIEFS:
+        own = {row.recording: row for row in rows if row.method == belief and row.quantities}
+        others = [row for row in rows if row.method not in BELIEFS and row.recording in own]
+        for method in dict.fromkeys(row.method for row in others if row.quantities):
+            pairs = [
+                (own[row.recording].quantities[name], row.quantities[name])
+                for row in others
+                if row.method == method
+                for name in names
+            ]
+            overlaps = [
+                one.low <= other.high and other.low <= one.high
+                for one, other in pairs
+                if one.low < one.high and other.low < other.high
+            ]
+            if overlaps:
+                yield (
+                    f'- Intervals of `{belief}` and `{method}` overlap for '
+                    f'{statistics.share(overlaps)} of the quantities that both determine.'
+                )
+
+
+def _flags(rows: Sequence[RealRow]) -> Iterable[str]:
+    """Yield what the monitors of beliefs complain of at the end."""
+    for row in rows:
+        if row.method in BELIEFS:
+            yield f'- {row.recording}, `{row.method}`: {"; ".join(row.flags) or "no flags"}.'
+
+
+def _show_score(one: Score | None) -> str:
+    if one is None or one.value is None:
+        return '-'
+    if one.low is None or one.high is None:
+        return f'{one.value:.3g}'
+    return f'{one.value:.3g} ({one.low:.3g} to {one.high:.3g})'
 
 
 def _agreement(quantity: str, rows: Sequence[RealRow]) -> Iterable[str]:
@@ -134,5 +211,7 @@ def lines(rows: Sequence[RealRow]) -> Iterable[str]:
         if row.refused:
             yield f'{begin} refused: {row.refused}'
             continue
-        each = (f'{name} {_show(one)}' for name, one in row.quantities.items())
+        each = [f'{name} {_show(one)}' for name, one in row.quantities.items()]
+        each = each or [f'{name} {_show_score(one)}' for name, one in row.scores.items()]
+        each = each or [f'{name}: error {one.rms:.2g}' for name, one in row.forecasts.items()]
         yield f'{begin} {"; ".join(each)}'

@@ -40,6 +40,21 @@ def is_bag(path: Path) -> bool:
 
 def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     """Return the signals of bags on one clock, the files, and notes, such as of a cut bag."""
+    missing = 'no positions on a topic joint_states (sensor_msgs/JointState)'
+    return _read(paths, 'position', missing)
+
+
+def read_poses(paths: Sequence[Path]) -> tuple[list[Signal], list[str]]:
+    """Return the tracked poses of bags on one clock, and notes, such as of a cut bag."""
+    missing = 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)'
+    signals, _, notes = _read(paths, 'pose', missing)
+    return [one for one in signals if one.kind == 'pose'], notes
+
+
+def _read(
+    paths: Sequence[Path], needed: str, missing: str
+) -> tuple[list[Signal], list[Path], list[str]]:
+    """Return what `read` does; IdentificationError without a signal of the needed kind."""
     collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
     for path in paths:
         bag = SqliteBag(path) if _is_sqlite(path) else Bag(path)
@@ -47,11 +62,10 @@ def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
         files += bag.files
         topics |= set(bag.counts)
         notes += [bag.cut] if bag.cut else []
-    if not any(kind == 'position' for one in collected for kind, *_ in one):
+    if not any(kind == needed for one in collected for kind, *_ in one):
         contents = '; '.join([', '.join(sorted(topics)) or 'no messages', *notes])
         raise IdentificationError(
-            f'{", ".join(map(str, paths))}: no positions on a topic joint_states '
-            f'(sensor_msgs/JointState); the bag contains: {contents}'
+            f'{", ".join(map(str, paths))}: {missing}; the bag contains: {contents}'
         )
     samples = [rows for one in collected for rows in one.values()]
     origin = min(row.stamp for rows in samples for row in rows)

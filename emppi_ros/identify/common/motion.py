@@ -15,6 +15,7 @@ from emppi_ros.identify.common.signals import Signal, common_clock, hold, triang
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
+MAX_STEPS_PER_SAMPLE = 20  # of a joint: 50 Hz with steps of 1 ms
 _FINER = 0.75  # of the model's step: samples at shorter periods are those of another clock
 _PHYSICAL = 1e-3  # s: with steps up to it, estimates are those of continuous time
 # of steps between samples; their positions are only interpolated, which must not outweigh dynamics
@@ -96,14 +97,14 @@ def resample(
             matching.check_motion(recording, signal)
             q, v = model.jnt_qposadr[joint], model.jnt_dofadr[joint]
             qpos[:, q : q + 7] = _interpolate_poses(signal, time)
-            weights[:, v : v + 6] = _near_samples(signal, time, model.opt.timestep)[:, None]
+            weights[:, v : v + 6] = near_samples(signal, time, model.opt.timestep)[:, None]
         elif signal.kind == 'position':
             matching.check_rate(signal, model.opt.timestep, steps_per_sample)
             matching.check_motion(recording, signal)
             joint = scene.find_scalar(model, signal.of)
             qpos[:, model.jnt_qposadr[joint]] = np.interp(time, signal.time, signal.values)
             if signal.period > 1.5 * model.opt.timestep:
-                near = _near_samples(signal, time, model.opt.timestep)
+                near = near_samples(signal, time, model.opt.timestep)
                 weights[:, model.jnt_dofadr[joint]] = np.maximum(near, _INTERPOLATED)
         else:
             joint = scene.find_scalar(model, signal.of)
@@ -172,11 +173,12 @@ def _interpolate_poses(pose: Signal, time: Array) -> Array:
     return np.column_stack([*place, quaternions])
 
 
-def _near_samples(signal: Signal, time: Array, h: float) -> Array:
-    """Return 1 at steps that are next to a sample, 0 elsewhere (n,)."""
+def near_samples(signal: Signal, time: Array, h: float) -> npt.NDArray[np.bool_]:
+    """Return whether each of the times (n,), which are `h` apart, is next to a sample."""
     after = np.clip(np.searchsorted(signal.time, time), 1, len(signal.time) - 1)
     away = np.minimum(np.abs(signal.time[after] - time), np.abs(time - signal.time[after - 1]))
-    return (away <= 0.5 * h * (1.0 + 1e-6)).astype(np.float64)
+    near: npt.NDArray[np.bool_] = away <= 0.5 * h * (1.0 + 1e-6)
+    return near
 
 
 def delay_rows(rows: Array, begins: Sequence[int], steps: npt.ArrayLike) -> Array:

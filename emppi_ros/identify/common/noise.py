@@ -14,7 +14,7 @@ SMOOTHING_CUTOFF_HZ = 10.0
 _FILTER_ORDER = 2
 _SETTLING_PERIODS = 2.0  # of the cutoff, at either end
 _MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to measure it
-_MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
+MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
 _ORDER = 5  # of differences
 MIN_NOISE_SAMPLES = 2 * _ORDER + 1
 _GRID = 0.1  # deviation, in steps, of values on a grid
@@ -78,7 +78,7 @@ def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
     left = signal.values - smooth(signal.values, rate, cutoff_hz)
     end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
     taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
-    least = max(_MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
+    least = max(MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
     return max(float(taken), least)
 
 

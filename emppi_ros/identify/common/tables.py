@@ -41,10 +41,7 @@ _COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
 
 def read(path: Path) -> list[Signal]:
     """Return the signals of a file; IdentificationError names file, column and line."""
-    columns = _parquet(path) if _is_parquet(path) else _csv(path)
-    time = columns.pop(_CLOCK)
-    if not columns:
-        raise IdentificationError(f'{path}: no column except {_CLOCK}')
+    time, columns = read_columns(path)
     signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
     for name, values in columns.items():
         kind, of, unit = _parse_column(path, name)
@@ -55,6 +52,15 @@ def read(path: Path) -> list[Signal]:
         here = ~np.isnan(values)
         signals.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
     return signals + [_vector(path, *of, time, parts) for of, parts in vectors.items()]
+
+
+def read_columns(path: Path) -> tuple[Array, dict[str, Array]]:
+    """Return times and the other columns (n,) by name, with NaN for empty cells."""
+    columns = _parquet(path) if _is_parquet(path) else _csv(path)
+    time = columns.pop(_CLOCK)
+    if not columns:
+        raise IdentificationError(f'{path}: no column except {_CLOCK}')
+    return time, columns
 
 
 def check_writable(option: str, path: Path) -> None:

@@ -26,6 +26,7 @@ class ShootingProblem:
     recordings, `start` (G, nq + nv) is measured instead, and the initial states are estimated.
     `controls` (T, nu) are those of each physics step, `references` (R, T, nq + nv) the states
     measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not measured.
+    Where `seen` (T, nq + nv) is false a reference is only interpolated; None: it never is.
     """
 
     model: mujoco.MjModel
@@ -35,6 +36,7 @@ class ShootingProblem:
     references: Array
     noise: Array
     first_steps: tuple[int, ...] = ()
+    seen: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Raise IdentificationError if shapes, limits or the model do not fit."""
@@ -60,6 +62,10 @@ class ShootingProblem:
             )
         if not np.all(np.isfinite(self.references)):
             raise IdentificationError('references contain values that are not finite')
+        if self.seen is not None and self.seen.shape != (steps, size):
+            raise IdentificationError(
+                f'seen of shape {self.seen.shape}; expected ({steps}, {size})'
+            )
         many = (len(self.first_steps), size) if self.first_steps else (size,)
         if self.start.shape != many or self.noise.shape != (size,) or np.any(self.noise <= 0):
             raise IdentificationError(

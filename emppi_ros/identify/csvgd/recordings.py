@@ -10,8 +10,20 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.motion import resample, step_times
-from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smooth, smoothing_noise
+from emppi_ros.identify.common.motion import (
+    MAX_STEPS_PER_SAMPLE,
+    near_samples,
+    resample,
+    step_times,
+)
+from emppi_ros.identify.common.noise import (
+    MIN_NOISE,
+    SMOOTHING_CUTOFF_HZ,
+    rounding_noise,
+    smooth,
+    smoothing_noise,
+    uneven_difference_noise,
+)
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, recording_names
 from emppi_ros.identify.common.signals import Signal
@@ -45,6 +57,7 @@ def prepare(
     """
     Return the training data of recordings.
 
+    Positions may be sampled less often than the model steps: steps without a sample do not count.
     Velocities are measured, or derived from smoothed positions; derived ones only initialize the
     windows and have infinite noise. The noise of measurements is the residual of smoothing, or
     given in `noise` (by names such as `position/hinge`). Raises IdentificationError that names
@@ -54,7 +67,7 @@ def prepare(
     length = max(round(cut.window_s / plant.model.opt.timestep), 1)
     pieces = [_states(plant.model, recording) for recording in recordings]
     kept = 1.0 - cut.held_out + 1e-9  # rounding must not cost a window
-    counts = [int(kept * (len(states) - 1)) // length for states, _ in pieces]
+    counts = [int(kept * (len(states) - 1)) // length for states, _, _ in pieces]
     if min(counts) < 1:
         short = recordings[int(np.argmin(counts))]
         raise IdentificationError(
@@ -62,26 +75,34 @@ def prepare(
             f'{cut.held_out:.0%} held out: use shorter windows, or a longer recording'
         )
     ends = [count * length for count in counts]
-    cuts = [(states, ctrl, end) for (states, ctrl), end in zip(pieces, ends, strict=True)]
+    cuts = [(*piece, end) for piece, end in zip(pieces, ends, strict=True)]
+    seen = np.concatenate([rows[1 : end + 1] for _, _, rows, end in cuts])
     problem = ShootingProblem(
         plant.model,
         tuple(
             replace(parameter, lower=unknown.lower, upper=unknown.upper)
             for parameter, unknown in zip(plant.parameters, plant.unknowns, strict=True)
         ),
-        np.array([states[0] for states, _ in pieces]),
-        np.concatenate([ctrl[:end] for _, ctrl, end in cuts]),
-        np.concatenate([states[1 : end + 1] for states, _, end in cuts])[None],
+        np.array([states[0] for states, _, _ in pieces]),
+        np.concatenate([ctrl[:end] for _, ctrl, _, end in cuts]),
+        np.concatenate([states[1 : end + 1] for states, _, _, end in cuts])[None],
         read_noise(plant.model, recordings, noise),
         tuple(int(begin) for begin in np.cumsum([0, *ends[:-1]])),
+        None if seen.all() else seen,
     )
-    later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, end in cuts)
+    later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, _, end in cuts)
     return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)))
 
 
-def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
-    """Return states (N, nq + nv) and controls (N, nu) at the model's time steps."""
-    motion = resample(recording, model)
+def _states(
+    model: mujoco.MjModel, recording: Recording
+) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """
+    Return states (N, nq + nv) and controls (N, nu) at the model's time steps.
+
+    The last array (N, nq + nv) is false where a position or velocity is only interpolated.
+    """
+    motion = resample(recording, model, steps_per_sample=MAX_STEPS_PER_SAMPLE)
     if motion.applied.any():
         where = next(s.where for s in recording.signals.values() if s.kind in ('torque', 'effort'))
         raise IdentificationError(
@@ -90,6 +111,7 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
         )
     h, time = model.opt.timestep, step_times(recording, model)
     smoothed = smooth(motion.qpos, 1.0 / h, SMOOTHING_CUTOFF_HZ)
+    seen = np.concatenate([motion.observed, np.ones(motion.observed.shape, bool)], axis=1)
     qvel = np.diff(smoothed, axis=0, prepend=2.0 * smoothed[:1] - smoothed[1:2]) / h
     for of in recording.names('velocity'):
         signal = recording.signals['velocity', of]
@@ -101,7 +123,9 @@ def _states(model: mujoco.MjModel, recording: Recording) -> tuple[Array, Array]:
             )
         dof = model.jnt_dofadr[scene.find_scalar(model, of)]
         qvel[:, dof] = np.interp(time, signal.time, signal.values)
-    return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl
+        if signal.period > 1.5 * h:
+            seen[:, model.nq + dof] = near_samples(signal, time, h)
+    return np.concatenate([motion.qpos, qvel], axis=1), motion.ctrl, seen
 
 
 def measurement_names(model: mujoco.MjModel) -> list[str]:
@@ -135,8 +159,16 @@ def read_noise(
 
 
 def _noise(signal: Signal) -> float:
-    """Return the standard deviation of the noise of a signal; IdentificationError if unknown."""
+    """
+    Return the standard deviation of the noise of a signal; IdentificationError if unknown.
+
+    Both estimates are too large if the motion is fast, but in different ways: the smaller one
+    counts.
+    """
     found = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
+    if found is not None:
+        least = max(rounding_noise(signal.values), MIN_NOISE * float(np.std(signal.values)))
+        found = max(min(found, uneven_difference_noise(signal.time, signal.values)), least)
     if found is None:
         raise IdentificationError(
             f'{signal.where}: {1.0 / signal.period:.3g} samples a second do not tell noise from '

@@ -71,8 +71,13 @@ def select_converged(
     best = int(np.argmax(whole))
     lasts = np.append(shooter.firsts[1:], shooter.windows) - 1
     off = (windows.states - shooter.measurements()[0]) * problem.scale  # (N, W, h, S)
+    seen = np.broadcast_to(True, off.shape[1:])
+    if problem.seen is not None:
+        seen = problem.seen.reshape(off.shape[1:])
     left = [
-        np.sqrt(np.mean(off[best, first : last + 1] ** 2, axis=(0, 1)))
+        np.sqrt(
+            np.mean(off[best, first : last + 1] ** 2, axis=(0, 1), where=seen[first : last + 1])
+        )
         for first, last in zip(shooter.firsts, lasts, strict=True)
     ]
     unknown = shooter.unknown

@@ -86,6 +86,19 @@ class MultipleShooting:
         references = self.problem.references / self._scale
         return references.reshape(len(references), self.windows, -1, self.states)
 
+    @cached_property
+    def noise(self) -> Array:
+        """
+        Noise of measurements in units of the states' spread; infinite where there is none.
+
+        Its shape is (S,), or (W, h, S) if not every step was measured.
+        """
+        noise = self.problem.noise / self._scale
+        if self.problem.seen is None:
+            return noise
+        rows = np.where(self.problem.seen, noise, np.inf)
+        return rows.reshape(self.windows, -1, self.states)
+
     def simulate(self, z: Array) -> WindowTrajectories:
         """Return the windows of particles (N, D), with derivatives."""
         steps = self._variants(z)

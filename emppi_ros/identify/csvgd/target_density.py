@@ -55,8 +55,7 @@ def evaluate(shooter: MultipleShooting, z: Array, likelihood: Likelihood = 'sum'
     derivatives.
     """
     windows = shooter.simulate(z)
-    noise = shooter.problem.noise / shooter.problem.scale
-    slopes = windows.slopes / noise
+    slopes = windows.slopes / shooter.noise
     flat = np.ascontiguousarray(slopes.swapaxes(1, 2)).reshape(
         len(z), shooter.windows, shooter.variants - 1, -1
     )  # (N, W, V, h S)
@@ -112,10 +111,10 @@ def log_likelihood(shooter: MultipleShooting, z: Array, likelihood: Likelihood =
 
 def residuals(shooter: MultipleShooting, windows: WindowTrajectories) -> list[Array]:
     """Return the residuals (N, W, h S) of each trajectory, divided by the measurement noise."""
-    noise = shooter.problem.noise / shooter.problem.scale
     shape = (*windows.states.shape[:2], -1)
     return [
-        ((measured - windows.states) / noise).reshape(shape) for measured in shooter.measurements()
+        ((measured - windows.states) / shooter.noise).reshape(shape)
+        for measured in shooter.measurements()
     ]
 
 

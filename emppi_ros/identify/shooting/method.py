@@ -10,14 +10,19 @@ import numpy.typing as npt
 from emppi_ros.core.config import key, positive
 from emppi_ros.identify.common import figures, matching, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import Motion, default_step, join, resample
+from emppi_ros.identify.common.motion import (
+    MAX_STEPS_PER_SAMPLE,
+    Motion,
+    default_step,
+    join,
+    resample,
+)
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.shooting import forecast, uncertainty, windows
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
 from emppi_ros.identify.states.forecast import split
-from emppi_ros.identify.states.step_check import MAX_STEPS_PER_SAMPLE
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]

@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion, join, physical_step, resample
+from emppi_ros.identify.common.motion import (
+    MAX_STEPS_PER_SAMPLE,
+    Motion,
+    join,
+    physical_step,
+    resample,
+)
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.states.diagnostics import estimate_lag
@@ -15,7 +21,6 @@ from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.solver import SolverConfig
 
-MAX_STEPS_PER_SAMPLE = 20  # of a joint: 50 Hz with steps of 1 ms
 _SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
 _BETTER = 0.5  # of the variance that the residuals cause
 

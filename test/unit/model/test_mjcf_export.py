@@ -24,6 +24,7 @@ CARTPOLE = {
     Parameter('pivot', 'jnt_pos', 'hinge', 2): 0.02345678,
     Parameter('tilt', 'jnt_axis', 'slider', 2): 0.1234567,
     Parameter('sliding', 'geom_friction', 'cart', lower=0.0): 0.6234567,
+    Parameter('contact', 'geom_solref', 'cart', lower=0.001): 0.01234567,
     Parameter('gain', 'actuator_gain', 'slider', lower=0.1): 1.123456,
 }
 

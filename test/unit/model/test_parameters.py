@@ -36,7 +36,7 @@ XML = """
     </body>
     <body name="c" pos="0 0 0.0995"><freejoint name="free"/>
       <geom name="c" type="sphere" size="0.1" mass="0.5" friction="{friction}" priority="1"
-            condim="6"/>
+            condim="6" solref="{solref}"/>
     </body>
   </worldbody>
   <actuator>
@@ -59,6 +59,7 @@ NOMINAL = {
     'geom_mass': 0.3,
     'place': '0.1 0 0.5',
     'friction': '0.5 0.005 0.001',
+    'solref': '0.02 1',
     'kp': 10,
 }
 # field -> (places and values written), (the attributes that say the same)
@@ -81,6 +82,10 @@ CASES = {
     'geom_friction sliding': ([('geom_friction', 'c', 0, 0.1)], {'friction': '0.1 0.005 0.001'}),
     'geom_friction torsion': ([('geom_friction', 'c', 1, 0.2)], {'friction': '0.5 0.2 0.001'}),
     'geom_friction rolling': ([('geom_friction', 'c', 2, 0.02)], {'friction': '0.5 0.005 0.02'}),
+    'geom_solref': (
+        [('geom_solref', 'c', 0, 0.05), ('geom_solref', 'c', 1, 0.3)],
+        {'solref': '0.05 0.3'},
+    ),
     'jnt_type': ([('jnt_type', 'j', 0, 0.0)], {'type': 'slide'}),
     'jnt_axis': (
         [('jnt_axis', 'j', 0, 1.0), ('jnt_axis', 'j', 1, 0.5), ('jnt_axis', 'j', 2, -2.0)],

@@ -10,6 +10,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import AllDivergedError, ConfigError
 from emppi_ros.model.ensemble import State
 from emppi_ros.robots.robot import select_joints
+from emppi_ros.session import snapshot
 from emppi_ros.session.planner import Planner
 from emppi_ros.session.predicted_measurements import PredictedMeasurements
 from emppi_ros.state.estimator import Estimator
@@ -92,8 +93,11 @@ def test_a_plan_pushes_towards_the_goal_and_improves(make_task, task_data):
     assert np.mean(costs[-5:]) < np.mean(costs[:5])
 
 
-def test_a_forgotten_plan_is_as_none(make_task):
-    task = make_task('block')
+@pytest.mark.parametrize('adaptation', [None, {}])
+def test_a_forgotten_plan_is_as_none(make_task, task_data, adaptation):
+    data = task_data('block')
+    data['planner']['noise_adaptation'] = adaptation
+    task = make_task('block', data)
     planner = _planner(task)
     planner.plan_from(task.start(), 0.0, PERIOD, _still(1))
     planner.reset_plan()
@@ -102,6 +106,24 @@ def test_a_forgotten_plan_is_as_none(make_task):
     fresh._rng.standard_normal((3, 4, 6, 1))  # as many draws as the first plan took
     _, other = fresh.plan_from(task.start(), PERIOD, 2 * PERIOD, _still(1))
     assert np.array_equal(info.controls, other.controls)
+
+
+def test_adapted_noise_moves_on_with_the_plan_also_from_a_snapshot(make_task, task_data):
+    data = task_data('slider')  # with noise far within the limits
+    data['planner'] |= {'noise_adaptation': {'rate': 0.9}, 'rollouts': 500, 'temperature': 1e-4}
+    task = make_task('slider', data)
+    planner = _planner(task)
+    _, info = planner.plan_from(task.start(), 0.0, PERIOD, _still(1))
+    other = _planner(task, seed=1)
+    snapshot.restore(other, snapshot.dump(planner))
+    _, after = planner.plan_from(task.start(), PERIOD, 2 * PERIOD, _still(1))
+    _, same = other.plan_from(task.start(), PERIOD, 2 * PERIOD, _still(1))
+    assert np.array_equal(after.controls, same.controls)
+    spread = after.controls.reshape(-1, *after.controls.shape[2:]).var(axis=0)
+    shifted = np.concatenate([info.variance[1:], info.variance[-1:]])  # a step is a period
+    assert np.ptp(shifted) > 0.2 * shifted.mean()  # steps differ by more than the tolerance
+    # 1500 draws: five relative standard deviations, sqrt(2 / 1500)
+    np.testing.assert_allclose(spread, shifted, rtol=5 * np.sqrt(2 / 1500))
 
 
 def test_one_model_gets_as_many_rollouts_as_the_ensemble(make_task):

@@ -24,8 +24,11 @@ def task() -> Task:
 
 def test_a_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
     pairs = np.array([[1.0, 1.0], [4.0, 2.0], [9.0, 1.0]])
-    found = Timing(pairs, np.array([0.5, 1.5])).summary()
-    assert found == {'plan_ms': 4e3, 'stepping_ms': 1e3, 'ratio': 2.0, 'observe_ms': 1e3}
+    found = Timing(pairs, np.array([0.5, 1.5]), np.array([1.0, 1.0, 3.0])).summary()
+    assert found == {
+        'plan_ms': 4e3, 'stepping_ms': 1e3, 'ratio': 2.0, 'observe_ms': 1e3, 'own_ratio': 3.0,
+    }  # fmt: skip
+    assert Timing(pairs, np.array([0.5]), np.array([])).summary()['own_ratio'] is None
 
 
 def test_a_run_is_the_same_with_the_same_seed_and_another_with_another(task: Task) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from emppi_ros.bench.peers import results, rows, summary
+from emppi_ros.bench.peers import plots, results, rows, summary
+from emppi_ros.bench.peers.planners import PEERS
 from emppi_ros.bench.peers.rows import PeerRow
 from emppi_ros.bench.report import Provenance
 from emppi_ros.bench.row_store import RowStore
@@ -83,3 +84,34 @@ def test_the_report_has_every_number_and_the_errors_of_the_belief(
         assert words in text, words
     assert f'{2 * seeds} of 9 runs' in text
     assert '### wrong' not in text  # no runs there
+
+
+def test_every_planner_has_a_line_of_its_own_in_the_plot(make_row: Make) -> None:
+    found = [make_row(planner=name, seed=seed) for name in PEERS for seed in range(2)]
+    (axis,) = plots.rewards(summary.summarize(found), 10.0).axes
+    assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines}) == len(PEERS)
+
+
+def test_stepping_in_an_engine_of_its_own_is_reported_only_with_one(make_row: Make) -> None:
+    found = [
+        make_row(planner='hydrax', world=world, own_ratio=ratio)
+        for world, ratio in (('true', 0.9), ('wrong', 1.3), ('unknown', 1.1))
+    ]
+    (line,) = results._own_engines(summary.summarize([*found, make_row()]))
+    assert '`hydrax` takes 1.10 times as long' in line
+
+
+def test_a_planner_with_less_overhead_is_named(make_row: Make) -> None:
+    found = [make_row(ratio=1.5), make_row(planner='judo-ps', ratio=1.4)]
+    found += [make_row(planner='judo-cem', ratio=1.5), make_row(planner='mppi', ratio=1.1)]
+    (line,) = results._lighter(summary.summarize(found))
+    assert 'plans of `judo-ps` (1.40) take' in line and '`emppi` (1.50;' in line
+
+
+def test_a_task_with_fewer_seeds_says_so(make_row: Make, tmp_path: Path) -> None:
+    found = [make_row(seed=seed) for seed in range(3)]
+    found += [make_row(task='dm_cartpole', seed=seed) for seed in (0, 2)]
+    origin = Provenance('emppi bench peers', 'today', {'cores': '2'})
+    results.write(tmp_path, found, summary.summarize(found), 5, origin)
+    text = (tmp_path / results.NAME).read_text()
+    assert text.count('Only seeds 0, 2.') == text.count('Only seeds') == 1

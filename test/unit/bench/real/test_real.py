@@ -2,17 +2,22 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
 from emppi_ros.bench.real import cells, compute, datasets, results
-from emppi_ros.bench.real.compute import Estimate, RealCell, RealRow
 from emppi_ros.bench.real.datasets import DATASETS
+from emppi_ros.bench.real.rows import Estimate, RealCell, RealRow, Score
+from emppi_ros.bench.report import Provenance
 from emppi_ros.cli import main
 from emppi_ros.core.errors import BenchError, ConfigError, IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.shooting.simulation import make_ensemble
+from emppi_ros.model.ensemble import State
 
 DATA = Path(__file__).parents[3] / 'data'
 
@@ -109,11 +114,106 @@ def test_missing_data_and_unknown_names_are_errors(tmp_path: Path) -> None:
         cells.make_cells(tmp_path)
     with pytest.raises(BenchError, match='no recording'):
         cells.make_cells(DATA, ('free-pendulum',), ('rigid-body',))
-    with pytest.raises(ConfigError, match="--datasets: unknown dataset 'cube'"):
-        cells.make_cells(DATA, ('cube',))
+    with pytest.raises(ConfigError, match="--datasets: unknown dataset 'ball'"):
+        cells.make_cells(DATA, ('ball',))
     (tmp_path / 'ibm_double_pendulum').mkdir()
     with pytest.raises(BenchError, match=r'found no \*.csv.gz'):
         cells.make_cells(tmp_path)
     np.savetxt(tmp_path / 'ibm_double_pendulum' / '0.csv.gz', np.ones((3, 2)), delimiter=',')
     with pytest.raises(BenchError, match='found 2 columns, expected 6'):
         cells.make_cells(tmp_path)
+
+
+def test_a_published_arm_has_the_dynamics_that_its_authors_write() -> None:
+    given = {
+        'm1': 0.6, 'm2': 0.63, 'r1': 0.27, 'r2': 0.17, 'I1': 0.055, 'I2': 0.025, 'Ir': 6e-5,
+        'gr': 6.0, 'b1': 0.08, 'b2': 0.01, 'cf1': 0.09, 'cf2': 0.18,
+    }  # fmt: skip
+    plant = Plant.from_file(ASSETS / DATASETS['arm'].published)
+    values = datasets._parameters_of_arm(given)
+    theta = np.array([values[unknown.name] for unknown in plant.unknowns])
+    model = plant.at(theta)
+    data = mujoco.MjData(model)
+    angle, reach, rotor = (0.4, -1.1), 0.3, given['gr'] ** 2 * given['Ir']
+    data.qpos[:] = angle
+    mujoco.mj_forward(model, data)
+    matrix = np.zeros((2, 2))
+    mujoco.mj_fullM(model, data, matrix)
+    coupling = given['m2'] * reach * given['r2'] * np.cos(angle[1])
+    upper = given['I1'] + given['I2'] + given['m2'] * reach**2 + 2.0 * coupling + rotor
+    expected = [[upper, given['I2'] + coupling], [given['I2'] + coupling, given['I2'] + rotor]]
+    np.testing.assert_allclose(matrix, expected, rtol=1e-9)
+    lower = given['m2'] * given['r2'] * 9.81 * np.sin(sum(angle))
+    first = (given['m1'] * given['r1'] + given['m2'] * reach) * 9.81 * np.sin(angle[0])
+    np.testing.assert_allclose(data.qfrc_bias, [first + lower, lower], rtol=1e-9)
+    assert model.dof_damping.tolist() == [0.08, 0.01]
+    assert model.dof_frictionloss.tolist() == [0.09, 0.18]
+
+
+def test_the_forecast_of_a_published_model_is_that_of_its_simulation() -> None:
+    plant = Plant.from_file(ASSETS / DATASETS['arm'].published)
+    theta, rows = plant.initial, 40
+    control = np.sin(np.arange(2 * rows).reshape(rows, 2))
+    ensemble = make_ensemble(plant, 2, 1, threads=1)
+    ensemble.write(np.tile(theta, (2, 1)))
+    start = State(np.array([0.3, -0.2]), np.array([1.0, 2.0]))
+    records = ensemble.rollout(start, np.broadcast_to(control, (2, 1, rows, 2)), ('qpos',))
+    model = plant.at(theta)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = start
+    for row, data.ctrl[:] in enumerate(control):
+        mujoco.mj_step(model, data)
+        np.testing.assert_array_equal(records.fields['qpos'][:, 0, row], [data.qpos] * 2)
+
+
+def test_each_published_model_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
+    names = [one.method for one in found if one.recording.name == 'half 1']
+    assert names == ['rollouts', 'published', "MuJoCo's defaults"]
+    changed = {**datasets._PUBLISHED_CUBE, 'friction': 0.2}
+    monkeypatch.setattr(datasets, '_PUBLISHED_CUBE', changed)
+    again, _ = cells.make_cells(DATA, ('cube',), ('rollouts', 'published'))
+    same = [a.digest == b.digest for a, b in zip(found, again, strict=True)]
+    assert same == [True, False, True] * 2
+
+
+def test_the_report_compares_the_belief_with_other_methods(tmp_path: Path) -> None:
+    def row(recording: str, method: str, low: float, **more: Any) -> RealRow:
+        found = {'length': Estimate(low + 0.1, low, low + 0.2), 'rate': Estimate(1.0, 1.0, 1.0)}
+        return RealRow('free-pendulum', recording, method, '', '', found, {}, 1.0, 'x', **more)
+
+    scores = {'length: settles after': Score(1.5, 's'), 'inside': Score(90.0, '%', 80.0, 95.0)}
+    rows = [
+        row('a', 'states', 1.0), row('b', 'states', 1.0),
+        row('a', 'belief', 1.1, scores=scores, flags=('misfit: joint_position',)),
+        row('b', 'belief', 1.3, scores={**scores, 'length: settles after': Score(None, 's')}),
+    ]  # fmt: skip
+    results.write(tmp_path, rows, Provenance('emppi', 'today', {}), 4, ())
+    text = (tmp_path / results.NAME).read_text()
+    for words in (
+        'Intervals of `belief` and `states` overlap for 1/2 (',
+        '- a, `belief`: misfit: joint_position.',
+        '- b, `belief`: no flags.',
+        '| length: settles after [s] | 1.5 | - |',
+        '| inside [%] | 90 (80 to 95) | 90 (80 to 95) |',
+    ):
+        assert words in text
+
+
+def test_an_arm_is_read_with_measured_torques_and_the_models_of_its_authors(
+    tmp_path: Path,
+) -> None:
+    rows = np.arange(45.0).reshape(3, 15)
+    np.savetxt(tmp_path / 'design_C.1_1.csv.gz', rows, delimiter=',', header='x', comments='')
+    model = 'm1: 0.5\nm2: 0.6\nr1: 0.2\nr2: 0.25\nl1: 0.2\nI1: 0.03\nI2: 0.05\nIr: 0.0001\n'
+    text = f'{model}gr: 6.0\nb1: 0.0\nb2: 0.0\ncf1: 0.1\ncf2: 0.2\n'
+    (tmp_path / 'design_C.1_model_1.0.yml').write_text(text)
+    (one,) = DATASETS['long-arm'].read(tmp_path)
+    assert one.columns['command/shoulder [N m]'].tolist() == [13.0, 28.0, 43.0]
+    assert one.columns['command/elbow [N m]'].tolist() == [14.0, 29.0, 44.0]
+    assert one.velocities['elbow'].tolist() == [4.0, 19.0, 34.0]
+    assert one.published['upper first moment'] == pytest.approx(0.5 * 0.2 + 0.6 * 0.2)
+    assert one.models['published 1.0']['elbow_friction'] == 0.2
+    (tmp_path / 'design_C.1_model_1.0.yml').unlink()
+    with pytest.raises(BenchError, match='model_1.0.yml: cannot be read'):
+        list(DATASETS['long-arm'].read(tmp_path))

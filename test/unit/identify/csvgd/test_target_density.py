@@ -199,3 +199,17 @@ def test_a_cluster_changes_no_bit_and_is_an_error_when_it_dies(cluster, swing, m
     with pytest.raises(ClusterError, match=f'cluster at {cluster.address} went away: '):
         infer()
     assert seen == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize('windows', [1, 3])
+def test_a_reference_that_was_only_interpolated_does_not_count(swing, windows):
+    seen = np.ones(swing.references.shape[1:], bool)
+    seen[1::2, 0] = seen[::3, 1] = False
+    sparse = dataclasses.replace(swing, seen=seen)
+    shooter = MultipleShooting(sparse, 4, windows, threads=1)
+    z = _particles(shooter)
+    found = evaluate(shooter, z)
+    # the part of the whole density that belongs to what was seen
+    left = (shooter.simulate(z).states - shooter.measurements()[0]) * swing.scale / swing.noise
+    squares = np.sum(left**2, axis=(1, 2, 3), where=seen.reshape(left.shape[1:]))
+    np.testing.assert_allclose(found.log_p, -0.5 * squares, rtol=1e-9)

@@ -1,0 +1,272 @@
+"""
+Fit one type of joint to the relative poses of two bodies: RANSAC, then robust least squares.
+
+Candidates come from frames that are drawn at random, so they are far apart in time: differences
+of neighbouring frames consist mostly of noise. A candidate's score grows with the logarithm of
+its residuals, so that outliers, and a wrong noise level, do not matter. The best candidates are
+refined by Levenberg-Marquardt with Tukey's weights; joint positions of all frames are unknowns
+that are eliminated frame by frame.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from emppi_ros.articulation import joint_models, rigid_motion
+from emppi_ros.articulation.joint_models import DOF, JointModel, Observations
+from emppi_ros.articulation.rigid_motion import Poses
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+CANDIDATES = 40
+_SCORED_FRAMES = 60  # by which candidates are compared
+FITTED_FRAMES = 300  # more are thinned out for the parameters; positions are those of all
+_REFINED = 2  # candidates
+_ROUNDS = 3  # of weights
+_ITERATIONS = 12  # of least squares in a round
+_ENOUGH = 1e-4  # relative decrease of the cost that ends a round
+_UNSEEN_SD = 0.5  # m or rad: directions with more noise do not count as measured
+_WIDE = 3.0  # Tukey's weights end at this times the 99 % quantile of squares
+INLIER = 0.999  # quantile of squares up to which a frame counts as explained
+_LEAST_SCALE = 1e-4
+
+
+class FittedJoint(NamedTuple):
+    """
+    A joint, and how well it explains the frames.
+
+    Attributes
+    ----------
+    model : JointModel
+        The joint.
+    q : (T, k) array
+        Joint positions, m and rad.
+    squares : (T,) array
+        Squared Mahalanobis distances of the frames.
+    scale : float
+        Squared noise in units of the given covariances, a robust estimate.
+    information : (P, P) array
+        Of the changes of `joint_models.derivatives`, with the given covariances.
+    values : (T, 6) array
+        Whitened residuals.
+    spread : (T,) array
+        Standard deviation of the joint position of a frame (geometric mean of k), at scale 1.
+
+    """
+
+    model: JointModel
+    q: Array
+    squares: Array
+    scale: float
+    information: Array
+    values: Array
+    spread: Array
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters that the frames determine: to better than 1 m or 1 rad."""
+        return int(np.sum(np.linalg.eigvalsh(self.information) > 1.0))
+
+    def inliers(self, dimensions: Array) -> Bools:
+        """Return which frames (T,) the joint explains."""
+        freedom = np.maximum(dimensions - DOF[self.model.kind], 1)
+        return self.squares <= self.scale * stats.chi2.ppf(INLIER, freedom)
+
+
+def observe(poses: Poses, covariance: Array) -> Observations:
+    """Return observations from relative poses (T) and their covariances (T, 6, 6)."""
+    values, vectors = np.linalg.eigh(covariance)
+    whitening = np.swapaxes(vectors, -1, -2) / np.sqrt(values)[..., None]
+    measured = np.sum(values < _UNSEEN_SD**2, axis=-1)
+    oriented = bool(np.any(measured > 3))
+    return Observations(poses, whitening, measured.astype(np.float64), oriented)
+
+
+def fit(kind: str, seen: Observations, rng: np.random.Generator) -> FittedJoint | None:
+    """Return the best joint of a type; None if no candidate exists, as of frames at one place."""
+    count = len(seen.dimensions)
+    some, few = (
+        seen.at(np.linspace(0, count - 1, min(count, most)).astype(int))
+        for most in (FITTED_FRAMES, _SCORED_FRAMES)
+    )
+    candidates = propose(kind, some, rng)
+    if candidates is None:
+        return None
+    _, found = joint_models.fit_positions(candidates, few)
+    score = _robust_cost(found.squares, few)
+    refined = [
+        refine(_pick(candidates, int(index)), some) for index in np.argsort(score)[:_REFINED]
+    ]
+    return evaluate(min(refined, key=lambda one: one[1])[0], seen)
+
+
+def evaluate(model: JointModel, seen: Observations) -> FittedJoint:
+    """Return how well a given joint explains all frames."""
+    q, found = joint_models.fit_positions(model, seen)
+    scale = _scale(found.squares, seen.dimensions, DOF[model.kind])
+    weights = _weights(found.squares, seen.dimensions, scale)
+    slope, own = _slopes(model, q, found)
+    normal, _ = _reduced(slope, own, found.values, weights)
+    spread = np.linalg.det(np.swapaxes(own, -1, -2) @ own) + 1e-12
+    spread = spread ** (-0.5 / max(DOF[model.kind], 1))
+    return FittedJoint(model, q, found.squares, scale, normal, found.values, spread)
+
+
+def refine(model: JointModel, seen: Observations) -> tuple[JointModel, float]:
+    """Return the joint after robust least squares, and its robust cost."""
+    for _ in range(_ROUNDS):
+        q, found = joint_models.fit_positions(model, seen)
+        scale = _scale(found.squares, seen.dimensions, DOF[model.kind])
+        weights = _weights(found.squares, seen.dimensions, scale)
+        model, moved = _least_squares(model, q, seen, weights)
+        if moved < _ENOUGH:
+            break
+    _, found = joint_models.fit_positions(model, seen)
+    return model, float(_robust_cost(found.squares, seen))
+
+
+def _robust_cost(squares: Array, seen: Observations) -> Array:
+    """Return costs (...) of squares (..., T), which grow with their logarithm."""
+    return np.sum(np.log1p(squares / (5.0 * seen.dimensions)), axis=-1)
+
+
+def _least_squares(
+    model: JointModel, q: Array, seen: Observations, weights: Array
+) -> tuple[JointModel, float]:
+    """Return the joint after Levenberg-Marquardt, and the relative decrease of its cost."""
+    found = joint_models.residuals(model, q, seen)
+    first = cost = float(np.sum(weights * found.squares))
+    damping = 1e-4
+    for _ in range(_ITERATIONS):
+        slope, own = _slopes(model, q, found)
+        normal, gradient = _reduced(slope, own, found.values, weights)
+        ridge = damping * (np.diag(normal) + 1.0) + 1e-6
+        step = -np.asarray(np.linalg.solve(normal + np.diag(ridge), gradient), np.float64)
+        tried = joint_models.changed(model, step)
+        moved = q + _position_steps(slope, own, found.values, step)
+        new_q, new = joint_models.improve_positions(tried, moved, seen, 1)
+        new_cost = float(np.sum(weights * new.squares))
+        if new_cost < cost:
+            done = cost - new_cost < 0.1 * _ENOUGH * cost
+            model, q, found, cost = tried, new_q, new, new_cost
+            damping = max(0.1 * damping, 1e-9)
+            if done:
+                break
+        else:
+            damping *= 10.0
+            if damping > 1e4:  # noqa: PLR2004  (steps are zero)
+                break
+    return model, (first - cost) / max(first, 1e-12)
+
+
+def _slopes(model: JointModel, q: Array, found: joint_models.PoseResiduals) -> tuple[Array, Array]:
+    """Return derivatives of residuals by parameters (T, 6, P) and by positions (T, 6, k)."""
+    return (
+        found.slope(joint_models.derivatives(model, q)),
+        found.slope(found.directions),
+    )
+
+
+def _reduced(slope: Array, own: Array, values: Array, weights: Array) -> tuple[Array, Array]:
+    """Return normal matrix (P, P) and gradient (P,) without the joint positions."""
+    rest, left = slope, values[..., None]
+    if own.shape[-1]:
+        rest = slope - own @ joint_models.solve_positions(own, slope)
+        left = left - own @ joint_models.solve_positions(own, left)
+    turned = np.swapaxes(rest, -1, -2) * weights[:, None, None]
+    return np.sum(turned @ rest, axis=0), np.sum(turned @ left, axis=0)[:, 0]
+
+
+def _position_steps(slope: Array, own: Array, values: Array, step: Array) -> Array:
+    """Return the steps (T, k) of joint positions that go with a step of the parameters."""
+    if not own.shape[-1]:
+        return np.zeros((len(values), 0))
+    left = values + slope @ step
+    return -joint_models.solve_positions(own, left[..., None])[..., 0]
+
+
+def _scale(squares: Array, dimensions: Array, dof: int) -> float:
+    """Return the noise level: the median of squares over that of its distribution."""
+    freedom = max(float(np.median(dimensions)) - dof, 1.0)
+    return max(float(np.median(squares) / stats.chi2.median(freedom)), _LEAST_SCALE)
+
+
+def _weights(squares: Array, dimensions: Array, scale: float) -> Array:
+    """Return Tukey's weights (T,) of frames."""
+    limit = _WIDE * max(scale, 1.0) * stats.chi2.ppf(0.99, dimensions)
+    return np.where(squares < limit, (1.0 - squares / limit) ** 2, 0.0)
+
+
+def _pick(models: JointModel, index: int) -> JointModel:
+    return JointModel(
+        models.kind, models.frame.at(index), models.child.at(index), models.pitch[index]
+    )
+
+
+def propose(kind: str, seen: Observations, rng: np.random.Generator) -> JointModel | None:
+    """Return candidates (M) of a type from frames drawn at random, or None."""
+    count = len(seen.dimensions)
+    draws = np.array([rng.choice(count, 3, replace=False) for _ in range(CANDIDATES)])
+    first, second, third = (seen.poses.at(draws[:, i]) for i in range(3))
+    chord = second.position - first.position
+    zero = np.zeros(CANDIDATES)
+    if kind == 'static':
+        frame = Poses(np.broadcast_to(np.eye(3), (CANDIDATES, 3, 3)), first.position)
+        return _candidates(kind, frame, first, zero, np.ones(CANDIDATES, bool))
+    if kind == 'prismatic':
+        length = np.linalg.norm(chord, axis=1)
+        frame = _frames(chord, first.position)
+        return _candidates(kind, frame, first, zero, length > 1e-4)  # noqa: PLR2004
+    # half of the candidates from two poses, half from three positions
+    twist = rigid_motion.log(rigid_motion.compose(second, rigid_motion.inverse(first)))
+    angle = np.linalg.norm(twist[:, 3:], axis=1)
+    centre, normal, round_ = _circles(first.position, second.position, third.position)
+    if kind == 'planar':
+        normal = np.where((np.arange(CANDIDATES) % 2 == 0)[:, None], twist[:, 3:], normal)
+        frame = _frames(normal, first.position)
+        return _candidates(kind, frame, first, zero, np.linalg.norm(normal, axis=1) > 1e-6)  # noqa: PLR2004
+    safe = np.maximum(angle, 1e-6)[:, None]
+    pitch = np.sum(twist[:, :3] * twist[:, 3:], axis=1) / safe[:, 0] ** 2
+    pivot = np.cross(twist[:, 3:], twist[:, :3]) / safe**2
+    by_circle = np.arange(CANDIDATES) % 2 == 1
+    normal = np.where(np.sum(normal * twist[:, 3:], axis=1)[:, None] < 0.0, -normal, normal)
+    axis = np.where(by_circle[:, None], normal, twist[:, 3:] / safe)
+    pivot = np.where(by_circle[:, None], centre, pivot)
+    axis = np.where(np.linalg.norm(axis, axis=1)[:, None] > 0.5, axis, [0.0, 0.0, 1.0])  # noqa: PLR2004
+    pivot += axis * np.sum(axis * (first.position - pivot), axis=1)[:, None]  # near the child
+    valid = np.where(by_circle, round_, angle > np.radians(1.0))
+    pitch = pitch if kind == 'screw' else zero
+    return _candidates(kind, _frames(axis, pivot), first, pitch, valid)
+
+
+def _candidates(
+    kind: str, frame: Poses, child: Poses, pitch: Array, valid: Bools
+) -> JointModel | None:
+    """Return the valid candidates; the child is given in the parent."""
+    if not valid.any():
+        return None
+    inner = rigid_motion.relative(frame, child)
+    return JointModel(kind, frame.at(valid), inner.at(valid), pitch[valid])
+
+
+def _frames(axes: Array, origins: Array) -> Poses:
+    """Return frames (M) at origins with their z axes along given vectors."""
+    z = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-12)[:, None]
+    helper = np.eye(3)[np.argmin(np.abs(z), axis=1)]
+    x = np.cross(helper, z)
+    x /= np.maximum(np.linalg.norm(x, axis=1), 1e-12)[:, None]
+    return Poses(np.stack([x, np.cross(z, x), z], axis=-1), origins)
+
+
+def _circles(a: Array, b: Array, c: Array) -> tuple[Array, Array, Bools]:
+    """Return centres, unit normals (M, 3) of circles through three points, and which exist."""
+    u, v = b - a, c - a
+    normal = np.cross(u, v)
+    square = np.sum(normal**2, axis=1)
+    valid = square > 1e-10  # noqa: PLR2004  (m^4: not on a line)
+    safe = np.where(valid, square, 1.0)[:, None]
+    uu, vv = np.sum(u**2, axis=1)[:, None], np.sum(v**2, axis=1)[:, None]
+    centre = a + (vv * np.cross(normal, u) - uu * np.cross(normal, v)) / (2.0 * safe)
+    return centre, normal / np.sqrt(safe), valid

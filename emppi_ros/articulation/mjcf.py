@@ -1,0 +1,211 @@
+"""Export of a kinematic tree: a scene in MJCF, and a task to complete."""
+
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.articulation import rigid_motion
+from emppi_ros.articulation.joint_models import JointModel
+from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+
+Array = npt.NDArray[np.float64]
+TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
+PLANAR = ('_x', '_y', '_turn')
+_SIZE_M = 0.02  # of the ball that stands for a part
+_MASS_KG = 1.0
+_AXIS_M = 0.1  # half length of the drawn axes
+_JOINTED = {'prismatic': mujoco.mjtJoint.mjJNT_SLIDE, 'revolute': mujoco.mjtJoint.mjJNT_HINGE}
+_ALONG_Z = np.array([0.0, 0.0, 1.0])
+
+
+def to_text(tree: KinematicTree) -> str:
+    """
+    Return the tree as MJCF; joint positions are 0 in the first frame of the tracks.
+
+    Joints have the names of their parts. A screw is a hinge and a slide, NAME_translation, that
+    an equality couples; a planar joint is NAME_x, NAME_y and NAME_turn. Masses and shapes were not
+    measured: each part is a ball of 1 kg that collides with nothing.
+    """
+    spec = mujoco.MjSpec()
+    spec.modelname = 'articulation'
+    spec.worldbody.add_light(pos=[0.0, 0.0, 3.0])
+    bodies = {WORLD: spec.worldbody}
+    for joint in tree.joints:
+        body = bodies[joint.parent].add_body(name=joint.child)
+        place = _place(tree, joint)
+        body.pos, body.quat = place.position, _quaternion(place.rotation)
+        body.add_geom(
+            size=[_SIZE_M, 0.0, 0.0], mass=_MASS_KG, contype=0, conaffinity=0, name=joint.child
+        )
+        _add_joints(spec, body, joint)
+        bodies[joint.child] = body
+    spec.compile()
+    text: str = spec.to_xml()
+    return f'<!-- {_header(tree)} -->\n{text}'
+
+
+def joint_names(joint: TreeJoint) -> tuple[tuple[str, str], ...]:
+    """Return names and units of the scalar joints in the scene, in the order of `TreeJoint.q`."""
+    kind = joint.candidates[0]
+    if kind == 'planar':
+        return tuple(zip((joint.child + end for end in PLANAR), ('m', 'm', 'rad'), strict=True))
+    if kind == 'prismatic':
+        return ((joint.child, 'm'),)
+    return ((joint.child, 'rad'),) if kind in ('revolute', 'screw') else ()
+
+
+def _header(tree: KinematicTree) -> str:
+    """Return what a reader of the file must know."""
+    lines = ['Made by `emppi articulate`. Masses and shapes were not measured: change them.']
+    for joint in tree.joints:
+        if joint.kind == 'undecided':
+            lines.append(
+                f'{joint.child}: undecided: {" or ".join(joint.candidates)}; this file has '
+                f'{joint.candidates[0]}.'
+            )
+    return ' '.join(lines).replace('--', '- -')
+
+
+def _place(tree: KinematicTree, joint: TreeJoint) -> Poses:
+    """Return the pose of a body in its parent at joint position 0."""
+    if joint.model is None:
+        return tree.start[joint.child]
+    return rigid_motion.compose(joint.model.frame, joint.model.child)
+
+
+def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> None:
+    """Add the joints of a part to its body, and the axis as a site."""
+    kind, name = joint.candidates[0], joint.child
+    if joint.model is None:
+        body.add_freejoint(name=name)
+        return
+    if kind == 'static':
+        return
+    frame = _joint_frame(joint.model)
+    place, axes = frame.position, frame.rotation.T
+    hinge = {'type': mujoco.mjtJoint.mjJNT_HINGE, 'axis': axes[2], 'pos': place}
+    slide = {'type': mujoco.mjtJoint.mjJNT_SLIDE}
+    if kind == 'planar':
+        for end, axis in zip(PLANAR[:2], axes[:2], strict=True):
+            body.add_joint(name=name + end, axis=axis, **slide)
+        body.add_joint(name=name + PLANAR[2], **hinge)
+    elif kind == 'screw':
+        body.add_joint(name=name, **hinge)
+        body.add_joint(name=name + TRANSLATION, axis=axes[2], **slide)
+        spec.add_equality(
+            type=mujoco.mjtEq.mjEQ_JOINT,
+            objtype=mujoco.mjtObj.mjOBJ_JOINT,
+            name1=name + TRANSLATION,
+            name2=name,
+            data=[0.0, float(joint.model.pitch), *[0.0] * (mujoco.mjNEQDATA - 2)],
+        )
+    else:
+        body.add_joint(name=name, type=_JOINTED[kind], axis=axes[2], pos=place)
+    body.add_site(
+        name=f'{name}_axis', type=mujoco.mjtGeom.mjGEOM_CYLINDER, pos=place,
+        quat=_quaternion(frame.rotation), size=[0.003, _AXIS_M, 0.0], rgba=[1.0, 0.4, 0.0, 1.0],
+    )  # fmt: skip
+
+
+def _joint_frame(model: JointModel) -> Poses:
+    """
+    Return the joint frame in the child at joint position 0.
+
+    Only a planar joint needs the origin of its frame: of others it is any point of the axis, so
+    that the nearest one to the child is taken.
+    """
+    frame = rigid_motion.inverse(model.child)
+    if model.kind == 'planar':
+        return frame
+    axis = frame.rotation[:, 2]
+    return Poses(frame.rotation, frame.position - axis * float(axis @ frame.position))
+
+
+def _quaternion(rotation: Array) -> Array:
+    """Return the quaternion wxyz (4,) of a matrix."""
+    return Rotation.from_matrix(rotation).as_quat()[[3, 0, 1, 2]]
+
+
+def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
+    """
+    Return a task file to complete: objects and uncertain parameters of the tree's scene.
+
+    What no track shows, such as masses and friction, has wide priors. Hinges get priors of their
+    places as wide as their standard deviations. `TODO` marks what is missing.
+    """
+    moving = [joint for joint in tree.joints if joint.candidates[0] != 'static']
+    lines = [
+        '# made by `emppi articulate`: complete the lines with TODO, then `emppi check` this file',
+        f'name: {name}',
+        f'description: {"; ".join(_describe(joint) for joint in moving) or "nothing moves"}',
+        f'scene: {scene.name}',
+        'robot: TODO  # a file of config/robots, whose joints are in the scene, too',
+        'duration_s: 15.0',
+        '',
+    ]
+    entries = [line for joint in moving for line in _parameters(joint)]
+    lines += ['parameters:' + ('' if entries else ' {}'), *entries, '']
+    tracked = [line for joint in moving for line in _objects(tree, joint)]
+    lines += ['objects:' + ('' if tracked else ' {}'), *tracked, '']
+    lines += [
+        'cost:  # TODO: docs/tasks.md lists residuals',
+        '  {}',
+        '',
+        'success: TODO',
+        'planner: {models: 10, rollouts: 4, horizon: 10, step_s: 0.05, substeps: 5, rate_hz: 20, '
+        'temperature: 0.01, noise_variance: [0.08]}',
+        'belief: {particles: 200, substep_s: 0.005, likelihood: {object_position_sd_m: 0.004, '
+        'object_rotation_sd_rad: 0.03}}',
+        'simulation: {truth: {}}  # TODO: a distribution of each parameter',
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+def _describe(joint: TreeJoint) -> str:
+    kind = (
+        f'undecided ({" or ".join(joint.candidates)})' if joint.kind == 'undecided' else joint.kind
+    )
+    return f'{joint.child} is {kind} on {joint.parent}'
+
+
+def _parameters(joint: TreeJoint) -> list[str]:
+    """Return the lines of uncertain parameters of a joint and its part."""
+    name, kind = joint.child, joint.candidates[0]
+    lines = [
+        f'  {name}_mass: {{field: body_mass, of: {name}, lower: 0.01, upper: 100.0, unit: kg, '
+        'prior: {distribution: lognormal, mean: 1.0, sd: 1.0}}'
+    ]
+    if kind not in _JOINTED:
+        return lines
+    unit, friction = ('N m s/rad', 'N m') if kind == 'revolute' else ('N s/m', 'N')
+    lines += [
+        f'  {name}_damping: {{field: dof_damping, of: {name}, lower: 0.0, upper: 100.0, '
+        f'unit: {unit}, prior: {{distribution: lognormal, mean: 0.5, sd: 1.0}}}}',
+        f'  {name}_friction: {{field: dof_frictionloss, of: {name}, lower: 0.0, upper: 100.0, '
+        f'unit: {friction}, prior: {{distribution: lognormal, mean: 0.5, sd: 1.0}}}}',
+    ]
+    if kind == 'revolute' and joint.model is not None and np.isfinite(joint.pivot_sd_m):
+        place, sd = _joint_frame(joint.model).position, max(joint.pivot_sd_m, 1e-4)
+        lines += [
+            f'  {name}_pivot_{axis}: {{field: jnt_pos, of: {name}, element: {i}, unit: m, '
+            f'prior: {{distribution: normal, mean: {place[i]:.6f}, sd: {sd:.6f}}}}}'
+            for i, axis in enumerate('xyz')
+        ]
+    return lines
+
+
+def _objects(tree: KinematicTree, joint: TreeJoint) -> list[str]:
+    """Return the line of a tracked object; a part of a chain can be none."""
+    fixed, parent = True, joint.parent
+    while parent != WORLD:
+        fixed &= tree.joint(parent).candidates[0] == 'static'
+        parent = tree.joint(parent).parent
+    kind = joint.candidates[0]
+    if not fixed or not (kind in _JOINTED or joint.model is None):
+        return [f'  # {joint.child}: tracked objects have one hinge or slide, or are free']
+    motion = 'free' if joint.model is None else 'jointed'
+    return [f'  {joint.child}: {{body: {joint.child}, motion: {motion}}}']

@@ -1,0 +1,478 @@
+"""
+The kinematic tree: a minimum spanning tree over the world and all parts.
+
+The cost of an edge is minus twice the log density of a part's measured poses, given those of its
+parent: the tree with the least cost is then the most probable one (Chow and Liu, 1968). Density
+that a joint gives to a frame: normal noise around the joint, at a joint position that is uniform
+over a wide range. A frame that the joint does not explain is uniform over poses. A part that no
+joint holds is attached to the world by a planar or a free joint.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from emppi_ros.articulation import fitting, joint_models, rigid_motion, tracks
+from emppi_ros.articulation import selection as types
+from emppi_ros.articulation.fitting import FittedJoint
+from emppi_ros.articulation.joint_models import AXIAL, DOF, FREE, JointModel, Observations
+from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.articulation.selection import Selection, SelectionConfig
+from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.core.errors import IdentificationError
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+WORLD = 'world'
+_RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
+_UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
+_LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
+_DEFAULT = SelectionConfig()
+_FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
+_MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
+_LARGEST_NOISE = 5.0  # times the given one
+_WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
+_LEAST_FRAMES = 10  # in which both were seen
+
+
+@dataclass(frozen=True)
+class Pair:
+    """
+    Two bodies, and the joint that explains how they move.
+
+    Attributes
+    ----------
+    parent, child : str
+        Names of the bodies.
+    selection : Selection
+        Types of joints and their fits.
+    cost : float
+        Cost of the edge, in twice log odds; infinite if no joint explains the frames.
+    explained : float
+        Share of frames that the joint explains.
+    frames : (T,) array
+        In which frames both were seen.
+    observations : Observations
+        What was seen in these frames.
+
+    """
+
+    parent: str
+    child: str
+    selection: Selection
+    cost: float
+    explained: float
+    frames: Bools
+    observations: Observations
+
+
+@dataclass(frozen=True)
+class TreeJoint:
+    """
+    A joint of the tree.
+
+    Attributes
+    ----------
+    parent, child : str
+        Names of the bodies.
+    kind : str
+        Type: static, prismatic, revolute, screw, planar, free or undecided.
+    candidates : tuple of str
+        Types that are possible; the model is of the first.
+    model : JointModel or None
+        The joint with position 0 in the first frame that it explains; None if free.
+    q : (T, k) array
+        Joint positions, NaN where there is none.
+    axis_sd_rad, pivot_sd_m : float
+        Standard deviations of the axis' direction, and of its place across it; NaN without.
+    travel : float
+        Range of the joint position, m or rad.
+    residual : float
+        Root mean square of the whitened residuals in explained frames: 1 if noise is as given.
+    explained : float
+        Share of frames that the joint explains.
+    alternatives : tuple of (str, str, float)
+        Edges that could replace this one, and by how much they are worse (twice log odds).
+
+    """
+
+    parent: str
+    child: str
+    kind: str
+    candidates: tuple[str, ...]
+    model: JointModel | None
+    q: Array
+    axis_sd_rad: float
+    pivot_sd_m: float
+    travel: float
+    residual: float
+    explained: float
+    alternatives: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class KinematicTree:
+    """
+    A tree of parts.
+
+    Attributes
+    ----------
+    tracks : Tracks
+        What it was inferred from.
+    joints : tuple of TreeJoint
+        One for each part, parents first.
+    pairs : tuple of Pair
+        All pairs of bodies that were compared.
+    start : dict
+        Part -> pose in the world in the first frame, as the tree predicts it.
+
+    """
+
+    tracks: Tracks
+    joints: tuple[TreeJoint, ...]
+    pairs: tuple[Pair, ...]
+    start: dict[str, Poses]
+
+    def joint(self, child: str) -> TreeJoint:
+        """Return the joint that holds a part."""
+        return next(one for one in self.joints if one.child == child)
+
+
+@dataclass(frozen=True)
+class _Base:
+    """How a part moves in the world if no joint holds it there."""
+
+    fit: FittedJoint | None  # planar; None: free
+    cost: float
+    explained: float
+
+
+def infer(
+    given: Tracks,
+    seed: int = 0,
+    config: SelectionConfig = _DEFAULT,
+    progress: Callable[[float], None] = lambda _: None,
+) -> KinematicTree:
+    """Return the most probable kinematic tree; IdentificationError if tracks are too short."""
+    tracks.check(given, 'tracks')
+    nodes = [tracks.world(len(given.time)), *given.parts]
+    pairs: dict[tuple[int, int], Pair] = {}
+    possible = _possible_pairs(nodes)
+    for done, (i, j) in enumerate(possible, start=1):
+        rng = np.random.default_rng([seed, i, j])
+        if (found := compare(nodes[i], nodes[j], rng, config)) is not None:
+            pairs[i, j] = found
+        progress(float(done))
+    bases = {j: _base(nodes[0], nodes[j], seed, pairs.get((0, j))) for j in range(1, len(nodes))}
+    costs = {edge: one.cost for edge, one in pairs.items()}
+    for j, base in bases.items():
+        costs[0, j] = min(costs.get((0, j), np.inf), base.cost)
+    edges = _spanning_tree(len(nodes), costs)
+    joints = []
+    for parent, child in edges:
+        others = _alternatives(edges, (parent, child), costs, [one.name for one in nodes])
+        joints.append(_tree_joint(nodes, pairs, bases, parent, child, others))
+    start = {WORLD: rigid_motion.identity()}
+    by_name = {one.name: one for one in given.parts}
+    for joint in joints:
+        start[joint.child] = _start(joint, start[joint.parent], by_name[joint.child])
+    return KinematicTree(given, tuple(joints), tuple(pairs.values()), start)
+
+
+def count_pairs(given: Tracks) -> int:
+    """Return how many pairs of bodies `infer` compares."""
+    return len(_possible_pairs([tracks.world(len(given.time)), *given.parts]))
+
+
+def _possible_pairs(nodes: Sequence[PartTrack]) -> list[tuple[int, int]]:
+    """Return the pairs (parent, child) to compare; the parent has rotations."""
+    indices = itertools.permutations(range(len(nodes)), 2)
+    return [(i, j) for i, j in indices if _may_join(nodes, i, j)]
+
+
+def _may_join(nodes: Sequence[PartTrack], i: int, j: int) -> bool:
+    """Return whether to compare a pair in this order: once, and the parent has rotations."""
+    if j == 0 or not (i == 0 or nodes[i].oriented):
+        return False
+    return i < j or not nodes[j].oriented
+
+
+def compare(
+    parent: PartTrack, child: PartTrack, rng: np.random.Generator, config: SelectionConfig
+) -> Pair | None:
+    """Return the joint of two bodies; None if they were hardly seen together."""
+    poses, covariance, frames = tracks.pair(parent, child)
+    if np.sum(frames) < _LEAST_FRAMES:
+        return None
+    seen = fitting.observe(poses, covariance)
+    selection = types.select(seen, rng, config)
+    total, explained = _edge_cost_of(selection.best, seen, selection.scale)
+    return Pair(parent.name, child.name, selection, total, explained, frames, seen)
+
+
+def _edge_cost_of(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
+    """
+    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
+
+    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
+    an error of the tracker or of the mechanism, and not another motion.
+    """
+    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
+    wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
+    larger = joint._replace(
+        squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale), scale=1.0
+    )
+    costs, unexplained = _frame_costs(larger, wide), _free_cost(wide)
+    explained = float(np.mean(larger.inliers(seen.dimensions)))
+    total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
+    total += joint.parameters * np.log(np.sum(seen.dimensions))
+    if explained < _LEAST_EXPLAINED or total >= float(np.sum(_free_cost(seen))):
+        total = np.inf
+    return total, explained
+
+
+def _largest_scale(seen: Observations) -> float:
+    """Return the squared noise, in units of the given one, that is a small share of the motion."""
+    square = np.median(np.sum(seen.whitening**2, axis=1), axis=0)
+    low, high = np.quantile(seen.poses.position, [0.05, 0.95], axis=0)
+    moved = _MODEL_ERROR * float(np.linalg.norm(high - low))
+    turned = 0.0
+    if seen.oriented:
+        first = seen.poses.rotation[len(seen.dimensions) // 2].T @ seen.poses.rotation
+        angle = np.linalg.norm(rigid_motion.rotation_vectors(first), axis=1)
+        turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
+    largest = max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
+    return min(largest, _LARGEST_NOISE**2)
+
+
+def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
+    """
+    Return the planar joint by which a part moves in the world, or a free one.
+
+    Without a planar one if its pair with the world has a joint that explains the frames well.
+    """
+    poses, covariance, _ = tracks.pair(world, part)
+    seen = fitting.observe(poses, covariance)
+    free = float(np.sum(_free_cost(seen)))
+    held = pair is not None and np.isfinite(pair.cost) and pair.selection.scale < _WELL
+    planar = None
+    if seen.oriented and not held:
+        planar = fitting.fit('planar', seen, np.random.default_rng(seed))
+    if planar is not None:
+        total, explained = _edge_cost_of(planar, seen, max(planar.scale, 1.0))
+        if np.isfinite(total):
+            return _Base(planar, total, explained)
+    return _Base(None, free, 1.0)
+
+
+def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
+    """Return minus twice the log density (T) of frames under a joint."""
+    scale = np.abs(np.linalg.det(seen.whitening))
+    kind = joint.model.kind
+    noise = 6.0 * np.log(2.0 * np.pi) - 2.0 * np.log(scale)
+    costs = joint.squares + noise
+    if DOF[kind] == 0:
+        return costs
+    ranges = {'prismatic': _RANGE_M, 'planar': (_RANGE_M**2 * _RANGE_RAD) ** (1.0 / 3.0)}
+    wide = ranges.get(kind, _RANGE_RAD)
+    spread = np.clip(joint.spread, 1e-6, wide / np.sqrt(2.0 * np.pi))
+    result: Array = costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
+    return result
+
+
+def _free_cost(seen: Observations) -> Array:
+    """Return minus twice the log density (T) of frames that nothing explains."""
+    unmeasured = 6.0 - seen.dimensions
+    values = np.linalg.eigvalsh(
+        np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening))
+    )
+    noise = np.log(2.0 * np.pi * values)
+    blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
+    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
+    result: Array = blind + volume
+    return result
+
+
+def _spanning_tree(count: int, costs: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
+    """Return the edges (parent, child) of the tree from the world outwards."""
+    finite = [cost for cost in costs.values() if np.isfinite(cost)]
+    matrix = np.zeros((count, count))
+    for (i, j), cost in costs.items():
+        if np.isfinite(cost):  # zeros are no edges, and costs may be negative
+            matrix[min(i, j), max(i, j)] = cost - min(finite) + 1.0
+    rows, columns = minimum_spanning_tree(matrix).nonzero()
+    neighbours: dict[int, list[int]] = {i: [] for i in range(count)}
+    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
+        neighbours[i].append(j)
+        neighbours[j].append(i)
+    edges, reached, queue = [], {0}, [0]
+    while queue:
+        parent = queue.pop(0)
+        for child in sorted(set(neighbours[parent]) - reached):
+            edges.append((parent, child))
+            reached.add(child)
+            queue.append(child)
+    return edges
+
+
+def _alternatives(
+    edges: Sequence[tuple[int, int]],
+    cut: tuple[int, int],
+    costs: dict[tuple[int, int], float],
+    names: Sequence[str],
+) -> tuple[tuple[str, str, float], ...]:
+    """Return the three cheapest edges that could replace one, and how much worse they are."""
+    side, grown = {cut[1]}, True
+    while grown:
+        grown = False
+        for i, j in edges:
+            if (i, j) != cut and (i in side) != (j in side):
+                side |= {i, j}
+                grown = True
+    own = _edge_cost(costs, cut)
+    others = sorted(
+        (cost - own, names[i], names[j])
+        for (i, j), cost in costs.items()
+        if (i in side) != (j in side) and np.isfinite(cost) and {i, j} != set(cut)
+    )
+    return tuple((parent, child, worse) for worse, parent, child in others[:3])
+
+
+def _edge_cost(costs: dict[tuple[int, int], float], edge: tuple[int, int]) -> float:
+    return costs[edge] if edge in costs else costs[edge[1], edge[0]]
+
+
+def _tree_joint(
+    nodes: Sequence[PartTrack],
+    pairs: dict[tuple[int, int], Pair],
+    bases: dict[int, _Base],
+    parent: int,
+    child: int,
+    alternatives: tuple[tuple[str, str, float], ...],
+) -> TreeJoint:
+    """Return the joint of an edge of the tree, in its direction and by the conventions."""
+    names = nodes[parent].name, nodes[child].name
+    count = len(nodes[0].seen)
+    pair = pairs.get((parent, child)) or pairs.get((child, parent))
+    if parent == 0 and (pair is None or bases[child].cost < pair.cost):
+        base = bases[child]
+        return _base_joint(nodes[0], nodes[child], base, count, alternatives)
+    assert pair is not None  # edges come from pairs and bases
+    joint = pair.selection.best
+    if (pair.parent, pair.child) != names:
+        joint = _invert(joint)
+    model, sign = _oriented(joint.model)
+    good = joint.inliers(pair.observations.dimensions)
+    q = np.full((count, DOF[model.kind]), np.nan)
+    places = np.flatnonzero(pair.frames)[good]
+    own = sign * joint.q[good]
+    if model.kind == 'revolute' and len(own):
+        own = np.unwrap(own, axis=0)
+    if len(own) and DOF[model.kind]:
+        model = joint_models.with_zero_at(model, own[0])
+        own = own - own[0]
+    q[places] = own
+    axis_sd, pivot_sd = uncertainty(joint, pair.selection.scale * pair.selection.correlation)
+    freedom = np.maximum(pair.observations.dimensions - DOF[model.kind], 1.0)[good]
+    residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
+    return TreeJoint(
+        *names, pair.selection.kind, pair.selection.candidates, model, q, axis_sd, pivot_sd,
+        types.travel(joint), residual, pair.explained, alternatives,
+    )  # fmt: skip
+
+
+def _base_joint(
+    world: PartTrack,
+    part: PartTrack,
+    base: _Base,
+    count: int,
+    alternatives: tuple[tuple[str, str, float], ...],
+) -> TreeJoint:
+    """Return the planar or free joint of a part on the world."""
+    nothing = float('nan')
+    if base.fit is None:
+        return TreeJoint(
+            world.name, part.name, FREE, (FREE,), None, np.full((count, 0), nothing), nothing,
+            nothing, nothing, nothing, 1.0, alternatives,
+        )  # fmt: skip
+    poses, covariance, frames = tracks.pair(world, part)
+    seen = fitting.observe(poses, covariance)
+    good = base.fit.inliers(seen.dimensions)
+    first = base.fit.q[good][0] if good.any() else np.zeros(3)
+    model = base.fit.model
+    moved = rigid_motion.compose(model.frame, joint_models.motion(model, first[None]).at(0))
+    model = model._replace(frame=moved)
+    positions, _ = joint_models.fit_positions(model, seen)
+    q = np.full((count, 3), nothing)
+    q[np.flatnonzero(frames)[good]] = positions[good]
+    squares = base.fit.squares[good]
+    freedom = np.sum(np.maximum(seen.dimensions[good] - DOF['planar'], 1.0))
+    return TreeJoint(
+        world.name, part.name, 'planar', ('planar',), model, q, nothing, nothing, nothing,
+        float(np.sqrt(np.sum(squares) / max(freedom, 1.0))), base.explained, alternatives,
+    )  # fmt: skip
+
+
+def _invert(joint: FittedJoint) -> FittedJoint:
+    """Return a fitted joint with parent and child exchanged."""
+    model = joint.model
+    # a twist of the new joint frame is one of the old child, and the other way round
+    turn = np.zeros(joint.information.shape)
+    turn[6:12, :6] = -rigid_motion.adjoint(model.child)
+    turn[:6, 6:12] = -rigid_motion.adjoint(rigid_motion.compose(model.frame, _FLIP))
+    turn[12:, 12:] = np.eye(len(turn) - 12)
+    return joint._replace(
+        model=joint_models.inverted(model), information=turn.T @ joint.information @ turn
+    )
+
+
+def _oriented(model: JointModel) -> tuple[JointModel, float]:
+    """Return the joint with its axis by the convention, and the sign of joint positions."""
+    axis = model.axis
+    if model.kind not in AXIAL or axis[np.argmax(np.abs(axis))] > 0.0:
+        return model, 1.0
+    return model._replace(
+        frame=rigid_motion.compose(model.frame, _FLIP),
+        child=rigid_motion.compose(_FLIP, model.child),
+    ), -1.0
+
+
+def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
+    """
+    Return the standard deviations of axis [rad] and pivot [m], NaN if there is none.
+
+    That of the axis is the root mean square of the angle; that of the pivot is the root mean
+    square of the distance of the axis at the joint frame, across it.
+    """
+    kind = joint.model.kind
+    if kind not in AXIAL:
+        return float('nan'), float('nan')
+    covariance = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:6, :6]
+    axis, origin = joint.model.axis, joint.model.frame.position
+    turn = np.zeros((3, 6))
+    turn[:, 3:] = -rigid_motion.skew(axis)
+    move = np.concatenate([np.eye(3), -rigid_motion.skew(origin)], axis=1)
+    across = np.eye(3) - np.outer(axis, axis)
+    moved = across @ move
+    axis_sd = float(np.sqrt(np.trace(turn @ covariance @ turn.T)))
+    pivot_sd = float(np.sqrt(np.trace(moved @ covariance @ moved.T)))
+    return axis_sd, pivot_sd if kind != 'prismatic' else float('nan')
+
+
+def _start(joint: TreeJoint, parent: Poses, part: PartTrack) -> Poses:
+    """Return the pose of a part in the world at joint position 0."""
+    if joint.model is None:
+        return part.poses.at(int(np.argmax(part.seen)))
+    return rigid_motion.compose(parent, rigid_motion.compose(joint.model.frame, joint.model.child))
+
+
+def require_unique(parts: Sequence[PartTrack]) -> None:
+    """Raise IdentificationError if a part has the name of the world, or of another one."""
+    names = [part.name for part in parts]
+    for name in names:
+        if name == WORLD or names.count(name) > 1:
+            raise IdentificationError(f'pose/{name}: this name is taken: rename the part')

@@ -1,0 +1,293 @@
+"""Poses of the parts of a mechanism over time, with covariances, from tables and bags."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+import re
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation, Slerp
+
+from emppi_ros.articulation import rigid_motion
+from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common import bags, tables
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+UNKNOWN_SD = 100.0  # rad or m, for what was not measured
+MIN_FRAMES = 10
+_POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
+ERRORS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # order of covariances
+_COLUMN = re.compile(r'(?P<kind>pose|covariance)/(?P<of>[^ ]+) \[(?P<unit>[^]]+)\]')
+_LENGTH_TOLERANCE = 0.01  # of quaternions, which were rounded when printed
+_BRIDGED = 2.5  # usual periods: gaps over which poses are interpolated to a common clock
+_SYMMETRY = 1e-6  # relative, of covariances
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations, per axis, of poses without a covariance."""
+
+    position_sd_m: float = 0.002
+    rotation_sd_rad: float = float(np.radians(1.0))
+
+    def covariance(self, rotations: bool = True) -> Array:
+        """Return the covariance (6, 6); without `rotations`, these are unknown."""
+        turned = self.rotation_sd_rad if rotations else UNKNOWN_SD
+        return np.diag([self.position_sd_m**2] * 3 + [turned**2] * 3)
+
+
+@dataclass(frozen=True)
+class PartTrack:
+    """
+    Poses of one part in the world frame.
+
+    Attributes
+    ----------
+    name : str
+        Name of the part.
+    poses : Poses
+        Poses (T); identity where the part was not seen.
+    covariance : (T, 6, 6) array
+        Of the position [m] and of rotations about the axes of the world [rad].
+    seen : (T,) array
+        In which frames the part was seen.
+
+    """
+
+    name: str
+    poses: Poses
+    covariance: Array
+    seen: Bools
+
+    @property
+    def oriented(self) -> bool:
+        """Whether any rotation about any axis was measured."""
+        rotation = self.covariance[self.seen][:, 3:, 3:]
+        return bool(np.any(np.linalg.eigvalsh(rotation)[:, 0] < 1.0))
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Parts on one clock, time (T,) in s, and notes about how they were read."""
+
+    time: Array
+    parts: tuple[PartTrack, ...]
+    notes: tuple[str, ...] = ()
+
+
+def world(frames: int) -> PartTrack:
+    """Return the world as a part that never moves, and whose pose is known."""
+    rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
+    poses = Poses(rotation, np.zeros((frames, 3)))
+    return PartTrack('world', poses, np.zeros((frames, 6, 6)), np.ones(frames, bool))
+
+
+def from_arrays(
+    name: str,
+    position: Array,
+    quaternion: Array | None = None,
+    covariance: Array | None = None,
+    noise: Noise = Noise(),
+) -> PartTrack:
+    """
+    Return a track from positions (T, 3) and quaternions wxyz (T, 4), None if not measured.
+
+    A frame with a NaN, or with a quaternion of zeros, is one in which the part was not seen.
+    IdentificationError for other quaternions whose length is not 1.
+    """
+    frames = len(position)
+    seen = np.isfinite(position.sum(axis=1))
+    rotation = np.broadcast_to(np.eye(3), (frames, 3, 3)).copy()
+    if quaternion is not None:
+        length = np.linalg.norm(quaternion, axis=1)
+        seen &= np.isfinite(length) & (length > 0.0)
+        wrong = np.flatnonzero(seen & (np.abs(length - 1.0) > _LENGTH_TOLERANCE))
+        if len(wrong):
+            raise IdentificationError(
+                f'pose/{name}: quaternion of length {length[wrong[0]]:.4g} in frame {wrong[0]}, '
+                'expected 1 (or four zeros where the part was not seen)'
+            )
+        scalar_last = quaternion[seen][:, [1, 2, 3, 0]]
+        rotation[seen] = Rotation.from_quat(scalar_last).as_matrix()
+    if covariance is None:
+        covariance = np.tile(noise.covariance(quaternion is not None), (frames, 1, 1))
+    place = np.where(seen[:, None], position, 0.0)
+    return PartTrack(name, Poses(rotation, place), covariance, seen)
+
+
+def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
+    """
+    Return the tracks of a table (CSV, Parquet), or of bags on one clock.
+
+    `noise` is that of poses without covariance columns. IdentificationError names file and column.
+    """
+    if any(bags.is_bag(path) for path in files):
+        return _from_bags(files, noise)
+    if len(files) > 1:
+        raise IdentificationError(
+            f'{files[1]}: a second table: give one table with all parts, or several bags'
+        )
+    return _from_table(files[0], noise)
+
+
+def check(tracks: Tracks, where: str) -> None:
+    """Raise IdentificationError unless each part was seen in enough frames."""
+    if not tracks.parts:
+        raise IdentificationError(f'{where}: no tracked part')
+    for part in tracks.parts:
+        if (count := int(np.sum(part.seen))) < MIN_FRAMES:
+            raise IdentificationError(
+                f'{where}: pose/{part.name}: seen in {count} of {len(part.seen)} frames, expected '
+                f'at least {MIN_FRAMES}'
+            )
+
+
+def _from_table(path: Path, noise: Noise) -> Tracks:
+    time, columns = tables.read_columns(path)
+    if np.any(np.diff(time) <= 0.0):
+        row = int(np.argmax(np.diff(time) <= 0.0))
+        raise IdentificationError(
+            f'{path}: time_s: row {row + 1} is not after the one before, at {time[row]:.6g} s: '
+            'sort the rows, and remove repeated ones'
+        )
+    poses: dict[str, dict[str, Array]] = {}
+    covariances: dict[str, dict[str, Array]] = {}
+    ignored = []
+    for column, values in columns.items():
+        match = _COLUMN.fullmatch(column)
+        if match is None:
+            ignored.append(column)
+            continue
+        if match['kind'] == 'pose':
+            name, part = _split(path, column, match['of'], 1, _POSE)
+            poses.setdefault(name, {})[part[0]] = values
+        else:
+            name, pair = _split(path, column, match['of'], 2, ERRORS)
+            covariances.setdefault(name, {})['.'.join(pair)] = values
+    if not poses:
+        raise IdentificationError(
+            f"{path}: no poses: expected columns such as 'pose/door.x [m]', 'pose/door.qw [1]'; "
+            f'found {", ".join(columns)}'
+        )
+    if lonely := sorted(set(covariances) - set(poses)):
+        raise IdentificationError(f'{path}: covariance/{lonely[0]}: no pose/{lonely[0]}')
+    parts = tuple(
+        _part(path, name, columns, covariances.get(name), noise) for name, columns in poses.items()
+    )
+    notes = (f'ignored columns: {", ".join(ignored)}',) if ignored else ()
+    return Tracks(time, parts, notes)
+
+
+def _split(
+    path: Path, column: str, text: str, count: int, allowed: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the name of the part, and the last words of a column's name."""
+    name, *words = text.rsplit('.', count)
+    if len(words) != count or any(word not in allowed for word in words) or not name:
+        example = 'pose/door.x [m]' if count == 1 else 'covariance/door.x.rx [m rad]'
+        raise IdentificationError(
+            f'{path}: column {column!r}: expected a name such as {example!r}; words: '
+            + ', '.join(allowed)
+        )
+    return name, words
+
+
+def _part(
+    path: Path,
+    name: str,
+    columns: Mapping[str, Array],
+    covariances: Mapping[str, Array] | None,
+    noise: Noise,
+) -> PartTrack:
+    """Return the track of a part from its columns."""
+    missing = [part for part in _POSE if part not in columns]
+    if missing and missing != list(_POSE[3:]):
+        raise IdentificationError(
+            f'{path}: pose/{name}: no column for {", ".join(missing)}: expected '
+            f'{", ".join(_POSE)}, or x, y, z alone'
+        )
+    position = np.column_stack([columns[part] for part in _POSE[:3]])
+    quaternion = None if missing else np.column_stack([columns[part] for part in _POSE[3:]])
+    covariance = None
+    if covariances is not None:
+        covariance = _covariance(path, name, covariances, len(position), bool(missing))
+    try:
+        part = from_arrays(name, position, quaternion, covariance, noise)
+    except IdentificationError as error:
+        raise IdentificationError(f'{path}: {error}') from None
+    if covariance is None:
+        return part
+    seen = part.seen & np.isfinite(covariance).all(axis=(1, 2))
+    valid = np.where(seen[:, None, None], covariance, np.eye(6))
+    lowest = np.linalg.eigvalsh(valid)[:, 0]
+    if np.any(lowest <= 0.0):
+        row = int(np.argmin(lowest))
+        raise IdentificationError(
+            f'{path}: covariance/{name}: row {row + 1} is not positive definite: smallest '
+            f'eigenvalue {lowest[row]:.3g}'
+        )
+    return PartTrack(name, part.poses, valid, seen)
+
+
+def _covariance(
+    path: Path, name: str, columns: Mapping[str, Array], frames: int, positions_only: bool
+) -> Array:
+    """Return covariances (T, 6, 6); entries off the diagonal that have no column are 0."""
+    result = np.zeros((frames, 6, 6))
+    needed = ERRORS[:3] if positions_only else ERRORS
+    if missing := [word for word in needed if f'{word}.{word}' not in columns]:
+        raise IdentificationError(
+            f'{path}: covariance/{name}: no column for the variance of {", ".join(missing)}, such '
+            f'as covariance/{name}.{missing[0]}.{missing[0]}'
+        )
+    if positions_only:
+        result[:, 3:, 3:] = UNKNOWN_SD**2 * np.eye(3)
+    for pair, values in columns.items():
+        row, column = (ERRORS.index(word) for word in pair.split('.'))
+        result[:, row, column] = result[:, column, row] = values
+    return result
+
+
+def _from_bags(files: Sequence[Path], noise: Noise) -> Tracks:
+    """Return the tracks of bags; poses are interpolated to the clock of the fastest part."""
+    signals, notes = bags.read_poses(files)
+    clock = max(signals, key=lambda one: len(one.time)).time
+    clock = clock[np.concatenate([[True], np.diff(clock) > 0.0])]
+    parts = []
+    for one in signals:
+        time, unique = np.unique(one.time, return_index=True)
+        parts.append(_at_times(one.of, time, one.values[unique], clock, noise))
+    return Tracks(clock, tuple(parts), tuple(notes))
+
+
+def _at_times(name: str, time: Array, values: Array, clock: Array, noise: Noise) -> PartTrack:
+    """Return poses xyz wxyz (n, 7) at the times of a clock; not seen where there is a gap."""
+    own = from_arrays(name, values[:, :3], values[:, 3:], noise=noise)
+    time, poses = time[own.seen], own.poses.at(own.seen)
+    frames = len(clock)
+    if len(time) < 2:
+        nothing = np.full((frames, 3), np.nan)
+        return from_arrays(name, nothing, noise=noise)
+    after = np.clip(np.searchsorted(time, clock), 1, len(time) - 1)
+    apart = time[after] - time[after - 1]
+    inside = (clock >= time[0]) & (clock <= time[-1])
+    exact = np.isin(clock, time)
+    seen = inside & ((apart <= _BRIDGED * np.median(np.diff(time))) | exact)
+    held = np.clip(clock, time[0], time[-1])
+    position = np.column_stack([np.interp(held, time, axis) for axis in poses.position.T])
+    rotation = Slerp(time, Rotation.from_matrix(poses.rotation))(held).as_matrix()
+    covariance = np.tile(noise.covariance(), (frames, 1, 1))
+    return PartTrack(name, Poses(rotation, position), covariance, seen)
+
+
+def pair(parent: PartTrack, child: PartTrack) -> tuple[Poses, Array, Bools]:
+    """Return relative poses, their covariances and the frames (T) in which both were seen."""
+    both = parent.seen & child.seen
+    ours, theirs = parent.poses.at(both), child.poses.at(both)
+    covariance = rigid_motion.relative_covariance(
+        ours, parent.covariance[both], theirs, child.covariance[both]
+    )
+    return rigid_motion.relative(ours, theirs), covariance, both

@@ -1,0 +1,1 @@
+"""Benchmark of articulation: mechanisms in MuJoCo, and published tracks of real ones."""

@@ -1,0 +1,167 @@
+"""
+Study `bayessim`: likelihood-free posteriors of known systems, beside that of CSVGD.
+
+Cases: `pendulum`, the eleven parameters of a double pendulum by all summaries and densities
+(Heiden et al. 2022, supplement, Table 2); `lengths`, two link lengths (supplement, Fig. 7).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+import functools
+from pathlib import Path
+import sys
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.bench.identify import csvgd_plots, csvgd_systems, posterior_metrics
+from emppi_ros.bench.identify.csvgd_study import (
+    LENGTH_TOLERANCE,
+    OURS,
+    WINDOWS,
+    SamplerBudget,
+    SamplerResult,
+    cached,
+    run_csvgd,
+    share_near,
+    show_table,
+)
+from emppi_ros.bench.identify.study import Study, StudySettings
+from emppi_ros.core.config import key
+from emppi_ros.identify.bayessim import posterior, simulations
+from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
+from emppi_ros.identify.bayessim.posterior import DENSITIES, DensityConfig
+from emppi_ros.identify.bayessim.simulations import PairRecipe
+from emppi_ros.identify.bayessim.starts import find_starts
+from emppi_ros.identify.bayessim.summaries import SUMMARIES
+from emppi_ros.identify.common import options as fields
+from emppi_ros.identify.common.figures import save_figure
+from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+
+Array = npt.NDArray[np.float64]
+ITERATIONS = 500  # of CSVGD
+
+
+@dataclass(frozen=True)
+class BayesSimStudyOptions:
+    """Options of the study `bayessim`."""
+
+    simulations: int = fields.count(10_000, 'number of simulations to learn from')
+    epochs: int = fields.count(500, 'largest number of passes over the simulations')
+    particles: int = fields.particles(100)
+    out: Path = key(
+        Path('out/identify'),
+        doc='folder for figures and finished results, which are not computed again',
+    )
+
+
+class BayesSimStudy(Study):
+    """Posteriors of known systems without a likelihood."""
+
+    description = 'posteriors learned from simulations, without a likelihood'
+    options = BayesSimStudyOptions
+    cases: ClassVar[Mapping[str, int]] = dict.fromkeys(('pendulum', 'lengths'), 10)
+
+    def run(self, options: BayesSimStudyOptions, settings: StudySettings) -> dict[str, Any]:
+        """Return the metrics of each summary and density."""
+        if settings.case == 'pendulum':
+            return {'case': settings.case, 'methods': _pendulum(options, settings.seed)}
+        return {'case': settings.case, 'methods': _lengths(options, settings.seed)}
+
+    def show(self, results: Mapping[str, Any]) -> None:
+        """Print a table of the summaries and densities."""
+        show_table(results['methods'])
+
+
+def _pendulum(options: BayesSimStudyOptions, seed: int) -> dict[str, Any]:
+    problem, truth = csvgd_systems.pendulum(seed)
+    rows = {}
+    for name, result in _results(problem, 'pendulum', options, seed).items():
+        draws = posterior_metrics.repeat_comparison(problem, truth, result.theta, seed)
+        measured = {
+            metric: posterior_metrics.mean_and_error(values) for metric, values in draws.items()
+        }
+        rows[name] = {**measured, 'error_sd': _errors(problem, truth, result), **_cost(result)}
+    return rows
+
+
+def _lengths(options: BayesSimStudyOptions, seed: int) -> dict[str, Any]:
+    both, truths = csvgd_systems.lengths()
+    problem = replace(both, references=both.references[:1])
+    tolerance, rows, thetas = LENGTH_TOLERANCE * truths[0], {}, {}
+    for name, result in _results(problem, 'lengths', options, seed).items():
+        near = share_near(result.theta, truths[:1], tolerance)
+        rows[name] = {
+            'near': near,
+            'median': np.median(result.theta, axis=0).tolist(),
+            **_cost(result),
+        }
+        thetas[name] = result.theta
+    figure = csvgd_plots.lengths(problem, truths[:1], thetas)
+    save_figure(figure, options.out / 'bayessim_lengths.png')
+    return rows
+
+
+def _results(
+    problem: ShootingProblem, case: str, options: BayesSimStudyOptions, seed: int
+) -> dict[str, SamplerResult]:
+    """Return the posterior by each summary and density, and by CSVGD."""
+    results = {}
+    folder = options.out / f'bayessim_{case}'
+    options.out.mkdir(parents=True, exist_ok=True)
+    for summary in SUMMARIES:
+        for density in DENSITIES:
+            name = f'{summary} {density}'
+            print(f'{case}: {name}', file=sys.stderr)
+            dependencies = {
+                'simulations': options.simulations,
+                'epochs': options.epochs,
+                'particles': options.particles,
+                'seed': seed,
+            }
+            run = functools.partial(infer, problem, summary, density, options, seed)
+            results[name] = cached(folder, name, dependencies, run)
+    budget = SamplerBudget(options.particles, ITERATIONS, seed)
+    settings = CsvgdConfig(options.particles, budget.iterations, WINDOWS, seed=seed)
+    print(f'{case}: {OURS}', file=sys.stderr)
+    results[OURS] = cached(
+        folder,
+        OURS,
+        {'particles': options.particles, 'iterations': ITERATIONS, 'seed': seed},
+        lambda: run_csvgd(problem, settings, budget, lambda _: None),
+    )
+    return results
+
+
+def infer(
+    problem: ShootingProblem, summary: str, density: str, options: BayesSimStudyOptions, seed: int
+) -> SamplerResult:
+    """Return draws (particles, P) of the posterior that is learned from simulations."""
+    began = time.process_time()
+    recipe = PairRecipe(problem, find_starts(problem), summary, seed)
+    pairs = simulations.simulate_all(recipe, options.simulations, None, lambda _: None, threads=1)
+    learned = posterior.learn(
+        DensityConfig(density, TrainingConfig(epochs=options.epochs)),
+        pairs.summaries,
+        pairs.coordinates,
+        np.random.default_rng([seed, 2]),
+    )
+    mixture = learned.at(recipe.make(1, 1).observed())
+    rng = np.random.default_rng([seed, 1])
+    theta = problem.theta(mixture.sample_within(options.particles, LIMIT, rng))
+    steps = options.simulations * len(problem.controls)
+    return SamplerResult(theta, steps, time.process_time() - began)
+
+
+def _errors(problem: ShootingProblem, truth: Array, result: SamplerResult) -> float:
+    """Return the rms error of the mean in standard deviations of the posterior."""
+    z = problem.coordinates(result.theta)
+    away = (z.mean(axis=0) - problem.coordinates(truth)) / z.std(axis=0)
+    return float(np.sqrt(np.mean(away**2)))
+
+
+def _cost(result: SamplerResult) -> dict[str, float]:
+    return {'steps': result.steps, 'cpu_s': result.cpu_s}

@@ -1,0 +1,1 @@
+"""Likelihood-free inference: a conditional density learned from simulations (BayesSim)."""

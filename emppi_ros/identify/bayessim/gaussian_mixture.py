@@ -1,0 +1,64 @@
+"""Mixtures of Gaussians with full covariance."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from emppi_ros.core.errors import IdentificationError
+
+Array = npt.NDArray[np.float64]
+_MAX_DRAWS = 1000  # batches, until enough samples are within bounds
+
+
+class GaussianMixture(NamedTuple):
+    """
+    A mixture of K Gaussians in P dimensions.
+
+    Attributes
+    ----------
+    log_weights : (K,) array
+        Their exponentials sum to 1.
+    means : (K, P) array
+        Means.
+    roots : (K, P, P) array
+        Lower triangular R with positive diagonal; R' R is the inverse of the covariance.
+
+    """
+
+    log_weights: Array
+    means: Array
+    roots: Array
+
+    def log_density(self, points: Array) -> Array:
+        """Return the log density (n,) at points (n, P)."""
+        whitened = np.einsum('kij,nkj->nki', self.roots, points[:, None] - self.means)
+        logs = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
+        parts = self.log_weights + logs - 0.5 * np.sum(whitened**2, axis=2)
+        result: Array = logsumexp(parts, axis=1) - 0.5 * points.shape[1] * np.log(2.0 * np.pi)
+        return result
+
+    def sample(self, count: int, rng: np.random.Generator) -> Array:
+        """Return draws (count, P)."""
+        weights = np.exp(self.log_weights)
+        chosen = rng.choice(len(weights), size=count, p=weights / weights.sum())
+        normal = rng.standard_normal((count, self.means.shape[1], 1))
+        return self.means[chosen] + np.linalg.solve(self.roots[chosen], normal)[..., 0]
+
+    def sample_within(self, count: int, bound: float, rng: np.random.Generator) -> Array:
+        """
+        Return draws (count, P) with all coordinates between -bound and bound.
+
+        IdentificationError if next to nothing of the mixture is there.
+        """
+        inside = np.empty((0, self.means.shape[1]))
+        for _ in range(_MAX_DRAWS):
+            draws = self.sample(count, rng)
+            inside = np.concatenate([inside, draws[np.all(np.abs(draws) < bound, axis=1)]])
+            if len(inside) >= count:
+                return inside[:count]
+        raise IdentificationError(
+            'hardly any sample of the posterior is within the bounds of the parameters: check '
+            'units of the recording, and bounds'
+        )
