@@ -13,6 +13,7 @@ STUDIES = (
     'bench_articulate',
     'bench_video',
     'bench_peers',
+    'bench_track',
     'bench_identify',
     'bench_watched',
 )

@@ -29,9 +29,10 @@ bridge = functools.partial(start, 'bridge')
 simulator = functools.partial(start, 'simulator')
 markers = functools.partial(start, 'markers')
 task_server = functools.partial(start, 'task_server')
+tracker = functools.partial(start, 'tracker')
 
 if __name__ == '__main__':
-    NODES = ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server')
+    NODES = ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'tracker')
     if len(sys.argv) < 2 or sys.argv[1] not in NODES:
         sys.exit(f'usage: python -m emppi_ros.nodes {{{",".join(NODES)}}} [--ros-args ...]')
     start(sys.argv.pop(1))

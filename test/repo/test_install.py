@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = {'cartpole_swingup', 'fr3_follow', 'fr3_pickup', 'panda_push'}
 NODES = {
-    f'emppi_{n}' for n in ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server')
+    f'emppi_{n}'
+    for n in ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'tracker')
 }
 
 

@@ -75,8 +75,13 @@ def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
 
 def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
     """Return a pose in the robot's frame."""
+    return write_pose_in(robot.frame, stamp, pose)
+
+
+def write_pose_in(frame: str, stamp: float, pose: Pose) -> PoseStamped:
+    """Return a pose in a frame."""
     message = PoseStamped()
-    message.header.stamp, message.header.frame_id = to_stamp(stamp), robot.frame
+    message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
     p, q = message.pose.position, message.pose.orientation
     p.x, p.y, p.z = pose.position.tolist()
     q.w, q.x, q.y, q.z = pose.quaternion.tolist()

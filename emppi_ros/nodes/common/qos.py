@@ -17,7 +17,9 @@ def _keep_last(depth: int, resend: bool = True, latch: bool = False) -> QoSProfi
 
 # measurements: compatible with every publisher; read in batches, once per planning cycle
 SENSOR = _keep_last(200, resend=False)
-# ... as we publish them: compatible with every subscriber
+# images: compatible with every publisher; those that wait are out of date
+NEWEST_SENSOR = _keep_last(1, resend=False)
+# measurements as we publish them: compatible with every subscriber
 MEASURED = _keep_last(200)
 # values that hold until replaced: late subscribers get the last one
 LATCHED = _keep_last(1, latch=True)

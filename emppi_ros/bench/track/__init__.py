@@ -1,0 +1,1 @@
+"""Accuracy of tracking in depth videos, beside iterative closest points."""

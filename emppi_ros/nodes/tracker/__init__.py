@@ -1,0 +1,1 @@
+"""Node `tracker`: poses of parts from depth images."""
