@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from emppi_ros.bench import hardware
 from emppi_ros.bench.identify import csvgd_baselines
-from emppi_ros.bench.video import films, pipeline
+from emppi_ros.bench.video import control, films, pipeline
 from emppi_ros.bench.video.films import FILE, Film
 from emppi_ros.bench.video.pipeline import InferredMechanism
 from emppi_ros.core import paths
@@ -28,6 +28,7 @@ SEEDS = range(100, 105)  # settings were chosen with 1 to 3
 OWN = 'shooting'
 LONGEST_WINDOW_S = 2.0  # of `shooting`: weak damping takes time to show
 PARTICLES, ITERATIONS = 40, 200  # of the samplers
+SWING_UPS = 3  # for each film and method
 _QUICK_ITERATIONS = 5
 _LEVEL = 0.9
 
@@ -67,6 +68,9 @@ class VideoRow:
         95 % quantile of the errors of the parts' frames, of the worse part.
     parameters : mapping
         Name -> result.
+    rewards, rewards_with_truth : tuple of float
+        Of swing-ups with models of the posterior, and with the true parameters, which only rows of
+        the first method have.
 
     """
 
@@ -78,6 +82,8 @@ class VideoRow:
     pivot_mm: float | None
     track_p95_mm: float
     parameters: Mapping[str, ParameterResult]
+    rewards: tuple[float, ...]
+    rewards_with_truth: tuple[float, ...]
     compute_s: float
     made_by: str
 
@@ -126,12 +132,16 @@ def compute(cell: VideoCell) -> VideoRow:
     followed = pipeline.follow(film)
     p95 = 1e3 * float(np.max(np.quantile(followed.errors, 0.95, axis=0)))
     row = VideoRow(
-        cell.method, cell.seed, cell.digest, '', None, None, p95, {}, 0.0, hardware.label()
+        cell.method, cell.seed, cell.digest, '', None, None, p95, {}, (), (), 0.0,
+        hardware.label(),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         try:
             mechanism = pipeline.infer_mechanism(followed, film, cell.seed, Path(folder))
             samples = METHODS[cell.method](mechanism, film, cell)
+            rewards = [_swing_ups(mechanism, film, samples, cell, folder)]
+            if cell.method == OWN:
+                rewards.append(_swing_ups(mechanism, film, None, cell, folder))
         except EmppiError as error:
             refused = str(error).replace(folder, '')
             return replace(row, refused=refused, compute_s=time.perf_counter() - began)
@@ -146,7 +156,18 @@ def compute(cell: VideoCell) -> VideoRow:
             name: ParameterResult(*numbers, film.truth[name])
             for name, *numbers in zip(names, middle, low, high, strict=True)
         },
+        rewards=rewards[0],
+        rewards_with_truth=rewards[1] if len(rewards) > 1 else (),
         compute_s=time.perf_counter() - began,
+    )
+
+
+def _swing_ups(
+    mechanism: InferredMechanism, film: Film, samples: Array | None, cell: VideoCell, folder: str
+) -> tuple[float, ...]:
+    seeds = range(1 if cell.quick else SWING_UPS)
+    return tuple(
+        control.reward(mechanism, film.truth, samples, seed, Path(folder)) for seed in seeds
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.tracks import PartTrack, Tracks
-from emppi_ros.bench.video import compute, films, pipeline
+from emppi_ros.bench.video import compute, control, films, pipeline
 from emppi_ros.bench.video.compute import ParameterResult, VideoCell, VideoRow
 from emppi_ros.bench.video.films import PARTS, Film
 from emppi_ros.bench.video.pipeline import Followed
@@ -98,6 +98,26 @@ def test_the_inferred_mechanism_moves_as_the_true_one(film: Film, tmp_path: Path
     assert np.max(np.abs(errors)) < 100.0 * (1.0 / 30.0) ** 2 / 8.0
 
 
+def test_the_inferred_mechanism_is_upright_where_the_true_one_is(
+    film: Film, tmp_path: Path
+) -> None:
+    mechanism = pipeline.infer_mechanism(exact(film), film, 0, tmp_path)
+    rest = control.upright(mechanism.plant.model)
+    data = mujoco.MjData(mechanism.plant.model)
+    data.qpos[:] = rest
+    mujoco.mj_forward(mechanism.plant.model, data)
+    pole = data.body('pole').xipos - data.joint('pole').xanchor
+    assert pole[2] == pytest.approx(np.linalg.norm(pole), rel=1e-6)
+    assert data.body('cart').xpos[0] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_swing_up_with_the_truth_is_rewarded(film: Film, tmp_path: Path) -> None:
+    mechanism = pipeline.infer_mechanism(exact(film), film, 0, tmp_path)
+    # hanging down all the time gives 0, upright after half of the time 0.5
+    assert control.reward(mechanism, film.truth, None, 0, tmp_path) > 0.5
+
+
 def test_a_wrong_tree_is_refused(film: Film, tmp_path: Path) -> None:
     followed = exact(film)
     cart, pole = followed.tracks.parts
@@ -112,7 +132,9 @@ def test_a_wrong_tree_is_refused(film: Film, tmp_path: Path) -> None:
 def test_errors_are_relative_and_intervals_hold_the_truth() -> None:
     inside, outside = ParameterResult(1.1, 0.9, 1.2, 1.0), ParameterResult(2.2, 2.1, 2.3, 2.0)
     assert inside.inside and not outside.inside
-    row = VideoRow('shooting', 0, '', '', 0.1, 0.1, 1.0, {'a': inside, 'b': outside}, 1.0, '')
+    row = VideoRow(
+        'shooting', 0, '', '', 0.1, 0.1, 1.0, {'a': inside, 'b': outside}, (), (), 1.0, ''
+    )
     assert row.error == pytest.approx(0.1)
 
 
@@ -128,7 +150,18 @@ def test_the_command_writes_a_report_of_stored_runs(
         good = ParameterResult(1.0, 0.9, 1.2, 1.01)
         parameters = dict.fromkeys(('cart_mass', 'pole_mass'), good)
         return VideoRow(
-            cell.method, cell.seed, cell.digest, '', 0.1, 0.2, 1.5, parameters, 1.0, 'here'
+            cell.method,
+            cell.seed,
+            cell.digest,
+            '',
+            0.1,
+            0.2,
+            1.5,
+            parameters,
+            (0.9,),
+            (1.0,),
+            1.0,
+            'here',
         )
 
     monkeypatch.setattr('emppi_ros.cli.bench_video.compute', made)
@@ -138,3 +171,4 @@ def test_the_command_writes_a_report_of_stored_runs(
     text = (tmp_path / 'results.md').read_text()
     assert '| `shooting` | 5 | 0.010 (0.010 to 0.010) |' in text
     assert '| 100 | 1.5 | 0.1 | 0.2 |' in text
+    assert '- `shooting`: -10.00 (-10.00 to -10.00) %' in text
