@@ -38,7 +38,8 @@ METHOD = (
     'seeds 0 and 1; `emppi` and `mppi` have the first that were tried. The reward there is a '
     "product. Judo's planners and "
     '`pytorch-mppi` plan with it; `emppi` and `mppi` with the sum of costs in the task file. The '
-    'noise of `emppi` and `mppi` adapts; docs/results_noise_adaptation.md lists what else was tried.',
+    'noise of `emppi` and `mppi` adapts; docs/results_noise_adaptation.md lists what else was '
+    'tried.',
 )
 NOT_TAKEN = (
     '## Tasks left out',
