@@ -79,7 +79,7 @@ def track(options: argparse.Namespace) -> None:
     video = depth_video.read(options.video)
     tracked = parts_file.prepare_parts(file, video.camera)
     times, count = video.time.tolist(), len(video.time)
-    background = None if options.joints is None else _Robot(options.joints, file, video)
+    background = None if options.joints is None else _RecordedRobot(options.joints, file, video)
     state = tracker.start(tracked, file.start)
     estimates: list[list[PartEstimate]] = []
     durations, pictures = [], []
@@ -122,7 +122,7 @@ def track(options: argparse.Namespace) -> None:
     output.warn(_warnings(file.names, times, estimates))
 
 
-class _Robot:
+class _RecordedRobot:
     """The scene without the parts, with joints at recorded positions."""
 
     def __init__(
