@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import joint_models, rigid_motion
-from emppi_ros.articulation.joint_models import DOF, JointModel, Observations
+from emppi_ros.articulation.joint_models import AXIAL, DOF, JointModel, Observations
 from emppi_ros.articulation.rigid_motion import Poses
 
 Array = npt.NDArray[np.float64]
@@ -130,6 +130,41 @@ def refine(model: JointModel, seen: Observations) -> tuple[JointModel, float]:
 def _robust_cost(squares: Array, seen: Observations) -> Array:
     """Return costs (...) of squares (..., T), which grow with their logarithm."""
     return np.sum(np.log1p(squares / (5.0 * seen.dimensions)), axis=-1)
+
+
+def inverted(joint: FittedJoint) -> FittedJoint:
+    """Return a fitted joint with parent and child exchanged; its residuals stay the same."""
+    model = joint.model
+    # a twist of the new joint frame is one of the old child, and the other way round
+    turn = np.zeros(joint.information.shape)
+    turn[6:12, :6] = -rigid_motion.adjoint(model.child)
+    turn[:6, 6:12] = -rigid_motion.adjoint(rigid_motion.compose(model.frame, joint_models.FLIP))
+    turn[12:, 12:] = np.eye(len(turn) - 12)
+    return joint._replace(
+        model=joint_models.inverted(model), information=turn.T @ joint.information @ turn
+    )
+
+
+def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
+    """
+    Return the standard deviations of axis [rad] and pivot [m], NaN if there is none.
+
+    That of the axis is the root mean square of the angle; that of the pivot is the root mean
+    square of the distance of the axis at the joint frame, across it.
+    """
+    kind = joint.model.kind
+    if kind not in AXIAL:
+        return float('nan'), float('nan')
+    covariance = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:6, :6]
+    axis, origin = joint.model.axis, joint.model.frame.position
+    turn = np.zeros((3, 6))
+    turn[:, 3:] = -rigid_motion.skew(axis)
+    move = np.concatenate([np.eye(3), -rigid_motion.skew(origin)], axis=1)
+    across = np.eye(3) - np.outer(axis, axis)
+    moved = across @ move
+    axis_sd = float(np.sqrt(np.trace(turn @ covariance @ turn.T)))
+    pivot_sd = float(np.sqrt(np.trace(moved @ covariance @ moved.T)))
+    return axis_sd, pivot_sd if kind != 'prismatic' else float('nan')
 
 
 def _least_squares(

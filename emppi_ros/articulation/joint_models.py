@@ -19,6 +19,7 @@ Array = npt.NDArray[np.float64]
 DOF = {'static': 0, 'prismatic': 1, 'revolute': 1, 'screw': 1, 'planar': 3}
 AXIAL = ('prismatic', 'revolute', 'screw')
 FREE = 'free'  # any motion: it has no parameters
+FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
 _STEPS = 3  # Gauss-Newton steps for the joint position of a frame
 _RIDGE = 1e-9
 _CLEAR_TURN = 6.0  # standard deviations of the height, above which turns of a screw are counted
@@ -287,10 +288,21 @@ def with_zero_at(model: JointModel, q: Array) -> JointModel:
 
 def inverted(model: JointModel) -> JointModel:
     """Return the joint with parent and child exchanged; joint positions stay, but for planar."""
-    flip = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # the axis turns over, so q does not
-    frame = rigid_motion.compose(rigid_motion.inverse(model.child), flip)
-    child = rigid_motion.compose(flip, rigid_motion.inverse(model.frame))
+    # the axis turns over, so that joint positions do not
+    frame = rigid_motion.compose(rigid_motion.inverse(model.child), FLIP)
+    child = rigid_motion.compose(FLIP, rigid_motion.inverse(model.frame))
     return JointModel(model.kind, frame, child, model.pitch)
+
+
+def with_axis_convention(model: JointModel) -> tuple[JointModel, float]:
+    """Return the joint with its largest component of the axis positive, and the sign of q."""
+    axis = model.axis
+    if model.kind not in AXIAL or axis[np.argmax(np.abs(axis))] > 0.0:
+        return model, 1.0
+    return model._replace(
+        frame=rigid_motion.compose(model.frame, FLIP),
+        child=rigid_motion.compose(FLIP, model.child),
+    ), -1.0
 
 
 def _over_frames(model: JointModel) -> tuple[Poses, Poses]:

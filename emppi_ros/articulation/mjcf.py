@@ -150,7 +150,8 @@ def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
     entries = [line for joint in moving for line in _parameters(joint)]
     lines += ['parameters:' + ('' if entries else ' {}'), *entries, '']
     tracked = [line for joint in moving for line in _objects(tree, joint)]
-    lines += ['objects:' + ('' if tracked else ' {}'), *tracked, '']
+    named = any(not line.lstrip().startswith('#') for line in tracked)
+    lines += ['objects:' + ('' if named else ' {}'), *tracked, '']
     lines += [
         'cost:  # TODO: docs/tasks.md lists residuals',
         '  {}',

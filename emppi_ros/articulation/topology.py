@@ -2,10 +2,8 @@
 The kinematic tree: a minimum spanning tree over the world and all parts.
 
 The cost of an edge is minus twice the log density of a part's measured poses, given those of its
-parent: the tree with the least cost is then the most probable one (Chow and Liu, 1968). Density
-that a joint gives to a frame: normal noise around the joint, at a joint position that is uniform
-over a wide range. A frame that the joint does not explain is uniform over poses. A part that no
-joint holds is attached to the world by a planar or a free joint.
+parent: the tree with the least cost is then the most probable one (Chow and Liu, 1968). A part
+that no joint holds is attached to the world by a planar or a free joint.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from emppi_ros.articulation import fitting, joint_models, rigid_motion, tracks
+from emppi_ros.articulation import evidence, fitting, joint_models, rigid_motion, tracks
 from emppi_ros.articulation import selection as types
 from emppi_ros.articulation.fitting import FittedJoint
-from emppi_ros.articulation.joint_models import AXIAL, DOF, FREE, JointModel, Observations
+from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.selection import Selection, SelectionConfig
 from emppi_ros.articulation.tracks import PartTrack, Tracks
@@ -28,13 +26,7 @@ from emppi_ros.core.errors import IdentificationError
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 WORLD = 'world'
-_RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
-_UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
-_LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
 _DEFAULT = SelectionConfig()
-_FLIP = Poses(np.diag([1.0, -1.0, -1.0]), np.zeros(3))  # turns an axis over
-_MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
-_LARGEST_NOISE = 5.0  # times the given one
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
 
@@ -210,43 +202,8 @@ def compare(
         return None
     seen = fitting.observe(poses, covariance)
     selection = types.select(seen, rng, config)
-    total, explained = _edge_cost_of(selection.best, seen, selection.scale)
+    total, explained = evidence.edge_cost(selection.best, seen, selection.scale)
     return Pair(parent.name, child.name, selection, total, explained, frames, seen)
-
-
-def _edge_cost_of(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
-    """
-    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
-
-    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
-    an error of the tracker or of the mechanism, and not another motion.
-    """
-    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
-    wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
-    larger = joint._replace(
-        squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale), scale=1.0
-    )
-    costs, unexplained = _frame_costs(larger, wide), _free_cost(wide)
-    explained = float(np.mean(larger.inliers(seen.dimensions)))
-    total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
-    total += joint.parameters * np.log(np.sum(seen.dimensions))
-    if explained < _LEAST_EXPLAINED or total >= float(np.sum(_free_cost(seen))):
-        total = np.inf
-    return total, explained
-
-
-def _largest_scale(seen: Observations) -> float:
-    """Return the squared noise, in units of the given one, that is a small share of the motion."""
-    square = np.median(np.sum(seen.whitening**2, axis=1), axis=0)
-    low, high = np.quantile(seen.poses.position, [0.05, 0.95], axis=0)
-    moved = _MODEL_ERROR * float(np.linalg.norm(high - low))
-    turned = 0.0
-    if seen.oriented:
-        first = seen.poses.rotation[len(seen.dimensions) // 2].T @ seen.poses.rotation
-        angle = np.linalg.norm(rigid_motion.rotation_vectors(first), axis=1)
-        turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
-    largest = max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
-    return min(largest, _LARGEST_NOISE**2)
 
 
 def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
@@ -257,44 +214,16 @@ def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _B
     """
     poses, covariance, _ = tracks.pair(world, part)
     seen = fitting.observe(poses, covariance)
-    free = float(np.sum(_free_cost(seen)))
+    free = float(np.sum(evidence.free_costs(seen)))
     held = pair is not None and np.isfinite(pair.cost) and pair.selection.scale < _WELL
     planar = None
     if seen.oriented and not held:
         planar = fitting.fit('planar', seen, np.random.default_rng(seed))
     if planar is not None:
-        total, explained = _edge_cost_of(planar, seen, max(planar.scale, 1.0))
+        total, explained = evidence.edge_cost(planar, seen, max(planar.scale, 1.0))
         if np.isfinite(total):
             return _Base(planar, total, explained)
     return _Base(None, free, 1.0)
-
-
-def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
-    """Return minus twice the log density (T) of frames under a joint."""
-    scale = np.abs(np.linalg.det(seen.whitening))
-    kind = joint.model.kind
-    noise = 6.0 * np.log(2.0 * np.pi) - 2.0 * np.log(scale)
-    costs = joint.squares + noise
-    if DOF[kind] == 0:
-        return costs
-    ranges = {'prismatic': _RANGE_M, 'planar': (_RANGE_M**2 * _RANGE_RAD) ** (1.0 / 3.0)}
-    wide = ranges.get(kind, _RANGE_RAD)
-    spread = np.clip(joint.spread, 1e-6, wide / np.sqrt(2.0 * np.pi))
-    result: Array = costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
-    return result
-
-
-def _free_cost(seen: Observations) -> Array:
-    """Return minus twice the log density (T) of frames that nothing explains."""
-    unmeasured = 6.0 - seen.dimensions
-    values = np.linalg.eigvalsh(
-        np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening))
-    )
-    noise = np.log(2.0 * np.pi * values)
-    blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
-    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
-    result: Array = blind + volume
-    return result
 
 
 def _spanning_tree(count: int, costs: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
@@ -364,8 +293,8 @@ def _tree_joint(
     assert pair is not None  # edges come from pairs and bases
     joint = pair.selection.best
     if (pair.parent, pair.child) != names:
-        joint = _invert(joint)
-    model, sign = _oriented(joint.model)
+        joint = fitting.inverted(joint)
+    model, sign = joint_models.with_axis_convention(joint.model)
     good = joint.inliers(pair.observations.dimensions)
     q = np.full((count, DOF[model.kind]), np.nan)
     places = np.flatnonzero(pair.frames)[good]
@@ -376,12 +305,15 @@ def _tree_joint(
         model = joint_models.with_zero_at(model, own[0])
         own = own - own[0]
     q[places] = own
-    axis_sd, pivot_sd = uncertainty(joint, pair.selection.scale * pair.selection.correlation)
+    travel = types.travel(joint._replace(q=own)) if len(own) else 0.0
+    axis_sd, pivot_sd = fitting.uncertainty(
+        joint, pair.selection.scale * pair.selection.correlation
+    )
     freedom = np.maximum(pair.observations.dimensions - DOF[model.kind], 1.0)[good]
     residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
     return TreeJoint(
         *names, pair.selection.kind, pair.selection.candidates, model, q, axis_sd, pivot_sd,
-        types.travel(joint), residual, pair.explained, alternatives,
+        travel, residual, pair.explained, alternatives,
     )  # fmt: skip
 
 
@@ -415,52 +347,6 @@ def _base_joint(
         world.name, part.name, 'planar', ('planar',), model, q, nothing, nothing, nothing,
         float(np.sqrt(np.sum(squares) / max(freedom, 1.0))), base.explained, alternatives,
     )  # fmt: skip
-
-
-def _invert(joint: FittedJoint) -> FittedJoint:
-    """Return a fitted joint with parent and child exchanged."""
-    model = joint.model
-    # a twist of the new joint frame is one of the old child, and the other way round
-    turn = np.zeros(joint.information.shape)
-    turn[6:12, :6] = -rigid_motion.adjoint(model.child)
-    turn[:6, 6:12] = -rigid_motion.adjoint(rigid_motion.compose(model.frame, _FLIP))
-    turn[12:, 12:] = np.eye(len(turn) - 12)
-    return joint._replace(
-        model=joint_models.inverted(model), information=turn.T @ joint.information @ turn
-    )
-
-
-def _oriented(model: JointModel) -> tuple[JointModel, float]:
-    """Return the joint with its axis by the convention, and the sign of joint positions."""
-    axis = model.axis
-    if model.kind not in AXIAL or axis[np.argmax(np.abs(axis))] > 0.0:
-        return model, 1.0
-    return model._replace(
-        frame=rigid_motion.compose(model.frame, _FLIP),
-        child=rigid_motion.compose(_FLIP, model.child),
-    ), -1.0
-
-
-def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
-    """
-    Return the standard deviations of axis [rad] and pivot [m], NaN if there is none.
-
-    That of the axis is the root mean square of the angle; that of the pivot is the root mean
-    square of the distance of the axis at the joint frame, across it.
-    """
-    kind = joint.model.kind
-    if kind not in AXIAL:
-        return float('nan'), float('nan')
-    covariance = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:6, :6]
-    axis, origin = joint.model.axis, joint.model.frame.position
-    turn = np.zeros((3, 6))
-    turn[:, 3:] = -rigid_motion.skew(axis)
-    move = np.concatenate([np.eye(3), -rigid_motion.skew(origin)], axis=1)
-    across = np.eye(3) - np.outer(axis, axis)
-    moved = across @ move
-    axis_sd = float(np.sqrt(np.trace(turn @ covariance @ turn.T)))
-    pivot_sd = float(np.sqrt(np.trace(moved @ covariance @ moved.T)))
-    return axis_sd, pivot_sd if kind != 'prismatic' else float('nan')
 
 
 def _start(joint: TreeJoint, parent: Poses, part: PartTrack) -> Poses:

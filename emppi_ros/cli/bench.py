@@ -11,6 +11,7 @@ STUDIES = (
     'bench_robustness',
     'bench_real',
     'bench_articulate',
+    'bench_video',
     'bench_peers',
     'bench_track',
     'bench_identify',

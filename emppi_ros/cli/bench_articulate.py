@@ -40,7 +40,7 @@ def add_command(studies: Any) -> None:
         '--data', metavar='FOLDER', type=Path, help='folder with sturm_tracks (simulated only)'
     )
     resumable.add_names(parser, '--mechanisms', f'mechanisms (all): {", ".join(MECHANISMS)}')
-    resumable.add_seeds(parser, f'{len(SEEDS)}')
+    resumable.add_seeds(parser, f'{SEEDS.start}-{SEEDS.stop - 1}')
     resumable.add_options(parser, 'out/articulate', 'one seed of each mechanism; no evidence')
     parser.set_defaults(execute=articulate)
 

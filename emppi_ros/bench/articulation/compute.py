@@ -17,7 +17,7 @@ from emppi_ros.core.errors import ConfigError, unknown
 
 NOISE = Noise()
 OUTLIERS = (0.0, 0.1)
-SEEDS = range(20)
+SEEDS = range(100, 120)  # development used others
 REAL = 'real'
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import least_squares
 
-from emppi_ros.articulation import fitting, topology, tracks
+from emppi_ros.articulation import fitting, tracks
 
 from .conftest import AXIS, PIVOT, on_hinge, on_slide, part
 
@@ -59,7 +59,7 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
     for seed in range(count):
         seen = observe(part('door', rotation, position, np.random.default_rng(seed)))
         found = fitting.evaluate(fitting.refine(start, seen)[0], seen)
-        axis_sd, pivot_sd = topology.uncertainty(found)
+        axis_sd, pivot_sd = fitting.uncertainty(found)
         frame = found.model.frame.position
         axes.append(angle(found.model.axis) / axis_sd)
         moved = PIVOT + AXIS * float(AXIS @ (frame - PIVOT)) - frame
@@ -68,6 +68,23 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
     # axis of its ellipse is much longer: the mean of 20 then has a standard deviation of 0.32
     for ratio in (axes, pivots):
         assert abs(np.mean(np.square(ratio)) - 1.0) < 3.0 * np.sqrt(2.0 / count)
+
+
+def test_the_accuracy_of_an_exchanged_joint_is_that_of_the_exchanged_poses(rng):
+    base = part('base', *on_slide(np.zeros(60)), rng)
+    door = part('door', *on_hinge(np.linspace(0.0, 1.0, 60)), rng)
+    forth, back = (
+        fitting.observe(*tracks.pair(*pair)[:2]) for pair in ((base, door), (door, base))
+    )
+    found = fitting.fit('revolute', forth, rng)
+    exchanged = fitting.inverted(found)
+    direct = fitting.evaluate(exchanged.model, back)
+    # the child's pose replaces the parent's in the weights: differences of the order of the noise
+    for one, other in zip(
+        fitting.uncertainty(exchanged), fitting.uncertainty(direct), strict=True
+    ):
+        assert abs(one / other - 1.0) < 0.05
+    assert np.median(np.abs(direct.squares / found.squares - 1.0)) < 0.05
 
 
 def test_outliers_move_the_axis_by_less_than_its_noise(rng):
@@ -81,7 +98,7 @@ def test_outliers_move_the_axis_by_less_than_its_noise(rng):
     )
     one = fitting.fit('revolute', observe(clean), rng)
     two = fitting.fit('revolute', observe(shifted), rng)
-    sd, _ = topology.uncertainty(one)
+    sd, _ = fitting.uncertainty(one)
     apart = np.linalg.norm(np.cross(one.model.axis, two.model.axis))
     assert apart < 2.0 * sd  # a fifth of the frames is missing
     assert not two.inliers(np.full(100, 6.0))[wrong].any()

@@ -6,7 +6,7 @@ import pytest
 from emppi_ros.articulation import fitting, selection, tracks
 from emppi_ros.articulation.selection import SelectionConfig
 
-from .conftest import on_hinge, on_slide, part
+from .conftest import AXIS, on_hinge, on_slide, part
 
 RISE = np.linspace(0.0, 1.0, 60)
 
@@ -28,6 +28,20 @@ def select(one, seed=0, **config):
 )
 def test_the_type_is_the_one_that_moved(kind, motion, oriented, rng):
     assert select(part('thing', *motion, rng, oriented=oriented)).kind == kind
+
+
+def test_a_part_whose_roll_nobody_sees_shows_its_hinge(rng):
+    rotation, position = on_hinge(RISE)
+    rolls = type(rotation).from_rotvec(rng.uniform(-1.0, 1.0, (60, 1)) * [0.0, 0.0, 1.0])
+    rolled = part('bottle', rotation * rolls, position, rng)
+    axes = rotation.as_matrix()[:, :, 2]  # of the cylinder
+    blind = rolled.covariance.copy()
+    blind[:, 3:, 3:] += tracks.UNKNOWN_SD**2 * axes[:, :, None] * axes[:, None, :]
+    found = select(tracks.PartTrack('bottle', rolled.poses, blind, rolled.seen))
+    assert found.kind == 'revolute'
+    assert np.linalg.norm(np.cross(found.best.model.axis, AXIS)) < np.radians(2.0)
+    # without saying so, the roll is taken for noise of 30 degrees
+    assert select(rolled).scale > 10.0 * found.scale
 
 
 def test_a_slide_of_positions_that_cannot_show_a_hinge_is_undecided(rng):

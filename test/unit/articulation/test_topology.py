@@ -1,5 +1,7 @@
 """Trees of several parts, and their export to MuJoCo and back."""
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
@@ -113,6 +115,8 @@ def test_a_screw_is_coupled_by_an_equality(rng):
     rotation, position = on_hinge(turn, arm=(0.03, 0.0, 0.0))
     lid = part('lid', rotation, position + np.outer(0.006 * turn, AXIS), rng)
     tree = topology.infer(as_tracks(lid))
+    stub = yaml.safe_load(mjcf.task_stub(tree, Path('lid.xml'), 'lid'))
+    assert stub['objects'] == {}  # tracked objects have one hinge or slide
     model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
     assert tree.joint('lid').kind == 'screw'
     assert model.eq_data[0, 1] == pytest.approx(0.006, rel=0.1)
@@ -183,6 +187,23 @@ def test_frames_in_which_a_part_was_not_seen_have_no_position(rng):
     )
     assert tree.joint('drawer').kind == 'prismatic'
     assert np.isnan(tree.joint('drawer').q[10:20]).all()
+
+
+@pytest.mark.parametrize(('factor', 'kind'), [(3.0, 'revolute'), (12.0, 'free')])
+def test_a_joint_may_leave_a_few_times_the_given_noise(rng, factor, kind):
+    sd = tuple(factor * np.array([0.002, np.radians(1.0)]))
+    noisy = part('door', *on_hinge(1.2 * RISE), rng, sd=sd)
+    assert topology.infer(as_tracks(noisy)).joint('door').kind == kind
+
+
+def test_positions_of_a_wheel_go_on_over_several_turns(rng):
+    q = np.linspace(0.0, 4.0 * np.pi, 60)
+    joint = topology.infer(as_tracks(part('wheel', *on_hinge(q, (0.2, 0.0, 0.0)), rng))).joint(
+        'wheel'
+    )
+    assert joint.kind == 'revolute'
+    assert abs(joint.q[-1, 0]) == pytest.approx(4.0 * np.pi, abs=0.1)
+    assert joint.travel == pytest.approx(0.96 * 4.0 * np.pi, rel=0.03)  # without the outer 2 %
 
 
 def test_a_short_track_is_refused(rng):

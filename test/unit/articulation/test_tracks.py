@@ -6,7 +6,7 @@ import pytest
 from emppi_ros.articulation import tracks
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.signals import Signal
+from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangles
 
 HEADER = 'time_s,pose/a.x [m],pose/a.y [m],pose/a.z [m]'
 TURN = ',pose/a.qw [1],pose/a.qx [1],pose/a.qy [1],pose/a.qz [1]'
@@ -51,6 +51,18 @@ def test_covariances_are_read_with_their_correlations(tmp_path):
     covariance = tracks.read([path]).parts[0].covariance[0]
     np.testing.assert_allclose(np.diag(covariance), [4, 5, 6, 7, 8, 9])
     assert covariance[0, 5] == covariance[5, 0] == 0.5
+
+
+def test_poses_and_covariances_of_emppi_track_are_read(tmp_path):
+    rng = np.random.default_rng(3)
+    roots = rng.standard_normal((12, 6, 6))
+    covariance = roots @ np.swapaxes(roots, 1, 2)
+    poses = np.hstack([rng.standard_normal((12, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (12, 1))])
+    time, triangles = np.arange(12) / 30.0, covariance_triangles(covariance)
+    path = tmp_path / 'tracks.csv'
+    pose = Signal('pose', 'door', UNITS['pose'][0], time, poses, '')
+    tables.write(path, [pose, pose._replace(kind='covariance', values=triangles)])
+    np.testing.assert_allclose(tracks.read([path]).parts[0].covariance, covariance)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from mcap.reader import make_reader
 import numpy as np
 import pytest
 
+from emppi_ros.articulation import tracks
 from emppi_ros.bench.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.identify.common import tables
+from emppi_ros.identify.common import bags, tables
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.tasks.task import load_task
@@ -60,6 +61,24 @@ def test_namespaces_folders_and_efforts_are_read(messages, tmp_path):
     assert ('position', 'hinge') in found.signals and ('pose', 'block') in found.signals
     assert set(found.signals['effort', 'elbow'].values) == {2.0}
     assert ('velocity', 'elbow') not in found.signals  # all NaN: not measured
+
+
+def test_poses_alone_are_read_without_joint_states(messages, tmp_path):
+    whole = read(messages.write(tmp_path / 'whole.mcap')).signals['pose', 'block']
+    messages.rows = [row for row in messages.rows if row[0].startswith('tracking/')]
+    path = messages.write(tmp_path / 'poses.mcap')
+    ((pose,), notes) = bags.read_poses([path])
+    assert (pose.of, notes) == ('block', [])
+    # signs and lengths of quaternions are aligned later: one rounding error
+    np.testing.assert_allclose(np.abs(pose.values), np.abs(whole.values), atol=1e-15)
+    (track,) = tracks.read([path]).parts
+    assert track.name == 'block' and track.seen.all()
+
+
+def test_a_bag_without_poses_says_which_topics_it_has(messages, tmp_path):
+    messages.rows = [row for row in messages.rows if not row[0].startswith('tracking/')]
+    with pytest.raises(EmppiError, match='no poses on a topic tracking/<object>'):
+        bags.read_poses([messages.write(tmp_path / 'run.mcap')])
 
 
 def test_bags_of_one_clock_need_positions_once(messages, tmp_path):

@@ -1,0 +1,84 @@
+"""
+Evidence for a joint between two bodies, as the cost of an edge of the tree.
+
+The cost is minus twice the log density of the child's measured poses, given those of the parent.
+A joint gives a frame normal noise around the joint, at a joint position that is uniform over a
+wide range. A frame that the joint does not explain is uniform over poses.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.articulation import rigid_motion
+from emppi_ros.articulation.fitting import FittedJoint
+from emppi_ros.articulation.joint_models import DOF, Observations
+
+Array = npt.NDArray[np.float64]
+_RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
+_UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
+_LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
+_MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
+_LARGEST_NOISE = 5.0  # times the given one
+
+
+def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
+    """
+    Return the cost of an edge, infinite if the joint does not hold, and the share explained.
+
+    Noise may be larger than given, up to a few times and up to a share of the motion: then it is
+    an error of the tracker or of the mechanism, and not another motion.
+    """
+    scale = float(np.clip(scale, 1.0, max(_largest_scale(seen), 1.0)))
+    wide = seen._replace(whitening=seen.whitening / np.sqrt(scale))
+    larger = joint._replace(
+        squares=joint.squares / scale, spread=joint.spread * np.sqrt(scale), scale=1.0
+    )
+    costs, unexplained = _frame_costs(larger, wide), free_costs(wide)
+    explained = float(np.mean(larger.inliers(seen.dimensions)))
+    total = float(np.sum(np.minimum(costs, unexplained + _UNEXPLAINED)))
+    total += joint.parameters * np.log(np.sum(seen.dimensions))
+    if explained < _LEAST_EXPLAINED or total >= float(np.sum(free_costs(seen))):
+        total = np.inf
+    return total, explained
+
+
+def _largest_scale(seen: Observations) -> float:
+    """Return the squared noise, in units of the given one, that is a small share of the motion."""
+    square = np.median(np.sum(seen.whitening**2, axis=1), axis=0)
+    low, high = np.quantile(seen.poses.position, [0.05, 0.95], axis=0)
+    moved = _MODEL_ERROR * float(np.linalg.norm(high - low))
+    turned = 0.0
+    if seen.oriented:
+        first = seen.poses.rotation[len(seen.dimensions) // 2].T @ seen.poses.rotation
+        angle = np.linalg.norm(rigid_motion.rotation_vectors(first), axis=1)
+        turned = _MODEL_ERROR * 2.0 * min(float(np.quantile(angle, 0.9)), _RANGE_RAD / 4.0)
+    largest = max(moved**2 * float(np.mean(square[:3])), turned**2 * float(np.mean(square[3:])))
+    return min(largest, _LARGEST_NOISE**2)
+
+
+def _frame_costs(joint: FittedJoint, seen: Observations) -> Array:
+    """Return minus twice the log density (T) of frames under a joint."""
+    scale = np.abs(np.linalg.det(seen.whitening))
+    kind = joint.model.kind
+    noise = 6.0 * np.log(2.0 * np.pi) - 2.0 * np.log(scale)
+    costs = joint.squares + noise
+    if DOF[kind] == 0:
+        return costs
+    ranges = {'prismatic': _RANGE_M, 'planar': (_RANGE_M**2 * _RANGE_RAD) ** (1.0 / 3.0)}
+    wide = ranges.get(kind, _RANGE_RAD)
+    spread = np.clip(joint.spread, 1e-6, wide / np.sqrt(2.0 * np.pi))
+    result: Array = costs + 2.0 * DOF[kind] * np.log(wide / (spread * np.sqrt(2.0 * np.pi)))
+    return result
+
+
+def free_costs(seen: Observations) -> Array:
+    """Return minus twice the log density (T) of frames that nothing explains."""
+    unmeasured = 6.0 - seen.dimensions
+    values = np.linalg.eigvalsh(
+        np.linalg.inv(np.einsum('tij,tik->tjk', seen.whitening, seen.whitening))
+    )
+    noise = np.log(2.0 * np.pi * values)
+    blind = np.where(np.arange(6) >= (6.0 - unmeasured)[:, None], noise, 0.0).sum(axis=1)
+    volume = 2.0 * (3.0 * np.log(_RANGE_M) + (3.0 - unmeasured) * np.log(_RANGE_RAD))
+    result: Array = blind + volume
+    return result

@@ -1,0 +1,116 @@
+"""
+Swing up the pole of an inferred mechanism, with what a method of identification knows of it.
+
+The world has the true masses and dampings, in the inferred geometry.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+import yaml
+
+from emppi_ros.belief import prior_file
+from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
+from emppi_ros.bench.video.films import UNITS
+from emppi_ros.bench.video.pipeline import InferredMechanism
+from emppi_ros.core import paths
+from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.tasks.task import load_task
+
+Array = npt.NDArray[np.float64]
+SECONDS = 8.0
+MODEL_OF_TRUTH, MODELS_OF_PRIOR = 'mppi-true', 'no-update'  # controllers of `emppi run`
+_PARTICLES = 64
+_ROBOT, _TASK, _PRIOR = 'filmed_robot.yaml', 'filmed_task.yaml', 'filmed_prior.yaml'
+
+
+class Rest(NamedTuple):
+    """Joint positions of the inferred mechanism: cart in the middle, pole up."""
+
+    cart: float
+    pole: float
+
+
+def reward(
+    mechanism: InferredMechanism,
+    truth: dict[str, float],
+    samples: Array | None,
+    seed: int,
+    folder: Path,
+) -> float:
+    """
+    Return the mean of (1 + cos angle) / 2 over a swing-up: 1 is upright all the time.
+
+    The planner has models of the samples (N, P) of the posterior, and does not learn; without
+    samples it has the true parameters. `folder` has the scene of the mechanism.
+    """
+    rest = upright(mechanism.plant.model)
+    (folder / _ROBOT).write_text(yaml.safe_dump(_robot(rest)))
+    (folder / _TASK).write_text(yaml.safe_dump(_task(mechanism, truth, rest)))
+    task, controller = load_task(str(folder / _TASK)), MODEL_OF_TRUTH
+    if samples is not None:
+        path, controller = folder / _PRIOR, MODELS_OF_PRIOR
+        chosen = samples[np.linspace(0, len(samples) - 1, _PARTICLES).astype(int)]
+        columns = {
+            one.name: ParameterPrior(one.unit, tuple(column.tolist()))
+            for one, column in zip(mechanism.plant.unknowns, chosen.T, strict=True)
+        }
+        prior_file.write(
+            path, PriorFile('video', (), columns, (1.0,) * len(chosen)), overwrite=True
+        )
+        task = task.with_prior(str(path))
+    loop = ClosedLoop(task, seed, controller)
+    loop.run(SECONDS, stop_at_success=False)
+    angles = np.array([frame.qpos[1] for frame in loop.trace.frames]) - rest.pole
+    return float(np.mean(0.5 * (1.0 + np.cos(angles))))
+
+
+def upright(model: mujoco.MjModel) -> Rest:
+    """Return the positions of the joints with the cart in the world's middle, and the pole up."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    axis = data.joint('pole').xaxis
+    direction = data.body('pole').xipos - data.joint('pole').xanchor
+    pole = float(np.arctan2(np.cross(axis, direction)[2], direction[2]))
+    slide = data.joint('cart').xaxis
+    return Rest(float(-slide[0] * data.body('cart').xpos[0]), pole)
+
+
+def _robot(rest: Rest) -> dict[str, object]:
+    robot = yaml.safe_load(paths.find_config('robots', 'cartpole').read_text())
+    robot.update(
+        name='filmed', joints=['cart', 'pole'], commanded=['cart'],
+        home=[rest.cart, rest.pole + float(np.pi)],
+    )  # fmt: skip
+    limits = [[rest.cart + end] for end in (-1.8, 1.8)]
+    robot['limits']['position'] = {'lower': limits[0], 'upper': limits[1]}
+    return dict(robot)
+
+
+def _task(mechanism: InferredMechanism, truth: dict[str, float], rest: Rest) -> dict[str, object]:
+    task = yaml.safe_load(paths.find_config('tasks', 'cartpole_swingup').read_text())
+    parameters = {}
+    for one, parameter in zip(mechanism.plant.unknowns, mechanism.plant.parameters, strict=True):
+        span = {'lower': one.lower, 'upper': one.upper}
+        parameters[one.name] = {
+            'field': parameter.field, 'of': parameter.of, 'unit': UNITS[one.name], **span,
+            'prior': {'distribution': 'uniform', **span},
+        }  # fmt: skip
+    upright = {'residual': 'joint_angle', 'joint': 'pole', 'target': rest.pole}
+    task.update(
+        name='filmed', scene='scene.xml', robot=_ROBOT, parameters=parameters,
+        success={'residual': upright, 'below': 0.2, 'hold_s': 1.5},
+        simulation={
+            'truth': {
+                name: {'distribution': 'fixed', 'value': value} for name, value in truth.items()
+            }
+        },
+    )  # fmt: skip
+    task['cost']['upright'] |= upright
+    task['cost']['spin']['joints'] = ['pole']
+    task['cost']['centre'] |= {'joints': ['cart'], 'targets': [rest.cart]}
+    task['cost']['cart_speed']['joints'] = ['cart']
+    return dict(task)

@@ -1,0 +1,70 @@
+"""`emppi bench video`: from depth videos of a cart-pole to its joints, masses and dampings."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import dataclasses
+from typing import Any
+
+from emppi_ros.bench.row_store import RowStore
+from emppi_ros.bench.video import results
+from emppi_ros.bench.video.compute import (
+    METHODS,
+    SEEDS,
+    VideoCell,
+    VideoRow,
+    compute,
+    make_cells,
+)
+from emppi_ros.cli import output, resumable
+from emppi_ros.parallel import workers
+
+DESCRIPTION = """
+Film a simulated cart-pole with a depth camera, track its parts, infer its joints, and estimate
+masses and dampings, by several methods of identification.
+
+Each finished run is stored as a row of DIR/rows.jsonl, and the same command with the same DIR
+resumes an interrupted benchmark. After a change of the code, use another DIR.
+"""
+
+
+def add_command(studies: Any) -> None:
+    """Add the study to the parser of `emppi bench`."""
+    parser = studies.add_parser(
+        'video',
+        help='from a depth video to the parameters of a mechanism',
+        description=DESCRIPTION.strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    resumable.add_names(parser, '--methods', f'methods (all): {", ".join(METHODS)}')
+    resumable.add_seeds(parser, f'{len(SEEDS)}')
+    resumable.add_options(parser, 'out/video', 'one film, few iterations; no evidence')
+    parser.set_defaults(execute=video)
+
+
+def video(options: argparse.Namespace) -> None:
+    """Compute missing rows, write the report and print its numbers."""
+    given = resumable.selected(options, 'methods')
+    workers.check(options.jobs, options.scheduler)
+    seeds = SEEDS if options.seeds is None else options.seeds
+    wanted = make_cells(
+        given.get('methods', tuple(METHODS)),
+        seeds[:1] if options.quick else seeds,
+        options.quick,
+    )
+    store = RowStore(options.out, VideoRow)
+
+    def compute_missing(missing: Sequence[VideoCell]) -> Iterable[VideoRow]:
+        return workers.spread(compute, missing, options.jobs, options.scheduler)
+
+    counts, finished = resumable.finish(
+        options, 'video', store, wanted, compute_missing, 'scenes or settings'
+    )
+    for path in results.write(options.out, finished, resumable.provenance(options), len(wanted)):
+        resumable.report(f'wrote {path}')
+    if options.json:
+        found = [dataclasses.asdict(row) for row in finished]
+        print(output.to_json({**counts, 'out': str(options.out), 'rows': found}), flush=True)
+        return
+    output.show(counts, as_json=False)
+    for line in results.lines(finished):
+        print(line)
