@@ -9,13 +9,15 @@ from typing import Any
 
 import imageio.v2 as imageio
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.cli import output
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangles
 from emppi_ros.tracking import depth_video, parts_file, tracker
+from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import LOST, TRACKED
@@ -52,6 +54,13 @@ def add_commands(commands: Any) -> None:
         '--out', metavar='FILE', type=Path, required=True, help='table (.csv, .parquet)'
     )
     parser.add_argument(
+        '--joints',
+        metavar='FILE',
+        type=Path,
+        help='table with positions of joints of the scene (`position/NAME [rad]`) on the clock of '
+        'the video, as of a robot that moves in it, so that it is not taken for a part',
+    )
+    parser.add_argument(
         '--picture', metavar='F.png', type=Path, help='draw outlines of parts into some images'
     )
     parser.add_argument(
@@ -70,6 +79,7 @@ def track(options: argparse.Namespace) -> None:
     video = depth_video.read(options.video)
     tracked = parts_file.prepare_parts(file, video.camera)
     times, count = video.time.tolist(), len(video.time)
+    background = None if options.joints is None else _RecordedRobot(options.joints, file, video)
     state = tracker.start(tracked, file.start)
     estimates: list[list[PartEstimate]] = []
     durations, pictures = [], []
@@ -83,6 +93,8 @@ def track(options: argparse.Namespace) -> None:
             image = video.image(i)
             mask = None if video.mask is None else video.mask(i)
             began = time.perf_counter()
+            if background is not None:
+                tracked.background = background.render(times[i])
             state, found = tracker.track(tracked, state, times[i], image, mask)
             durations.append(time.perf_counter() - began)
             estimates.append(found)
@@ -108,6 +120,33 @@ def track(options: argparse.Namespace) -> None:
     }
     output.show(summary, options.json)
     output.warn(_warnings(file.names, times, estimates))
+
+
+class _RecordedRobot:
+    """The scene without the parts, with joints at recorded positions."""
+
+    def __init__(
+        self, path: Path, file: parts_file.PartsFile, video: depth_video.DepthVideo
+    ) -> None:
+        if file.settings.background == 'none':
+            raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
+        recorded = [one for one in tables.read(path) if one.kind == 'position']
+        if not recorded:
+            raise ConfigError(f"--joints {path}: no column such as 'position/elbow [rad]'")
+        self._recorded = {one.of: one for one in recorded}
+        self._background = prefix_errors(
+            f'--joints {path}', MovingBackground, file.model, file.bodies,
+            tuple(self._recorded), video.camera,
+        )  # fmt: skip
+
+    def render(self, time_s: float) -> npt.NDArray[np.float64]:
+        """Return the depth image at a time [s]; before and after the recording it rests."""
+        return self._background.render(
+            {
+                name: float(np.interp(time_s, one.time, one.values))
+                for name, one in self._recorded.items()
+            }
+        )
 
 
 def signals(

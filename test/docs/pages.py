@@ -14,12 +14,12 @@ import re
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-# by `make paper`, `make articulate`, `make belief`, `make peers`, `make real`, `make robustness`
-# and `make faults`
+# by `make paper`, `make articulate`, `make belief`, `make peers`, `make real`, `make robustness`,
+# `make track` and `make faults`
 GENERATED = {
     'docs/results.md', 'docs/results_articulate.md', 'docs/results_belief.md',
     'docs/results_peers.md', 'docs/results_real.md', 'docs/results_robustness.md',
-    'docs/reliability.md',
+    'docs/results_track.md', 'docs/reliability.md',
 }  # fmt: skip
 PAGES = sorted(
     path

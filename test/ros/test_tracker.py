@@ -6,13 +6,14 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from geometry_msgs.msg import PoseStamped
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core.errors import ConfigError, PoseError
+from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.tracker.images import read_camera, read_depth
-from emppi_ros.nodes.tracker.node import IMAGE, INFO, TrackerNode
+from emppi_ros.nodes.tracker.node import IMAGE, INFO, JOINTS, TrackerNode
 from emppi_ros.tracking import camera, depth_noise, renderer
 
 SCENE = """
@@ -85,6 +86,38 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
     gone = {'block is lost', 'block is hidden'}  # an empty table may hide it, too
     harness.spin_until(lambda: harness.says('tracker')[1] in gone)
     assert len(heard) == 4
+
+
+def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path):
+    arm = (
+        '<body pos="-0.6 0 0.08"><joint name="swing" axis="0 0 1"/>'
+        '<geom type="capsule" fromto="0 0 0 0.45 0 0" size="0.04"/></body></worldbody>'
+    )
+    (tmp_path / 'scene.xml').write_text(SCENE.replace('</worldbody>', arm))
+    (tmp_path / 'parts.yaml').write_text('scene: scene.xml\nparts: {block: {}}\n')
+    node = harness.make(
+        TrackerNode,
+        parts=str(tmp_path / 'parts.yaml'),
+        camera_position=list(VIEW.position),
+        camera_quaternion=VIEW.quaternion.tolist(),
+    )
+    states = harness.publisher(JointState, JOINTS)
+    harness.spin_until(states.get_subscription_count)
+    node._take_camera(camera_info())
+    empty = node._tracked.background
+    for i in range(3):
+        message = JointState(name=['swing', 'other'], position=[0.2 * i, 1.0])
+        message.header.stamp = convert.to_stamp(float(i))
+        states.publish(message)
+    harness.spin_until(lambda: node._joint_states.poll() or len(node._joints) == 3)
+    node._draw_robot(1.1)
+    data = scene.kinematics(node._file.model, node._file.model.qpos0)
+    data.joint('swing').qpos = 0.2
+    data = scene.kinematics(node._file.model, data.qpos.copy())
+    block = node._file.bodies
+    expected = renderer.render_scene(node._file.model, data, node._camera, block)
+    np.testing.assert_array_equal(node._tracked.background, expected)
+    assert not np.array_equal(expected, empty)
 
 
 def test_a_file_that_does_not_exist_is_named(harness):

@@ -2,9 +2,11 @@
 The node `tracker`: publishes poses of parts from depth images, for planner and belief.
 
 It tracks the newest image; images that arrive meanwhile are left out. Poses of parts that are
-hidden or lost are not published, and diagnostics name them.
+hidden or lost are not published, and diagnostics name them. A robot of the scene is part of the
+background, at its measured joint positions.
 """
 
+from collections import deque
 from pathlib import Path
 import sys
 import time
@@ -13,15 +15,18 @@ from geometry_msgs.msg import PoseStamped
 import numpy as np
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Durations, Report
 from emppi_ros.nodes.common.parameters import declare
+from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tracker.images import read_camera, read_depth
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tracking import parts_file, tracker
+from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.parts_file import PartsFile
@@ -29,7 +34,8 @@ from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import TRACKED
 from emppi_ros.tracking.tracker import PartEstimate, TrackerState
 
-IMAGE, INFO = 'depth/image', 'depth/camera_info'
+IMAGE, INFO, JOINTS = 'depth/image', 'depth/camera_info', 'joint_states'
+_KEPT = 200  # joint states, among which is that of an image
 
 
 class TrackerNode(Node):
@@ -57,12 +63,20 @@ class TrackerNode(Node):
         self._problem, self._images, self._times = '', 0, Durations()
         self._estimates: list[PartEstimate] = []
         self._poses: dict[str, Publisher] = {}
+        self._scalar: set[str] = set()  # joints that may be in joint states
         if path:
             self._file = parts_file.load_parts(Path(path))
+            names = scene.names(self._file.model, 'joint')
+            self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
             self._poses = {
                 name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
                 for name in self._file.names
             }
+        self._robot: MovingBackground | None = None
+        self._joints: deque[tuple[float, dict[str, float]]] = deque(maxlen=_KEPT)
+        self._joint_states = PolledSubscription(
+            self, JointState, JOINTS, self._take_joints, qos.SENSOR
+        )
         self.create_subscription(CameraInfo, INFO, self._take_camera, qos.SENSOR)
         # of images that wait, only the newest is of use
         self.create_subscription(Image, IMAGE, self._take_image, qos.NEWEST_SENSOR)
@@ -95,9 +109,32 @@ class TrackerNode(Node):
             if camera != self._camera:
                 self._tracked = parts_file.prepare_parts(self._file, camera)
                 self._state = tracker.start(self._tracked, self._file.start)
-                self._camera = camera
+                self._camera, self._robot = camera, None
         except EmppiError as error:
             self._problem = str(error)
+
+    def _take_joints(self, message: JointState) -> None:
+        """Keep the positions of joints that the scene has."""
+        known = {
+            name: float(value)
+            for name, value in zip(message.name, message.position, strict=False)
+            if name in self._scalar and np.isfinite(value)
+        }
+        if known:
+            self._joints.append((convert.to_seconds(message.header.stamp), known))
+
+    def _draw_robot(self, stamp: float) -> None:
+        """Put the robot into the background, where it was at a time [s]."""
+        assert self._file is not None and self._tracked is not None and self._camera is not None
+        self._joint_states.poll()
+        if not self._joints or self._file.settings.background == 'none':
+            return
+        _, joints = min(self._joints, key=lambda one: abs(one[0] - stamp))
+        if self._robot is None or set(self._robot.joints) != set(joints):
+            self._robot = MovingBackground(
+                self._file.model, self._file.bodies, tuple(joints), self._camera
+            )
+        self._tracked.background = self._robot.render(joints)
 
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
@@ -107,6 +144,7 @@ class TrackerNode(Node):
         if stamp < self._state.time:  # the clock was set back
             self._state = tracker.start(self._tracked, self._state.poses)
         try:
+            self._draw_robot(stamp)
             depth = read_depth(message)
             self._state, self._estimates = tracker.track(self._tracked, self._state, stamp, depth)
         except EmppiError as error:

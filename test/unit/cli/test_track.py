@@ -97,6 +97,17 @@ def test_a_picture_needs_a_name_of_one(video, capsys):
     assert 'expected a name that ends in .png' in capsys.readouterr().err
 
 
+def test_joints_of_a_robot_must_be_in_the_table_and_in_the_scene(video, capsys):
+    table = video.parent / 'joints.csv'
+    for column, words in (
+        ('position/elbow [rad]', "joints.csv: unknown joint 'elbow'"),
+        ('velocity/elbow [rad/s]', "joints.csv: no column such as 'position/elbow [rad]'"),
+    ):
+        table.write_text(f'time_s,{column}\n0,0\n1,0\n')
+        assert main(arguments(video, '--joints', str(table))) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_a_run_makes_a_video_that_can_be_tracked(tmp_path, capsys):
     video = tmp_path / 'run.npz'
     words = ['run', 'cartpole_swingup', '--duration', '0.2', '--depth', str(video), '--json']

@@ -1,0 +1,81 @@
+"""A robot at known joint positions is part of the background."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from emppi_ros.core.errors import SceneError
+from emppi_ros.model import scene
+from emppi_ros.tracking import camera, renderer, tracker
+from emppi_ros.tracking.background import MovingBackground
+from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+
+SCENE = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" size="2 2 0.1"/>
+    <body name="block" pos="0 0 0.06"><freejoint/><geom type="box" size="0.1 0.07 0.06"/></body>
+    <body name="arm" pos="-0.6 0 0.08">
+      <joint name="swing" axis="0 0 1"/>
+      <geom type="capsule" fromto="0 0 0 0.45 0 0" size="0.04"/>
+      <body name="hand" pos="0.45 0 0">
+        <joint name="wrist" axis="0 0 1"/>
+        <geom type="box" size="0.03 0.09 0.05"/>
+      </body>
+    </body>
+    <body name="ball" pos="0.3 0.4 0.1"><freejoint/><geom type="sphere" size="0.1"/></body>
+  </worldbody>
+</mujoco>"""
+VIEW = camera.looking_at(160, 120, 50.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
+
+
+@pytest.fixture(scope='module')
+def model():
+    return mujoco.MjModel.from_xml_string(SCENE)
+
+
+def positions(model, **joints):
+    """Return positions of all joints, without ball and block."""
+    data = scene.kinematics(model, model.qpos0)
+    for name, value in joints.items():
+        data.joint(name).qpos = value
+    return data.qpos.copy()
+
+
+def test_the_background_is_the_scene_without_parts_and_what_moves_otherwise(model):
+    block, ball = (model.body(name).id for name in ('block', 'ball'))
+    found = MovingBackground(model, [block], ['swing', 'wrist'], VIEW)
+    for swing, wrist in ((0.0, 0.0), (0.4, -1.0)):
+        data = scene.kinematics(model, positions(model, swing=swing, wrist=wrist))
+        expected = renderer.render_scene(model, data, VIEW, [block, ball])
+        image = found.render({'swing': swing, 'wrist': wrist})
+        np.testing.assert_array_equal(image, expected)
+    # what hangs on a joint that is not known is left out
+    short = MovingBackground(model, [block], ['swing'], VIEW).render({'swing': 0.4})
+    hand = model.body('hand').id
+    np.testing.assert_array_equal(
+        short, renderer.render_scene(model, data, VIEW, [block, ball, hand])
+    )
+
+
+def test_an_unknown_joint_is_named(model):
+    with pytest.raises(SceneError, match="unknown joint 'swin' .did you mean 'swing'"):
+        MovingBackground(model, [1], ['swin'], VIEW)
+
+
+def test_a_hand_that_touches_a_part_is_not_taken_for_it(model):
+    body = [model.body('block').id]
+    known = MovingBackground(model, body, ['swing', 'wrist'], VIEW)
+    tracked = TrackedParts(TrackerConfig(), model, body, VIEW)
+    state, rng = tracker.start(tracked), np.random.default_rng(0)
+    for i in range(6):
+        swing = 0.5 - 0.1 * i  # the hand comes to the block, and hides a part of it
+        data = scene.kinematics(model, positions(model, swing=swing, wrist=0.0))
+        depth = renderer.render_scene(model, data, VIEW, [model.body('ball').id])
+        seen = np.where(np.isfinite(depth), depth, 0.0)
+        depth = seen + tracked.noise(seen) * rng.normal(size=depth.shape)
+        tracked.background = known.render({'swing': swing, 'wrist': 0.0})
+        state, (found,) = tracker.track(tracked, state, 0.1 * i, depth)
+        assert found.status == 'tracked'
+        # 5 mm: five of its standard deviations, about
+        assert np.linalg.norm(found.position - [0.0, 0.0, 0.06]) < 0.005
