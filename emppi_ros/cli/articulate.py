@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.articulation import mjcf, report, topology, tracks
+from emppi_ros.articulation import mjcf, prior, report, topology, tracks
 from emppi_ros.articulation.tracks import Noise
+from emppi_ros.belief import prior_file
+from emppi_ros.belief.prior_file import hash_file
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.common import tables
+from emppi_ros.tasks.task import load_task
 
 
 def add_commands(commands: Any) -> None:
@@ -41,6 +44,15 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument(
         '--task', metavar='FILE.yaml', type=Path, help='write a task for this scene, to complete'
+    )
+    parser.add_argument(
+        '--prior',
+        metavar='FILE.yaml',
+        type=Path,
+        help='write a prior of axes and places for `emppi run --prior`, with --prior-for',
+    )
+    parser.add_argument(
+        '--prior-for', metavar='TASK', default='', help='task whose objects the parts are'
     )
     parser.add_argument(
         '--report', metavar='DIR', type=Path, help='write tables and pictures to this new folder'
@@ -73,6 +85,7 @@ def add_commands(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Check the options, infer the tree, write the outputs and print the joints."""
     _check_outputs(options)
+    known_task = load_task(options.prior_for) if options.prior_for else None
     noise = Noise(options.position_sd, float(np.radians(options.rotation_sd)))
     given = tracks.read(options.tracks, noise)
     where = ', '.join(map(str, options.tracks))
@@ -95,6 +108,11 @@ def run(options: argparse.Namespace) -> None:
         stub = mjcf.task_stub(tree, options.out, options.task.stem)
         paths.write_text(options.task, stub, options.overwrite)
         summary['task'] = str(options.task)
+    if known_task is not None:
+        sources = [hash_file(path) for path in options.tracks]
+        made = prior.make(tree, known_task, sources, options.seed)
+        prior_file.write(options.prior, made, options.overwrite)
+        summary['prior'] = str(options.prior)
     if options.report is not None:
         for path in report.write(tree, options.report):
             print(f'wrote {path}', file=sys.stderr)
@@ -104,7 +122,10 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Raise ConfigError if an output exists, or has a wrong name."""
-    for name, suffixes in (('out', ('.xml',)), ('task', ('.yaml', '.yml'))):
+    if (options.prior is None) != (not options.prior_for):
+        raise ConfigError('--prior and --prior-for: give both, a file and the task that it is for')
+    yaml = ('.yaml', '.yml')
+    for name, suffixes in (('out', ('.xml',)), ('task', yaml), ('prior', yaml)):
         path = getattr(options, name)
         if path is None:
             continue
