@@ -9,9 +9,7 @@ from emppi_ros.cli import output, reports, run_seeds
 from emppi_ros.core import paths
 from emppi_ros.identify.common import synthetic_video, tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
-from emppi_ros.session.closed_loop import CONTROLLERS, ClosedLoop, summarize
-from emppi_ros.sim.true_parameters import parse_truth
-from emppi_ros.tasks.task import load_task
+from emppi_ros.session.closed_loop import CONTROLLERS, summarize
 from emppi_ros.viz.report import recording
 
 
@@ -59,6 +57,12 @@ def add_commands(commands: Any) -> None:
         default=0.0,
         help='gather information for the first seconds, as `probe` of the task says, then do the '
         'task (0)',
+    )
+    parser.add_argument(
+        '--tracking',
+        choices=('truth', 'depth'),
+        help='what tracked poses come from: true poses with noise, or simulated depth images '
+        "(the task's own: `simulation: tracking_from`)",
     )
     parser.add_argument(
         '--no-stop', action='store_true', help='continue after success, until the time limit'
@@ -111,9 +115,8 @@ def run(options: argparse.Namespace) -> None:
         synthetic_video.check_path('--depth', options.depth)
     if options.out is not None:
         paths.check_output('--out', options.out, folder=True)
-    task = load_task(options.task).with_prior(options.prior)
-    truth = parse_truth(options.truth, '--truth')
-    loop = ClosedLoop(task, options.seed, options.controller, truth, options.probe)
+    loop = run_seeds.prepare(options, options.seed)
+    task = loop.task
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
         trace = loop.run(options.duration, not options.no_stop, advance)

@@ -52,6 +52,8 @@ def prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedL
     """Return the loop of one seed."""
     task = load_task(options.task).with_prior(options.prior)
     task.planner = dataclasses.replace(task.planner, threads=threads or task.planner.threads)
+    if options.tracking is not None:
+        task.simulation = dataclasses.replace(task.simulation, tracking_from=options.tracking)
     truth = parse_truth(options.truth, '--truth')
     return ClosedLoop(task, seed, options.controller, truth, options.probe)
 

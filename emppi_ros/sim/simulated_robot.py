@@ -101,6 +101,7 @@ class SimulatedRobot:
         self._torque_rng = np.random.default_rng([self._seed, 5])
         self._dropout_rng = np.random.default_rng([self._seed, 6])
         self._pending: deque[PoseReading] = deque()
+        self._depth = self._make_depth_tracking()
 
     def command(self, control: Array) -> None:
         """
@@ -176,7 +177,7 @@ class SimulatedRobot:
         self._set_truth(self.time)
         if self._commands:
             self._apply_delayed()
-        if self._due(self._settings.tracking_rate_hz):
+        if self._due(self._tracking_rate_hz):
             self._sample_tracker()
         self._speed[:] = self.data.qvel
         if self._drake is None:
@@ -187,10 +188,28 @@ class SimulatedRobot:
 
     def _sample_tracker(self) -> None:
         """Measure all poses; some of them are lost."""
-        for name in self._task.tracked:
-            reading = self._measure_pose(name)
+        if self._depth is None:
+            readings = [self._measure_pose(name) for name in self._task.tracked]
+        else:
+            seen = self._depth.measure(self.time, self.data.qpos)
+            readings = [PoseReading(self.time, name, pose) for name, pose in seen.items()]
+        for reading in readings:
             if self._dropout_rng.random() >= self._settings.tracking_dropout:
                 self._pending.append(reading)
+
+    @property
+    def _tracking_rate_hz(self) -> float:
+        """Rate of tracked poses [Hz]."""
+        if self._depth is None:
+            return self._settings.tracking_rate_hz
+        return self._settings.depth_camera.rate_hz
+
+    def _make_depth_tracking(self) -> Any:
+        """Return the depth camera with its tracker, or None; only then its module is imported."""
+        if self._settings.tracking_from != 'depth' or not self._task.tracked:
+            return None
+        module = importlib.import_module('emppi_ros.sim.depth_tracking')
+        return module.DepthTracking(self._task, self._seed)
 
     def _check_pending(self) -> None:
         """Begin the next conditional change if its condition has held for long enough."""

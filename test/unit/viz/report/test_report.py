@@ -213,7 +213,7 @@ def test_output_paths_are_checked_before_the_run(
     (tmp_path / 'file').write_text('')
     (tmp_path / 'folder.yaml').mkdir()
     (tmp_path / 'folder.csv').mkdir()
-    monkeypatch.setattr('emppi_ros.cli.run.ClosedLoop', None)  # not reached
+    monkeypatch.setattr('emppi_ros.cli.run_seeds.ClosedLoop', None)  # not reached
     assert main(['run', 'cartpole_swingup', option, str(tmp_path / name)]) == 2
     said = capsys.readouterr().err
     assert said.startswith('error: ') and option in said and reason in said

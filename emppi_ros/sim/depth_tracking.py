@@ -1,0 +1,68 @@
+"""
+Tracked poses from simulated depth images, in place of true poses with noise.
+
+A depth camera sees the scene with its noise, and the tracker finds the objects in its images,
+with the robot at its true joint positions in the background. It starts from the true poses.
+"""
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.common.synthetic_video import depth_camera
+from emppi_ros.model import scene
+from emppi_ros.state.tracking import Pose
+from emppi_ros.tasks.task import Task
+from emppi_ros.tracking import depth_noise, renderer, tracker
+from emppi_ros.tracking.background import MovingBackground
+from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.search import TRACKED
+
+Array = npt.NDArray[np.float64]
+_REACH_M = 0.03  # objects move less from one image to the next
+
+
+class DepthTracking:
+    """The depth camera of a task, and the tracker of its objects."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        """See the scene of a task; `seed` is the source of the camera's noise."""
+        self._settings = task.simulation.depth_camera
+        self._model = task.visual_model()
+        self._camera = depth_camera(task, self._model)
+        self._names = tuple(task.tracked)
+        bodies = tuple(scene.find(self._model, 'body', one.body) for one in task.tracked.values())
+        joints = [name for name in task.robot.joints]
+        self._joints = {
+            name: int(self._model.jnt_qposadr[scene.find_scalar(self._model, name)])
+            for name in joints
+        }
+        self._background = MovingBackground(self._model, bodies, joints, self._camera)
+        config = TrackerConfig(noise_sd_per_m=self._settings.noise_sd_per_m, reach_m=_REACH_M)
+        self._parts = TrackedParts(config, self._model, bodies, self._camera)
+        self._bodies = list(bodies)
+        self._state: tracker.TrackerState | None = None
+        self._rng = np.random.default_rng(seed)
+
+    def measure(self, time: float, qpos: Array) -> dict[str, Pose]:
+        """Return the poses of the objects that are seen in an image of a state (nq,)."""
+        data = scene.kinematics(self._model, qpos)
+        depth = renderer.render_scene(self._model, data, self._camera)
+        image = depth_noise.add_noise(self._settings, depth, self._rng)
+        positions = {name: float(qpos[row]) for name, row in self._joints.items()}
+        self._parts.background = self._background.render(positions)
+        if self._state is None:
+            self._state = tracker.start(self._parts, self._true_poses(data))
+        self._state, found = tracker.track(self._parts, self._state, time, image)
+        poses = {}
+        for name, one in zip(self._names, found, strict=True):
+            if one.status == TRACKED:
+                here = Placement(one.position[None], one.rotation[None])
+                row = renderer.pose_rows(here)[0]
+                poses[name] = Pose(row[:3], row[3:])
+        return poses
+
+    def _true_poses(self, data: mujoco.MjData) -> Placement:
+        rotations = data.xmat[self._bodies].reshape(-1, 3, 3).copy()
+        return Placement(data.xpos[self._bodies].copy(), rotations)
