@@ -61,8 +61,9 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--tracking',
         choices=('truth', 'depth'),
-        help='what tracked poses come from: true poses with noise, or simulated depth images '
-        "(the task's own: `simulation: tracking_from`)",
+        default='truth',
+        help='where tracked poses come from: true poses with noise, or images of the simulated '
+        'depth camera, at its rate (truth)',
     )
     parser.add_argument(
         '--no-stop', action='store_true', help='continue after success, until the time limit'

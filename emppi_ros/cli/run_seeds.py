@@ -9,6 +9,7 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.identify.common import synthetic_video
 from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop, summarize
 from emppi_ros.sim.true_parameters import parse_truth
@@ -52,10 +53,11 @@ def prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedL
     """Return the loop of one seed."""
     task = load_task(options.task).with_prior(options.prior)
     task.planner = dataclasses.replace(task.planner, threads=threads or task.planner.threads)
-    if options.tracking is not None:
-        task.simulation = dataclasses.replace(task.simulation, tracking_from=options.tracking)
+    view = None
+    if options.tracking == 'depth':
+        view = synthetic_video.depth_camera(task, task.visual_model())
     truth = parse_truth(options.truth, '--truth')
-    return ClosedLoop(task, seed, options.controller, truth, options.probe)
+    return ClosedLoop(task, seed, options.controller, truth, options.probe, view)
 
 
 def compute(item: SeededRun, _threads: int = 0) -> dict[str, Any]:

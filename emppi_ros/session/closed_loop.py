@@ -29,6 +29,7 @@ from emppi_ros.sim.simulated_robot import JointReading, SimulatedRobot
 from emppi_ros.sim.true_parameters import GivenTruth, draw_truth
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.task import Task
+from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
 CONTROLLERS = ('emppi', 'mppi-true', 'mppi-nominal', 'mppi-mean', 'mppi-wrong', 'no-update')
@@ -66,6 +67,7 @@ class ClosedLoop:
         controller: str = 'emppi',
         truth: GivenTruth | None = None,
         probe_s: float = 0.0,
+        view: Camera | None = None,
     ) -> None:
         """
         Draw the true parameters with the seed, except those given by name in `truth`.
@@ -84,6 +86,8 @@ class ClosedLoop:
             sequence of times [s] and values: `{'payload_mass': [(0.0, 0.3), (5.0, 1.2)]}`.
         probe_s : float
             Time for which plans gather information before they do the task [s].
+        view : Camera, optional
+            Camera in whose depth images objects are tracked. Default: true poses with noise.
 
         Raises
         ------
@@ -95,7 +99,7 @@ class ClosedLoop:
 
         """
         self.task, self._learns = task, controller == 'emppi'
-        self.robot = SimulatedRobot(task, draw_truth(task, seed, truth), seed)
+        self.robot = SimulatedRobot(task, draw_truth(task, seed, truth), seed, view)
         self.trace = Trace([(0.0, self.robot.truth)])
         self.belief = BeliefSession(task, seed)
         self._knows_truth = controller == 'mppi-true'

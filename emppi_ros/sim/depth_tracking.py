@@ -9,12 +9,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common.synthetic_video import depth_camera
 from emppi_ros.model import scene
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_noise, renderer, tracker
 from emppi_ros.tracking.background import MovingBackground
+from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.search import TRACKED
@@ -24,13 +24,13 @@ _REACH_M = 0.03  # objects move less from one image to the next
 
 
 class DepthTracking:
-    """The depth camera of a task, and the tracker of its objects."""
+    """A depth camera that sees the scene of a task, and the tracker of its objects."""
 
-    def __init__(self, task: Task, seed: int) -> None:
-        """See the scene of a task; `seed` is the source of the camera's noise."""
+    def __init__(self, task: Task, view: Camera, seed: int) -> None:
+        """Place the camera; `seed` is the source of its noise."""
         self._settings = task.simulation.depth_camera
         self._model = task.visual_model()
-        self._camera = depth_camera(task, self._model)
+        self._camera = view
         self._names = tuple(task.tracked)
         bodies = tuple(scene.find(self._model, 'body', one.body) for one in task.tracked.values())
         joints = [name for name in task.robot.joints]

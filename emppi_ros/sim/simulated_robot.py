@@ -21,6 +21,7 @@ from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.residuals import norm
 from emppi_ros.tasks.task import Task
+from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
 _RADII_M = np.arange(1, 11) * 0.04  # of offsets to try around an occupied place
@@ -62,9 +63,15 @@ class SimulatedRobot:
 
     """
 
-    def __init__(self, task: Task, truth: TrueParameters | Array, seed: int) -> None:
-        """Start in the task's start state at time 0; an array (P,) holds constant parameters."""
-        self._task, self._settings = task, task.simulation
+    def __init__(
+        self, task: Task, truth: TrueParameters | Array, seed: int, view: Camera | None = None
+    ) -> None:
+        """
+        Start in the task's start state at time 0; an array (P,) holds constant parameters.
+
+        With a `view`, poses are tracked in depth images of this camera.
+        """
+        self._task, self._settings, self._view = task, task.simulation, view
         self._initial = truth if isinstance(truth, TrueParameters) else TrueParameters(truth)
         self.schedule = self._initial
         self.truth = self.schedule.at(0.0)
@@ -206,10 +213,10 @@ class SimulatedRobot:
 
     def _make_depth_tracking(self) -> Any:
         """Return the depth camera with its tracker, or None; only then its module is imported."""
-        if self._settings.tracking_from != 'depth' or not self._task.tracked:
+        if self._view is None or not self._task.tracked:
             return None
         module = importlib.import_module('emppi_ros.sim.depth_tracking')
-        return module.DepthTracking(self._task, self._seed)
+        return module.DepthTracking(self._task, self._view, self._seed)
 
     def _check_pending(self) -> None:
         """Begin the next conditional change if its condition has held for long enough."""

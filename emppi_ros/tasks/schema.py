@@ -245,12 +245,6 @@ class SimulationConfig:
     tracking_rate_hz: float = between(0.1, 10_000.0, 50.0, doc='poses per second')
     tracking_delay_s: float = between(0.0, 10.0, 0.03, doc='latency of tracked poses')
     tracking_dropout: float = between(0.0, 1.0, 0.0, doc='probability that a tracked pose is lost')
-    tracking_from: str = one_of(
-        'truth',
-        'depth',
-        default='truth',
-        doc='what a tracker sees: true poses with noise, or images of `depth_camera`, at its rate',
-    )
     joint_state_rate_hz: float = between(1.0, 10_000.0, 250.0, doc='joint states per second')
     engine: str = one_of(
         'mujoco', 'drake', default='mujoco', doc='physics engine; Drake is the extra `drake`'

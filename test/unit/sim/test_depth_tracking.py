@@ -1,30 +1,34 @@
 """Poses from simulated depth images: near the true ones, reproducible, and enough for a push."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
+from emppi_ros.identify.common import synthetic_video
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.sim.depth_tracking import DepthTracking
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.tasks.task import Task, load_task
+from emppi_ros.tracking.camera import Camera
 
 
 @pytest.fixture
 def task() -> Task:
-    """Return the push with tracking from depth images."""
-    task = load_task('panda_push')
-    task.simulation = dataclasses.replace(task.simulation, tracking_from='depth')
-    return task
+    """Return the push."""
+    return load_task('panda_push')
 
 
-def test_poses_are_near_the_true_ones_and_the_same_again(task: Task) -> None:
+@pytest.fixture
+def view(task: Task) -> Camera:
+    """Return the camera of its videos."""
+    return synthetic_video.depth_camera(task, task.visual_model())
+
+
+def test_poses_are_near_the_true_ones_and_the_same_again(task: Task, view: Camera) -> None:
     qpos = task.start().qpos.copy()
     item = task.objects['block']
     found = []
     for _ in range(2):
-        tracking, poses = DepthTracking(task, seed=3), []
+        tracking, poses = DepthTracking(task, view, seed=3), []
         for i in range(4):  # the block slides by 1 cm an image
             qpos[item.qpos] = task.start().qpos[item.qpos] + 0.01 * i
             poses.append(tracking.measure(0.04 * i, qpos)['block'])
@@ -37,8 +41,8 @@ def test_poses_are_near_the_true_ones_and_the_same_again(task: Task) -> None:
         assert np.array_equal(one.quaternion, again.quaternion)
 
 
-def test_the_tracker_works_at_the_rate_of_the_camera(task: Task) -> None:
-    robot = SimulatedRobot(task, np.array([0.25, 0.4]), 0)
+def test_the_tracker_works_at_the_rate_of_the_camera(task: Task, view: Camera) -> None:
+    robot = SimulatedRobot(task, np.array([0.25, 0.4]), 0, view)
     stamps = []
     while robot.time < 0.3:
         robot.step()
@@ -49,7 +53,7 @@ def test_the_tracker_works_at_the_rate_of_the_camera(task: Task) -> None:
 
 
 @pytest.mark.slow
-def test_a_push_succeeds_with_depth_images(task: Task) -> None:
-    loop = ClosedLoop(task, 1)
+def test_a_push_succeeds_with_depth_images(task: Task, view: Camera) -> None:
+    loop = ClosedLoop(task, 1, view=view)
     loop.run()
     assert loop.trace.success
