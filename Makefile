@@ -1,6 +1,6 @@
 # make demo, make test: each does all the set-up it needs, from a fresh clone.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness real articulate peers track faults swaps conformance soak clean
+.PHONY: help install demo test test-slow test-launch msgs docs fuzz lint bench paper belief robustness real articulate peers track video faults swaps conformance soak clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -32,6 +32,7 @@ help:
 	@echo "make robustness   when a task works, and when it does not: docs/results_robustness.md; hours"
 	@echo "make track     poses in simulated depth videos, beside iterative closest points: docs/results_track.md"
 	@echo "make peers     other people's planners on their own tasks, in an environment of its own: docs/results_peers.md"
+	@echo "make video   from depth videos to the parameters of a mechanism: docs/results_video.md"
 	@echo "make real REAL='--data FOLDER'   identification from published recordings: docs/results_real.md"
 	@echo "make articulate ARTICULATE='--data FOLDER'   joints and trees from tracks: docs/results_articulate.md"
 	@echo "make conformance   backend franky, and the limiter, against franka-sim"
@@ -114,6 +115,10 @@ real: $(STAMP)
 # TRACK='--seeds ... --videos ...' selects runs
 track: $(STAMP)
 	$(call publish,track,results_track,$(TRACK))
+
+# VIDEO='--seeds ... --methods ...' selects runs
+video: $(STAMP)
+	$(call publish,video,results_video,$(VIDEO))
 
 # ARTICULATE='--data FOLDER': also the published tracks, which are not part of this repository
 articulate: $(STAMP)

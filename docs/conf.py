@@ -27,6 +27,8 @@ exclude_patterns = [
     'results_peers/*',
     'results_real/*',
     'results_robustness/*',
+    'results_track/*',
+    'results_video/*',
     'emppi_docs/*',
 ]
 nitpicky = True

@@ -171,4 +171,4 @@ def test_the_command_writes_a_report_of_stored_runs(
     text = (tmp_path / 'results.md').read_text()
     assert '| `shooting` | 5 | 0.010 (0.010 to 0.010) |' in text
     assert '| 100 | 1.5 | 0.1 | 0.2 |' in text
-    assert '- `shooting`: -10.00 (-10.00 to -10.00) %' in text
+    assert '- `shooting`: -0.10 (-0.10 to -0.10)' in text
