@@ -130,7 +130,8 @@ def _compared(rows: Sequence[VideoRow]) -> Iterable[str]:
         'With the true parameters the reward is '
         f'{_reward([value for values in true.values() for value in values])}; in '
         f'{sum(max(values) < FAILED for values in true.values())} of {len(true)} films it is '
-        f'below {FAILED:g}, since the planner does not swing up the pole. Rewards less this one, paired '
+        f'below {FAILED:g}, since the planner does not swing up the pole. Rewards less this one, '
+        'paired '
         'by film and seed of the swing-up:'
     )
     lines = []
