@@ -55,7 +55,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize('method', EFFORT)
+@pytest.mark.parametrize(
+    'method',
+    [pytest.param(one, marks=[pytest.mark.slow] if one == 'csvgd' else []) for one in EFFORT],
+)
 def test_all_methods_take_positions_of_a_camera(folder: Path, method: str) -> None:
     words = ['--model', str(folder / 'plant.yaml'), '--data', str(folder / 'swing.csv')]
     words += ['--method', method, '--out', str(folder / 'known.yaml'), *EFFORT[method]]
