@@ -41,8 +41,20 @@ def reward(
     seed: int,
     folder: Path,
 ) -> float:
+    """Return the mean of (1 + cos angle) / 2 over a swing-up: 1 is upright all the time."""
+    _, angles = swing_up(mechanism, truth, samples, seed, folder)
+    return float(np.mean(0.5 * (1.0 + np.cos(angles))))
+
+
+def swing_up(
+    mechanism: InferredMechanism,
+    truth: dict[str, float],
+    samples: Array | None,
+    seed: int,
+    folder: Path,
+) -> tuple[Array, Array]:
     """
-    Return the mean of (1 + cos angle) / 2 over a swing-up: 1 is upright all the time.
+    Return times (n,) [s] and angles of the pole from upright (n,) [rad].
 
     The planner has models of the samples (N, P) of the posterior, and does not learn; without
     samples it has the true parameters. `folder` has the scene of the mechanism.
@@ -64,8 +76,9 @@ def reward(
         task = task.with_prior(str(path))
     loop = ClosedLoop(task, seed, controller)
     loop.run(SECONDS, stop_at_success=False)
-    angles = np.array([frame.qpos[1] for frame in loop.trace.frames]) - rest.pole
-    return float(np.mean(0.5 * (1.0 + np.cos(angles))))
+    frames = loop.trace.frames
+    times = np.array([frame.time for frame in frames])
+    return times, np.array([frame.qpos[1] for frame in frames]) - rest.pole
 
 
 def upright(model: mujoco.MjModel) -> Rest:

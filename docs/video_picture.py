@@ -1,0 +1,69 @@
+"""
+Draw docs/video.png: a depth video, the inferred mechanism, its posterior, and a swing-up with it.
+
+Run it as `python docs/video_picture.py`. The film is that of seed 102 of `emppi bench video`.
+"""
+
+from pathlib import Path
+import tempfile
+
+from matplotlib.figure import Figure
+import numpy as np
+
+from emppi_ros.articulation.prior import in_child
+from emppi_ros.bench.video import compute, control, films, pipeline
+from emppi_ros.bench.video.compute import OWN, VideoCell
+from emppi_ros.bench.video.films import PARTS
+from emppi_ros.viz.palette import BLUE, GREY, ORANGE
+from emppi_ros.viz.report.plots import styled
+
+SEED, IMAGE = 102, 60
+OUT = Path(__file__).with_name('video.png')
+
+
+def main() -> None:
+    """Go the whole way for one film, and draw a panel for each step."""
+    film = films.make(SEED)
+    followed = pipeline.follow(film)
+    with tempfile.TemporaryDirectory() as name, styled():
+        folder = Path(name)
+        mechanism = pipeline.infer_mechanism(followed, film, SEED, folder)
+        samples = compute.METHODS[OWN](mechanism, film, VideoCell(OWN, SEED))
+        figure = Figure(figsize=(13, 3.3), layout='constrained')
+        seen, moved, known, swung = figure.subplots(1, 4)
+        seen.imshow(film.images[IMAGE], cmap='viridis', vmin=1.0, vmax=3.0)
+        seen.set_title('depth video')
+        seen.axis('off')
+        for part, color in zip(followed.tracks.parts, (BLUE, ORANGE), strict=True):
+            middle = part.poses.position
+            if part.name == 'pole':
+                middle = middle + 0.4 * part.poses.rotation[:, :, 2]
+            moved.plot(middle[:, 0], middle[:, 2], '.', color=color, label=part.name, ms=3)
+        cart, pole = (mechanism.tree.joint(part) for part in PARTS)
+        ends = cart.model.axis[[0, 2]] * np.array([[-0.6], [0.6]])
+        moved.plot(*ends.T, '-', color=GREY, label='inferred slide', zorder=0)
+        first = followed.tracks.parts[1].poses.at(0)
+        hinge = first.position + first.rotation @ in_child(pole.model)[1]
+        moved.plot(*hinge[[0, 2]], 'o', mfc='none', color='black', label='inferred hinge')
+        moved.set(xlabel='x [m]', ylabel='z [m]', aspect='equal', ylim=(-0.5, 0.5))
+        moved.set_title('tracks, joints')
+        moved.legend(fontsize=8, loc='upper center', ncols=2)
+        for row, unknown in enumerate(mechanism.plant.unknowns):
+            relative = 100.0 * (samples[:, row] / film.truth[unknown.name] - 1.0)
+            low, high = np.quantile(relative, [0.05, 0.95])
+            known.plot([low, high], [row, row], color=BLUE, linewidth=5)
+        known.axvline(0.0, color=GREY, linewidth=1)
+        names = [unknown.name.replace('_', ' ') for unknown in mechanism.plant.unknowns]
+        known.set_yticks(range(len(names)), names)
+        known.set_xlabel('90 % interval, % from the truth')
+        known.set_title('posterior')
+        times, angles = control.swing_up(mechanism, film.truth, samples, 0, folder)
+        swung.plot(times, np.degrees(angles), color=BLUE)
+        swung.set(xlabel='time [s]', ylabel='pole from upright [deg]')
+        swung.set_title('swing-up with it')
+        figure.savefig(OUT, dpi=110)
+    print(f'wrote {OUT}; {pole.kind} on {pole.parent}')
+
+
+if __name__ == '__main__':
+    main()
