@@ -10,7 +10,7 @@ import tempfile
 from matplotlib.figure import Figure
 import numpy as np
 
-from emppi_ros.articulation.prior import in_child
+from emppi_ros.articulation.mjcf import joint_frame
 from emppi_ros.bench.video import compute, control, films, pipeline
 from emppi_ros.bench.video.compute import OWN, VideoCell
 from emppi_ros.bench.video.films import PARTS
@@ -43,7 +43,7 @@ def main() -> None:
         ends = cart.model.axis[[0, 2]] * np.array([[-0.6], [0.6]])
         moved.plot(*ends.T, '-', color=GREY, label='inferred slide', zorder=0)
         first = followed.tracks.parts[1].poses.at(0)
-        hinge = first.position + first.rotation @ in_child(pole.model)[1]
+        hinge = first.position + first.rotation @ joint_frame(pole.model).position
         moved.plot(*hinge[[0, 2]], 'o', mfc='none', color='black', label='inferred hinge')
         moved.set(xlabel='x [m]', ylabel='z [m]', aspect='equal', ylim=(-0.5, 0.5))
         moved.set_title('tracks, joints')

@@ -11,6 +11,7 @@ from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+from emppi_ros.state.tracking import to_quaternion
 
 Array = npt.NDArray[np.float64]
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
@@ -85,7 +86,7 @@ def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> 
         return
     if kind == 'static':
         return
-    frame = _joint_frame(joint.model)
+    frame = joint_frame(joint.model)
     place, axes = frame.position, frame.rotation.T
     hinge = {'type': mujoco.mjtJoint.mjJNT_HINGE, 'axis': axes[2], 'pos': place}
     slide = {'type': mujoco.mjtJoint.mjJNT_SLIDE}
@@ -111,7 +112,7 @@ def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> 
     )  # fmt: skip
 
 
-def _joint_frame(model: JointModel) -> Poses:
+def joint_frame(model: JointModel) -> Poses:
     """
     Return the joint frame in the child at joint position 0.
 
@@ -127,7 +128,7 @@ def _joint_frame(model: JointModel) -> Poses:
 
 def _quaternion(rotation: Array) -> Array:
     """Return the quaternion wxyz (4,) of a matrix."""
-    return Rotation.from_matrix(rotation).as_quat()[[3, 0, 1, 2]]
+    return to_quaternion(Rotation.from_matrix(rotation))
 
 
 def task_stub(tree: KinematicTree, scene: Path, name: str) -> str:
@@ -190,7 +191,7 @@ def _parameters(joint: TreeJoint) -> list[str]:
         f'unit: {friction}, prior: {{distribution: lognormal, mean: 0.5, sd: 1.0}}}}',
     ]
     if kind == 'revolute' and joint.model is not None and np.isfinite(joint.pivot_sd_m):
-        place, sd = _joint_frame(joint.model).position, max(joint.pivot_sd_m, 1e-4)
+        place, sd = joint_frame(joint.model).position, max(joint.pivot_sd_m, 1e-4)
         lines += [
             f'  {name}_pivot_{axis}: {{field: jnt_pos, of: {name}, element: {i}, unit: m, '
             f'prior: {{distribution: normal, mean: {place[i]:.6f}, sd: {sd:.6f}}}}}'

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.articulation import rigid_motion
-from emppi_ros.articulation.joint_models import JointModel
+from emppi_ros.articulation import mjcf
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+from emppi_ros.belief import prior_file
 from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model import scene
@@ -22,7 +22,6 @@ Array = npt.NDArray[np.float64]
 METHOD = 'articulate'
 _SAMPLES = 200
 _AXES, _PLACE = ('jnt_axis', 'jnt_articulation'), 'jnt_pos'
-_MARGIN = 1e-6  # of a range: samples are not on a bound
 _LEAST_RAD, _LEAST_M = 1e-4, 1e-5  # spreads: none is exact
 
 
@@ -52,9 +51,7 @@ def make(
                 continue
             if parameter.field == 'jnt_articulation':
                 _check_type(joint, task, draws[0])
-            span = parameter.upper - parameter.lower
-            margin = _MARGIN * span if np.isfinite(span) else 0.0
-            inside = np.clip(column, parameter.lower + margin, parameter.upper - margin)
+            inside = prior_file.within(column, parameter.lower, parameter.upper)
             columns[parameter.name] = ParameterPrior(parameter.unit, tuple(inside.tolist()))
     if not columns:
         raise IdentificationError(
@@ -80,20 +77,14 @@ def _decided(joint: TreeJoint, task: Task) -> TreeJoint:
 def _draw(joint: TreeJoint, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return axes and places (n, 3) in the frame of the part."""
     assert joint.model is not None  # a hinge or slide
-    axis, place = in_child(joint.model)
+    frame = mjcf.joint_frame(joint.model)
+    axis, place = frame.rotation[:, 2], frame.position
     across = np.eye(3) - np.outer(axis, axis)
     turns = max(joint.axis_sd_rad, _LEAST_RAD) * rng.standard_normal((_SAMPLES, 3)) @ across
     axes = axis + turns
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     spread = max(joint.pivot_sd_m, _LEAST_M) if joint.kind == 'revolute' else _LEAST_M
     return axes, place + spread * rng.standard_normal((_SAMPLES, 3)) @ across
-
-
-def in_child(model: JointModel) -> tuple[Array, Array]:
-    """Return the axis of a joint, and the point on it nearest to the child, in its frame (3,)."""
-    frame = rigid_motion.inverse(model.child)
-    axis = frame.rotation[:, 2]
-    return axis, frame.position - axis * float(axis @ frame.position)
 
 
 def _check_type(joint: TreeJoint, task: Task, axes: Array) -> None:

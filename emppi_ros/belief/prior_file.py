@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import yaml
 
 import emppi_ros
@@ -23,8 +24,10 @@ from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError, prefix_errors, unknown
 from emppi_ros.model.parameters import Parameter
 
+Array = npt.NDArray[np.float64]
 MAX_CHARACTERS = 1 << 20  # some 50 000 numbers, parsed in two seconds
 # characters of one number, of one weight, and of everything else, at most
+_MARGIN = 1e-6  # of the range of a parameter: a prior file has no particle on a bound
 _NUMBER, _WEIGHT, _REST = 28, 6, 1 << 15
 
 
@@ -193,6 +196,14 @@ def _check(entry: ParameterPrior, parameter: Parameter) -> None:
     if entry.prior is not None:
         rng = np.random.default_rng(0)
         prefix_errors(f'{where}: prior', entry.prior.sample, parameter, 1, rng)
+
+
+def within(values: Array, lower: float, upper: float) -> Array:
+    """Return values (n,) moved inside of two finite bounds: no particle may be on one."""
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return values
+    margin = _MARGIN * (upper - lower)
+    return np.clip(values, lower + margin, upper - margin)
 
 
 def to_yaml(file: PriorFile, where: str) -> str:

@@ -24,6 +24,8 @@ from emppi_ros.session.planner import Planner
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 
+WARM_UP = 10  # first cycles, which wait for measurements or warm up: they do not count
+
 
 def measure(
     task: Task, pairs: int, seed: int = 0, progress: Callable[[float], None] = lambda _: None
@@ -33,8 +35,7 @@ def measure(
     timed = TimedPlanner(task, np.random.default_rng(seed), progress)
     timed.set_belief(loop.filter.belief)
     loop.planner = timed
-    # the first cycles, which wait for measurements or warm up, are skipped
-    loop.run((pairs + 10) / task.planner.rate_hz, stop_at_success=False)
+    loop.run((pairs + WARM_UP) / task.planner.rate_hz, stop_at_success=False)
     times = np.array(timed.pairs[-pairs:])  # (pairs, 2)
     config = timed.settings
     return {

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.particles import Belief
-from emppi_ros.bench.planner import TimedPlanner
+from emppi_ros.bench.planner import WARM_UP, TimedPlanner
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
 from emppi_ros.core import paths
@@ -34,7 +34,6 @@ from emppi_ros.viz.report.plots import styled
 Array = npt.NDArray[np.float64]
 SIZES = {'models': 'models M', 'rollouts': 'rollouts per model K', 'horizon': 'horizon H'}
 FACTORS = (0.5, 1.0, 2.0, 3.0, 4.0)  # of the sizes in the task file
-_WARM_UP = 10  # cycles before the first that counts
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def measure(
     leader = _Leader(task, np.random.default_rng(seed), list(planners.values()), progress)
     leader.set_belief(loop.filter.belief)
     loop.planner = leader
-    loop.run((cycles + _WARM_UP) / task.planner.rate_hz, stop_at_success=False)
+    loop.run((cycles + WARM_UP) / task.planner.rate_hz, stop_at_success=False)
     lines = {}
     for size in SIZES:
         values = _values(task, size)

@@ -16,7 +16,7 @@ from emppi_ros.bench.articulation.compute import (
 )
 from emppi_ros.bench.articulation.mechanisms import MECHANISMS
 from emppi_ros.bench.row_store import RowStore
-from emppi_ros.cli import output, resumable
+from emppi_ros.cli import resumable
 from emppi_ros.parallel import workers
 
 DESCRIPTION = """
@@ -65,10 +65,5 @@ def articulate(options: argparse.Namespace) -> None:
     )
     for path in results.write(options.out, finished, resumable.provenance(options), len(wanted)):
         resumable.report(f'wrote {path}')
-    if options.json:
-        found = [dataclasses.asdict(row) for row in finished]
-        print(output.to_json({**counts, 'out': str(options.out), 'rows': found}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in results.lines(finished):
-        print(line)
+    found = map(dataclasses.asdict, finished)
+    resumable.show(options, counts, found, results.lines(finished), 'rows')

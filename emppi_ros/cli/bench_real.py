@@ -76,10 +76,5 @@ def real(options: argparse.Namespace) -> None:
     provenance = resumable.provenance(options)
     for path in results.write(options.out, finished, provenance, len(wanted), skipped):
         resumable.report(f'wrote {path}')
-    if options.json:
-        found = [dataclasses.asdict(row) for row in finished]
-        print(output.to_json({**counts, 'out': str(options.out), 'rows': found}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in results.lines(finished):
-        print(line)
+    found = map(dataclasses.asdict, finished)
+    resumable.show(options, counts, found, results.lines(finished), 'rows')

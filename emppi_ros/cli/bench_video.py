@@ -15,7 +15,7 @@ from emppi_ros.bench.video.compute import (
     compute,
     make_cells,
 )
-from emppi_ros.cli import output, resumable
+from emppi_ros.cli import resumable
 from emppi_ros.parallel import workers
 
 DESCRIPTION = """
@@ -36,7 +36,7 @@ def add_command(studies: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     resumable.add_names(parser, '--methods', f'methods (all): {", ".join(METHODS)}')
-    resumable.add_seeds(parser, f'{len(SEEDS)}')
+    resumable.add_seeds(parser, f'{SEEDS[0]}-{SEEDS[-1]}')
     resumable.add_options(parser, 'out/video', 'one film, few iterations; no evidence')
     parser.set_defaults(execute=video)
 
@@ -61,10 +61,5 @@ def video(options: argparse.Namespace) -> None:
     )
     for path in results.write(options.out, finished, resumable.provenance(options), len(wanted)):
         resumable.report(f'wrote {path}')
-    if options.json:
-        found = [dataclasses.asdict(row) for row in finished]
-        print(output.to_json({**counts, 'out': str(options.out), 'rows': found}), flush=True)
-        return
-    output.show(counts, as_json=False)
-    for line in results.lines(finished):
-        print(line)
+    found = map(dataclasses.asdict, finished)
+    resumable.show(options, counts, found, results.lines(finished), 'rows')

@@ -123,12 +123,13 @@ def provenance(options: argparse.Namespace) -> Provenance:
 def show(
     options: argparse.Namespace,
     counts: dict[str, int],
-    groups: Iterable[dict[str, Any]],
+    found: Iterable[dict[str, Any]],
     lines: Iterable[str],
+    key: str = 'groups',
 ) -> None:
-    """Print counts and summaries: as one JSON object, or as lines."""
+    """Print counts and what was found: as one JSON object, there as `key`, or as lines."""
     if options.json:
-        whole = {**counts, 'out': str(options.out), 'groups': list(groups)}
+        whole = {**counts, 'out': str(options.out), key: list(found)}
         print(output.to_json(whole), flush=True)
         return
     output.show(counts, as_json=False)

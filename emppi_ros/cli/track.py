@@ -19,7 +19,6 @@ from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangle
 from emppi_ros.tracking import depth_video, parts_file, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.parts import TrackedParts
-from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import LOST, TRACKED
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz import depth_overlay
@@ -160,11 +159,7 @@ def signals(
         if not own:
             continue
         clock = np.array([times[i] for i in rows])
-        poses = pose_rows(
-            Placement(
-                np.array([one.position for one in own]), np.array([one.rotation for one in own])
-            )
-        )
+        poses = np.array([one.row for one in own])
         triangles = covariance_triangles(np.array([one.covariance for one in own]))
         for kind, values in (('pose', poses), ('covariance', triangles)):
             found.append(Signal(kind, name, UNITS[kind][0], clock, values, 'track'))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.belief import prior_file
 from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
@@ -32,7 +33,6 @@ METHODS = {  # name -> module:class
     'bayessim': 'emppi_ros.identify.bayessim.method:BayesSimMethod',
     'filter': 'emppi_ros.identify.filter.method:FilterMethod',
 }
-_MARGIN = 1e-6  # of the range of a parameter: a prior file has no particle on a bound
 
 Advance = Callable[..., None]  # amount done so far, optional note
 ProgressBar = Callable[[str, float, str], AbstractContextManager[Advance]]  # name, total, unit
@@ -87,11 +87,8 @@ class Identification:
         columns = {}
         for index, column in zip(self.in_prior, samples.T, strict=True):
             unknown = plant.unknowns[index]
-            low, high = unknown.lower, unknown.upper
-            if np.isfinite(low) and np.isfinite(high):
-                margin = _MARGIN * (high - low)
-                column = np.clip(column, low + margin, high - margin)  # noqa: PLW2901
-            columns[unknown.name] = ParameterPrior(unknown.unit, tuple(column.tolist()))
+            inside = prior_file.within(column, unknown.lower, unknown.upper)
+            columns[unknown.name] = ParameterPrior(unknown.unit, tuple(inside.tolist()))
         return PriorFile(
             method=method,
             sources=recording_sources(recordings),

@@ -5,7 +5,6 @@ A depth camera sees the scene with its noise, and the tracker finds the objects 
 with the robot at its true joint positions in the background. It starts from the true poses.
 """
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +15,6 @@ from emppi_ros.tracking import depth_noise, renderer, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
-from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
@@ -33,7 +31,7 @@ class DepthTracking:
         self._camera = view
         self._names = tuple(task.tracked)
         bodies = tuple(scene.find(self._model, 'body', one.body) for one in task.tracked.values())
-        joints = [name for name in task.robot.joints]
+        joints = task.robot.joints
         self._joints = {
             name: int(self._model.jnt_qposadr[scene.find_scalar(self._model, name)])
             for name in joints
@@ -41,7 +39,7 @@ class DepthTracking:
         self._background = MovingBackground(self._model, bodies, joints, self._camera)
         config = TrackerConfig(noise_sd_per_m=self._settings.noise_sd_per_m, reach_m=_REACH_M)
         self._parts = TrackedParts(config, self._model, bodies, self._camera)
-        self._bodies = list(bodies)
+        self._bodies = bodies
         self._state: tracker.TrackerState | None = None
         self._rng = np.random.default_rng(seed)
 
@@ -53,16 +51,10 @@ class DepthTracking:
         positions = {name: float(qpos[row]) for name, row in self._joints.items()}
         self._parts.background = self._background.render(positions)
         if self._state is None:
-            self._state = tracker.start(self._parts, self._true_poses(data))
+            self._state = tracker.start(self._parts, renderer.body_poses(data, self._bodies))
         self._state, found = tracker.track(self._parts, self._state, time, image)
-        poses = {}
-        for name, one in zip(self._names, found, strict=True):
-            if one.status == TRACKED:
-                here = Placement(one.position[None], one.rotation[None])
-                row = renderer.pose_rows(here)[0]
-                poses[name] = Pose(row[:3], row[3:])
-        return poses
-
-    def _true_poses(self, data: mujoco.MjData) -> Placement:
-        rotations = data.xmat[self._bodies].reshape(-1, 3, 3).copy()
-        return Placement(data.xpos[self._bodies].copy(), rotations)
+        return {
+            name: Pose(one.row[:3], one.row[3:])
+            for name, one in zip(self._names, found, strict=True)
+            if one.status == TRACKED
+        }

@@ -1,5 +1,6 @@
 """Pinhole cameras: intrinsics, pose, and the rays of their pixels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
@@ -78,6 +79,18 @@ class Camera:
         """Return columns, rows [px] and depths [m] (..., 3) of points (..., 3) in the world."""
         x, y, z = np.moveaxis((points - np.array(self.position)) @ self.matrix, -1, 0)
         return np.stack([self.fx * x / z + self.cx, self.fy * y / z + self.cy, z], axis=-1)
+
+
+def posed(
+    width: int, height: int, intrinsics: Sequence[float], position: Sequence[float],
+    quaternion: Sequence[float],
+) -> Camera:  # fmt: skip
+    """Return a camera with intrinsics (fx, fy, cx, cy) at a pose with a quaternion wxyz."""
+    w, x, y, z = quaternion
+    turn = Rotation.from_quat([x, y, z, w]).as_matrix()
+    fx, fy, cx, cy = map(float, intrinsics)
+    place, matrix = tuple(map(float, position)), tuple(map(float, turn.ravel()))
+    return Camera(width, height, fx, fy, cx, cy, place, matrix)
 
 
 def at(width: int, height: int, fovy_deg: float, position: Array, matrix: Array) -> Camera:

@@ -15,10 +15,10 @@ import zipfile
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
@@ -175,15 +175,12 @@ def _read_png(file: Path) -> npt.NDArray[Any]:
 
 
 def _camera(path: Path, shape: Any, intrinsics: Any, position: Any, quaternion: Any) -> Camera:
-    w, x, y, z = _check(path, 'quaternion', np.asarray(quaternion, float), (4,))
-    length = float(np.linalg.norm([w, x, y, z]))
+    turn = _check(path, 'quaternion', np.asarray(quaternion, float), (4,))
+    length = float(np.linalg.norm(turn))
     if abs(length - 1.0) > _LENGTH_TOLERANCE:
         raise ConfigError(f'{path}: quaternion: found one of length {length:.4g}, expected 1')
-    matrix = Rotation.from_quat([x, y, z, w]).as_matrix()
-    fx, fy, cx, cy = map(float, intrinsics)
-    place, turn = tuple(map(float, position)), tuple(map(float, matrix.ravel()))
     try:
-        return Camera(shape[1], shape[0], fx, fy, cx, cy, place, turn)
+        return camera.posed(shape[1], shape[0], intrinsics, position, turn.tolist())
     except ConfigError as error:
         raise ConfigError(f'{path}: {error}') from None
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
@@ -107,9 +106,8 @@ def load_parts(path: Path) -> PartsFile:
     for body, part in zip(bodies, settings.parts.values(), strict=True):
         position = kinematics.xpos[body] if part.position is None else part.position
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
-        w, x, y, z = quaternion
-        poses.append((np.array(position), Rotation.from_quat([x, y, z, w]).as_matrix()))
-    start = Placement(*(np.array(rows) for rows in zip(*poses, strict=True)))
+        poses.append([*position, *quaternion])
+    start = renderer.placement(np.array(poses, np.float64))
     return PartsFile(settings, model, bodies, start)
 
 

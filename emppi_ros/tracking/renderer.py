@@ -105,8 +105,7 @@ class PartRenderer:
 
     def initial(self, bodies: Sequence[int]) -> Placement:
         """Return the poses of the parts at the model's initial joint positions."""
-        index = list(bodies)
-        return Placement(self._data.xpos[index].copy(), _matrices(self._data.xmat[index]))
+        return body_poses(self._data, bodies)
 
     def place(self, poses: Placement) -> None:
         """Put the parts at poses (B)."""
@@ -229,6 +228,12 @@ def _local(poses: Placement, owner: Ints, positions: Array, matrices: Array) -> 
 
 def _matrices(flat: Array) -> Array:
     return np.reshape(flat, (-1, 3, 3)).copy()
+
+
+def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Placement:
+    """Return the poses of bodies of a model whose kinematics are up to date."""
+    index = list(bodies)
+    return Placement(data.xpos[index].copy(), _matrices(data.xmat[index]))
 
 
 def placement(poses: Array) -> Placement:

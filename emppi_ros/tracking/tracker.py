@@ -19,7 +19,7 @@ from emppi_ros.core.errors import PoseError
 from emppi_ros.tracking import equations, fitting, search
 from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
@@ -51,6 +51,11 @@ class PartEstimate(NamedTuple):
     covariance: Array
     status: str
     fit: float
+
+    @property
+    def row(self) -> Array:
+        """Position and quaternion wxyz (7,)."""
+        return pose_rows(Placement(self.position[None], self.rotation[None]))[0]
 
 
 class TrackerState(NamedTuple):

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import Noise, Tracks
+from emppi_ros.state.tracking import to_quaternion
 
 Array = npt.NDArray[np.float64]
 RATE_HZ, FRAMES = 30.0, 150
@@ -52,7 +53,7 @@ def _text(vector: Array) -> str:
 
 def _body(name: str, place: Array, rng: np.random.Generator, joint: str, inner: str = '') -> str:
     """Return a body with a random orientation of its frame."""
-    turn = Rotation.random(random_state=rng).as_quat()[[3, 0, 1, 2]]
+    turn = to_quaternion(Rotation.random(random_state=rng))
     return (
         f'<body name="{name}" pos="{_text(place)}" quat="{_text(turn)}">{joint}'
         f'<geom size="0.02"/>{inner}</body>'

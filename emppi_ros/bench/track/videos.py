@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bench.filmed_parts import FilmedParts
 from emppi_ros.core import paths
 from emppi_ros.model import scene
-from emppi_ros.tracking import camera, depth_noise, renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.depth_noise import DepthCameraConfig
 from emppi_ros.tracking.renderer import Placement
@@ -80,21 +80,13 @@ def make(name: str, seed: int, count: int = IMAGES) -> MadeVideo:
     """Return a video with the motion and the noise of a seed."""
     settings, rng = VIDEOS[name], np.random.default_rng(seed)
     model = scene.load_scene(paths.ASSETS / settings.file, visual=True)
-    bodies = tuple(scene.find(model, 'body', part) for part in settings.parts)
-    view = camera.from_model(model, 'depth', CAMERA.width, CAMERA.height)
-    parts = renderer.PartRenderer(model, bodies, view)
-    background = renderer.render_background(model, bodies, view)
-    video = MadeVideo(model, bodies, view, [], [], [])
+    parts = FilmedParts(model, tuple(settings.parts), CAMERA)
+    video = MadeVideo(model, parts.bodies, parts.camera, [], [], [])
     for qpos in settings.move(model, count, rng):
-        data = scene.kinematics(model, qpos)
-        index = list(bodies)
-        poses = Placement(data.xpos[index].copy(), data.xmat[index].reshape(-1, 3, 3).copy())
-        parts.place(poses)
-        seen = parts.render()
-        depth = np.minimum(seen.depth, background)
-        video.images.append(depth_noise.add_noise(CAMERA, depth, rng))
-        video.poses.append(poses)
-        video.labels.append(np.where(seen.depth <= background, seen.part, renderer.NOTHING))
+        taken = parts.take(qpos, rng)
+        video.images.append(taken.depth)
+        video.poses.append(taken.poses)
+        video.labels.append(taken.labels)
     return video
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+import functools
 import hashlib
 from pathlib import Path
 import tempfile
@@ -14,7 +15,7 @@ from emppi_ros.bench import hardware
 from emppi_ros.bench.identify import csvgd_baselines
 from emppi_ros.bench.video import control, films, pipeline
 from emppi_ros.bench.video.films import FILE, Film
-from emppi_ros.bench.video.pipeline import InferredMechanism
+from emppi_ros.bench.video.pipeline import Followed, InferredMechanism
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError, unknown
 from emppi_ros.identify import methods
@@ -128,8 +129,7 @@ def make_cells(chosen: Sequence[str], seeds: Sequence[int], quick: bool) -> list
 def compute(cell: VideoCell) -> VideoRow:
     """Make the film, track it, infer the mechanism, and estimate its parameters."""
     began = time.perf_counter()
-    film = films.make(cell.seed)
-    followed = pipeline.follow(film)
+    film, followed = _followed(cell.seed)
     p95 = 1e3 * float(np.max(np.quantile(followed.errors, 0.95, axis=0)))
     row = VideoRow(
         cell.method, cell.seed, cell.digest, '', None, None, p95, {}, (), (), 0.0,
@@ -160,6 +160,12 @@ def compute(cell: VideoCell) -> VideoRow:
         rewards_with_truth=rewards[1] if len(rewards) > 1 else (),
         compute_s=time.perf_counter() - began,
     )
+
+
+@functools.lru_cache(maxsize=1)  # the cells of all methods follow one another
+def _followed(seed: int) -> tuple[Film, Followed]:
+    film = films.make(seed)
+    return film, pipeline.follow(film)
 
 
 def _swing_ups(

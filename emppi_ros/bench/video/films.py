@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.bench.filmed_parts import FilmedParts
 from emppi_ros.core import paths
 from emppi_ros.model import scene
-from emppi_ros.tracking import camera, depth_noise, renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.depth_noise import DepthCameraConfig
 from emppi_ros.tracking.renderer import Placement
@@ -61,9 +61,9 @@ class Film(NamedTuple):
 
 def bounds(model: mujoco.MjModel) -> dict[str, tuple[float, float]]:
     """Return the range of each parameter; masses follow from shapes and densities."""
-    masses = {}
+    spec, masses = mujoco.MjSpec.from_file(str(paths.ASSETS / FILE)), {}
     for part in PARTS:
-        volume = float(model.body(part).mass[0]) / _density(part)
+        volume = float(model.body(part).mass[0]) / float(spec.geom(part).density)
         masses[f'{part}_mass'] = (DENSITY[0] * volume, DENSITY[1] * volume)
     return masses | RANGES
 
@@ -81,28 +81,23 @@ def make(seed: int) -> Film:
     data.qpos[:] = rng.uniform(-0.1, 0.1), np.pi + rng.uniform(-1.0, 1.0)
     frequencies, phases = rng.uniform(0.3, 1.5, 3), rng.uniform(0.0, 2.0 * np.pi, 3)
     size = 3.0 * sum(truth[f'{part}_mass'] for part in PARTS) / len(frequencies)
-    bodies = tuple(scene.find(model, 'body', part) for part in PARTS)
-    view = camera.from_model(model, 'depth', CAMERA.width, CAMERA.height)
-    parts = renderer.PartRenderer(model, bodies, view)
-    background = renderer.render_background(model, bodies, view)
+    parts = FilmedParts(model, PARTS, CAMERA)
     times, images, poses, clock, force = [], [], [], [], []
     while data.time < SECONDS:
         if data.time >= len(times) / RATE_HZ - 1e-9:
-            moved = scene.kinematics(model, data.qpos)
-            index = list(bodies)
-            here = Placement(moved.xpos[index].copy(), moved.xmat[index].reshape(-1, 3, 3).copy())
-            parts.place(here)
-            depth = np.minimum(parts.render().depth, background)
+            taken = parts.take(data.qpos, rng)
             times.append(data.time)
-            poses.append(here)
-            images.append(depth_noise.add_noise(CAMERA, depth, rng))
+            poses.append(taken.poses)
+            images.append(taken.depth)
         turns = 2.0 * np.pi * frequencies * data.time + phases
         back = _STIFFNESS * data.qpos[0] + _DAMPING * data.qvel[0]
         data.ctrl[0] = np.clip(size * np.sum(np.sin(turns)) - back, -20.0, 20.0)
         clock.append(data.time)
         force.append(float(data.ctrl[0]))
         mujoco.mj_step(model, data)
-    return Film(truth, np.array(times), images, poses, np.array(clock), np.array(force), view)
+    return Film(
+        truth, np.array(times), images, poses, np.array(clock), np.array(force), parts.camera
+    )
 
 
 def _set(model: mujoco.MjModel, truth: dict[str, float]) -> None:
@@ -112,8 +107,3 @@ def _set(model: mujoco.MjModel, truth: dict[str, float]) -> None:
         body.mass[0] = truth[f'{part}_mass']
         model.joint(part).damping[0] = truth[f'{part}_damping']
     mujoco.mj_setConst(model, mujoco.MjData(model))
-
-
-def _density(part: str) -> float:
-    spec = mujoco.MjSpec.from_file(str(paths.ASSETS / FILE))
-    return float(spec.geom(part).density)

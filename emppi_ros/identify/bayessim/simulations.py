@@ -127,7 +127,7 @@ def simulate_all(
     if more than half of the simulations diverge.
     """
     pairs = known
-    simulation = recipe.make(BLOCK, threads)
+    here = None if share else recipe.make(BLOCK, threads)  # workers make their own
     while pairs is None or np.sum(_valid(pairs)) < count:
         done = 0 if pairs is None else len(pairs.coordinates)
         if pairs is not None and done >= count / _FEWEST:
@@ -136,7 +136,7 @@ def simulate_all(
                 'of the parameters, or the time step'
             )
         numbers = np.arange(done, done + BLOCK, dtype=np.float64)
-        parts = share('simulate', numbers) if share else [simulation.simulate(numbers)]
+        parts = share('simulate', numbers) if here is None else [here.simulate(numbers)]
         blocks = [*([] if pairs is None else [pairs]), *parts]
         pairs = Pairs(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
         watch(pairs)

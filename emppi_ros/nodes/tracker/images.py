@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image
 
 from emppi_ros.core.errors import PoseError
+from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
@@ -43,9 +43,5 @@ def read_camera(
             f'images have distortion (CameraInfo d: {list(message.d)}): subscribe to '
             'rectified ones'
         )
-    w, x, y, z = quaternion
-    turn = Rotation.from_quat([x, y, z, w]).as_matrix()
-    fx, _, cx, _, fy, cy, *_ = (float(value) for value in message.k)
-    place = tuple(float(value) for value in position)
-    matrix = tuple(turn.ravel().tolist())
-    return Camera(message.width, message.height, fx, fy, cx, cy, place, matrix)
+    fx, _, cx, _, fy, cy, *_ = message.k
+    return camera.posed(message.width, message.height, (fx, fy, cx, cy), position, quaternion)

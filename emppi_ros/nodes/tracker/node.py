@@ -30,7 +30,6 @@ from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.parts_file import PartsFile
-from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import TRACKED
 from emppi_ros.tracking.tracker import PartEstimate, TrackerState
 
@@ -154,7 +153,7 @@ class TrackerNode(Node):
         self._images += 1
         for name, one in zip(self._file.names, self._estimates, strict=True):
             if one.status == TRACKED:
-                (row,) = pose_rows(Placement(one.position[None], one.rotation[None]))
+                row = one.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))
                 self._poses[name].publish(convert.write_pose_in(self._frame, stamp, pose))
         self._times.add(time.perf_counter() - began)
