@@ -21,7 +21,7 @@ FAR = 1e3  # m: depth of what a mask says is no part
 
 @dataclass(frozen=True)
 class TrackerConfig:
-    """Settings of the tracked."""
+    """Settings of the tracker."""
 
     noise_sd_per_m: float = config.positive(
         0.0037, doc='standard deviation of a depth over its square [1/m]: 9 mm at 1.6 m'
