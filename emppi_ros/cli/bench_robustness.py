@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from emppi_ros.bench.robustness import cells, results, rows, summary
+from emppi_ros.bench.robustness import cells, load, results, rows, summary
 from emppi_ros.bench.robustness.cells import RobustnessCell, RobustnessRequest
 from emppi_ros.bench.robustness.compute import compute
 from emppi_ros.bench.robustness.rows import RobustnessRow
 from emppi_ros.bench.robustness.sweeps import SWEEPS
 from emppi_ros.bench.row_store import RowStore
-from emppi_ros.cli import resumable
+from emppi_ros.cli import extras, resumable
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import CONTROLLERS
 from emppi_ros.tasks.task import load_task
@@ -49,6 +50,11 @@ def add_command(studies: Any) -> None:
     parser.set_defaults(execute=robustness)
 
 
+def is_real_time(cell: RobustnessCell) -> bool:
+    """Whether a run is one of the ROS 2 graph in real time."""
+    return SWEEPS[cell.sweep].real_time
+
+
 def robustness(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
     request = RobustnessRequest(
@@ -58,12 +64,21 @@ def robustness(options: argparse.Namespace) -> None:
     )
     workers.check(options.jobs, options.scheduler)
     wanted, skipped = cells.make_cells(request)
+    if any(is_real_time(cell) for cell in wanted):
+        try:
+            graph = extras.load_node_module('tools.demo')
+        except ConfigError as error:
+            skipped.append(f'sweeps in real time: {error}')
+            wanted = [cell for cell in wanted if not is_real_time(cell)]
     for line in skipped:
         resumable.report(f'skipped: {line}')
     store = RowStore(options.out, RobustnessRow)
 
     def compute_missing(missing: Sequence[RobustnessCell]) -> Iterable[RobustnessRow]:
-        return workers.spread(compute, missing, options.jobs, options.scheduler)
+        simulated = [cell for cell in missing if not is_real_time(cell)]
+        yield from workers.spread(compute, simulated, options.jobs, options.scheduler)
+        for cell in filter(is_real_time, missing):
+            yield load.compute(cell, graph.run_demo)
 
     counts, finished = resumable.finish(
         options, 'robustness', store, wanted, compute_missing, 'task settings or beliefs'

@@ -88,6 +88,7 @@ def make_cells(request: RobustnessRequest) -> tuple[list[RobustnessCell], list[s
                 for seed in request.seeds
                 for values, own in points
                 for controller in request.controllers
+                if controller == LEARNER or not SWEEPS[sweep].real_time
             ]
     return sorted(cells, key=lambda cell: cell.seed), skipped  # stable: tasks keep their order
 

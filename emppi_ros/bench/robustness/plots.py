@@ -49,7 +49,13 @@ def write_all(
         of_sweep = [group for group in groups if (group.task, group.sweep) == (task, sweep)]
         axes = SWEEPS[sweep].axes(tasks[task])
         with styled():
-            if len(axes) == 1:
+            if SWEEPS[sweep].real_time:
+                figure = load_curves(of_sweep, axes[0])
+                caption = (
+                    'Medians and shares of runs with 95 % intervals. On the right each point is a '
+                    'load.'
+                )
+            elif len(axes) == 1:
                 figure = curves(of_sweep, axes[0])
                 caption = 'Shares of runs with 95 % Wilson intervals.'
             else:
@@ -92,6 +98,27 @@ def _curve(axis: Axes, points: Sequence[tuple[float, Share]], color: str, name: 
     )
     axis.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
     axis.plot(x, rate, 'o-', color=color, label=name, markersize=4)
+
+
+def load_curves(groups: Sequence[PointSummary], along: SweepAxis) -> Figure:
+    """Return late plans and success along the load, and success against late plans."""
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout='constrained')
+    late, success, both = figure.subplots(1, 3)
+    _curve(success, [(group.values[0], group.success) for group in groups], SERIES[0], '')
+    for group in groups:
+        if group.late is None:  # no run started
+            continue
+        load, x = group.values[0], group.late.median
+        low, high = (x if end is None else end for end in (group.late.low, group.late.high))
+        y, least, most = (100.0 * getattr(group.success, key) for key in ('rate', 'low', 'high'))
+        style = {'fmt': 'o', 'color': SERIES[0], 'markersize': 4}
+        late.errorbar(load, x, [[x - low], [high - x]], **style)
+        both.errorbar(x, y, [[y - least], [most - y]], **style)
+        both.annotate(f'{load:g}', (x, y), xytext=(4, -10), textcoords='offset points')
+    late.set(title='late plans', xlabel=along.label, ylabel='[%]')
+    success.set(title='success', xlabel=along.label, ylim=(-3, 103))
+    both.set(title='success by late plans', xlabel='late plans [%]', ylim=(-3, 103))
+    return figure
 
 
 def maps(groups: Sequence[PointSummary], along: Sequence[SweepAxis], task: Task) -> Figure:

@@ -28,11 +28,15 @@ COLUMNS = (
     'measurements.\n'
     '- inside or misfit: runs in which all intervals hold the truth, or a misfit is shown: the '
     'belief is right, or says that it may be wrong.\n'
-    '- faults: runs that the bridge stopped, by reason.'
+    '- faults: runs that the bridge stopped, by reason.\n'
+    '- late plans: plans that miss their deadline, median of the runs with its 95 % interval.\n'
+    '- held: runs in which the bridge brakes because plans are late, and which go on after an '
+    'acknowledgement.'
 )
 _HEADER = (
     'controller', 'success', 'time', 'inside 90 %', 'misfit', 'inside or misfit', 'faults',
 )  # fmt: skip
+_LOAD_HEADER = ('success', 'time', 'late plans', 'held', 'faults')
 
 
 def write(
@@ -75,8 +79,10 @@ def _section(picture: plots.SweepPlot, groups: Sequence[PointSummary], task: Tas
         f'![{picture.caption}]({picture.path.name})\n\n{picture.caption}',
     ]
     axes = sweep.axes(task)
-    if len(axes) == 1:  # else the map holds the numbers
-        of_sweep = [g for g in groups if (g.task, g.sweep) == (picture.task, picture.sweep)]
+    of_sweep = [g for g in groups if (g.task, g.sweep) == (picture.task, picture.sweep)]
+    if sweep.real_time:
+        parts.append(table((axes[0].label, *_LOAD_HEADER), map(_load_line, of_sweep)))
+    elif len(axes) == 1:  # else the map holds the numbers
         parts.append(table((axes[0].label, *_HEADER), map(_line, of_sweep)))
     return parts
 
@@ -88,5 +94,20 @@ def _line(group: PointSummary) -> list[object]:
         group.controller,
         *('-' if one is None else f'{one:.3g}' if isinstance(one, float) else one
           for one in outcomes),
-        '; '.join(f'{count}: {name}' for name, count in group.faults.items()) or '-',
+        _faults(group),
     ]  # fmt: skip
+
+
+def _load_line(group: PointSummary) -> list[object]:
+    return [
+        f'{group.values[0]:g}',
+        group.success,
+        f'{group.time_s.median:.3g}',
+        '-' if group.late is None else f'{group.late} %',
+        '-' if group.held is None else group.held,
+        _faults(group),
+    ]
+
+
+def _faults(group: PointSummary) -> str:
+    return '; '.join(f'{count}: {name}' for name, count in group.faults.items()) or '-'

@@ -10,7 +10,7 @@ from emppi_ros.bench.paper.rows import ParameterEstimate
 TABLE = 'table.csv'
 _COLUMNS = (
     'task', 'sweep', 'controller', 'seed', 'success', 'time_s', 'limit_s', 'fault', 'misfit_s',
-    'compute_s', 'made_by', 'digest',
+    'missed', 'holds', 'compute_s', 'made_by', 'digest',
 )  # fmt: skip
 _ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside')
 
@@ -33,6 +33,8 @@ class RobustnessRow:
     parameters: Mapping[str, ParameterEstimate]  # at the end; empty without a belief
     compute_s: float
     made_by: str  # version and processor
+    missed: float | None = None  # share of plans that were late; None in simulated time
+    holds: int | None = None  # times that the bridge held the arm; None in simulated time
 
     @property
     def key(self) -> tuple[object, ...]:

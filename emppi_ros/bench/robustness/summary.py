@@ -23,6 +23,8 @@ class PointSummary(NamedTuple):
     misfit: Share | None  # runs that show one
     warned: Share | None  # runs in which all intervals hold the truth, or a misfit is shown
     faults: Mapping[str, int]  # runs by the bridge's first fault
+    late: Median | None  # plans of a run that miss their deadline [%]; None in simulated time
+    held: Share | None  # runs in which the bridge held the arm; None in simulated time
 
 
 def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
@@ -50,6 +52,8 @@ def _group(
         one.inside for row in judged for one in row.parameters.values() if one.inside is not None
     ]
     faults = [row.fault for row in rows if row.fault]
+    late = [100.0 * row.missed for row in rows if row.missed is not None]
+    held = [row.holds > 0 for row in rows if row.holds is not None]
     return PointSummary(
         task,
         sweep,
@@ -63,6 +67,8 @@ def _group(
         if judged
         else None,
         faults={name: faults.count(name) for name in sorted(set(faults))},
+        late=statistics.median(late) if late else None,
+        held=statistics.share(held) if held else None,
     )
 
 
@@ -78,6 +84,8 @@ def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
         if group.inside is not None:
             parts.append(f'inside 90 %: {group.inside}')
             parts.append(f'inside or misfit: {group.warned}')
+        if group.late is not None:
+            parts.append(f'late plans: {group.late} %, held: {group.held}')
         yield '  '.join(parts)
 
 

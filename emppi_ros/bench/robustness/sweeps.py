@@ -24,6 +24,7 @@ SIZES = (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2)
 TILTS_RAD = (-0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1)
 COMMAND_DELAYS_S = (0.0, 0.01, 0.02, 0.04, 0.08)
 JOINT_FRICTIONS = (0.0, 0.5, 1.0, 2.0, 4.0)
+LOADS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _EDGE = 1e-9  # of a parameter's range: true values lie inside of it
 
 
@@ -48,12 +49,15 @@ class Sweep:
     """
     One or two axes, and a function that returns the points of a task along them.
 
-    A task to which the sweep does not apply is a ConfigError.
+    A task to which the sweep does not apply is a ConfigError. A sweep in `real_time` runs the
+    ROS 2 graph, one run after the other, on this machine, with or without real-time priority.
     """
 
     description: str
     axes: Callable[[Task], tuple[SweepAxis, ...]]
     points: Callable[[Task], list[SweepPoint]]
+    real_time: bool = False
+    real_time_priority: bool = True
 
 
 def _parameters(task: Task) -> list[SweepPoint]:
@@ -134,6 +138,14 @@ def _friction(task: Task, torque: float) -> Mapping[str, Any]:
     return {'joint_friction': dict.fromkeys(task.robot.commanded, torque)}
 
 
+def _loads(task: Task) -> list[SweepPoint]:
+    if not task.file.real_time:
+        raise ConfigError('the task cannot be planned in real time')
+    return [SweepPoint((load,), World()) for load in LOADS]
+
+
+_LOAD = 'busy processes per core'
+
 SWEEPS: dict[str, Sweep] = {
     'parameters': Sweep(
         'true values from bound to bound: the prior holds only a part of them',
@@ -174,5 +186,19 @@ SWEEPS: dict[str, Sweep] = {
         'dry friction of each commanded joint, which the model does not have',
         _axis('friction [N m or N]'),
         _of_key(JOINT_FRICTIONS, _friction),
+    ),
+    'load': Sweep(
+        'busy processes beside the ROS 2 graph; planner, bridge and simulator have real-time '
+        'priority',
+        _axis(_LOAD),
+        _loads,
+        real_time=True,
+    ),
+    'load_normal_priority': Sweep(
+        'the same, where the system does not permit real-time priority',
+        _axis(_LOAD),
+        _loads,
+        real_time=True,
+        real_time_priority=False,
     ),
 }

@@ -70,7 +70,8 @@ def run_demo(
         session.arm(True)
         session.record()
         session.follow(duration_s or loaded.file.duration_s, progress)
-        fault = session.monitor.messages['bridge'] if session.monitor.fault else ''
+        code = session.monitor.fault
+        fault = session.monitor.messages['bridge'] if code else ''
         session.arm(False)
         session.wait_for(session.fresh_diagnostics(), 3.0)
         summary, record = session.monitor.summarize()
@@ -80,6 +81,7 @@ def run_demo(
             'belief_updates': len(record.belief_times),
             'bridge_holds': session.holds,
             'bridge_fault': fault,
+            'bridge_fault_code': code,
         }
         return summary, record
     finally:

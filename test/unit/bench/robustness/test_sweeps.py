@@ -22,6 +22,8 @@ KEYS = {
     'tilt': {'gravity_tilt_rad'},
     'command_delay': {'command_delay_s'},
     'joint_friction': {'joint_friction'},
+    'load': set(),  # of the machine
+    'load_normal_priority': set(),
 }
 
 
@@ -61,8 +63,12 @@ def test_the_grid_of_parameters_goes_from_bound_to_bound_and_is_simulated() -> N
 
 @pytest.mark.parametrize(
     ('name', 'words'),
-    [('tracking_noise', 'no tracked object'), ('size', 'no free object')],
+    [
+        ('tracking_noise', 'no tracked object'),
+        ('size', 'no free object'),
+        ('load', 'cannot be planned in real time'),
+    ],
 )
 def test_a_sweep_that_does_not_apply_says_why(name: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        SWEEPS[name].points(load_task('cartpole_swingup'))
+        SWEEPS[name].points(load_task('adroit_door' if name == 'load' else 'cartpole_swingup'))
