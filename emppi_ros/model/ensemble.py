@@ -63,6 +63,7 @@ class Ensemble:
         self.models, self.rollouts = models, rollouts
         self._batch = Batch(model, models * rollouts, threads)
         self._timesteps = self._batch.expand('opt.timestep')
+        self._views = State(*map(self._batch.bind, State._fields))  # of all simulations, live
         self._theta = np.full((models, len(self.parameters)), np.nan)
         self._delay = registry.delay_column(self.parameters)
         self._buffers: dict[str, npt.NDArray[Any]] = {}  # for the last size only
@@ -178,8 +179,11 @@ class Ensemble:
             diverged = self._run(start, flat, 1)
         finally:
             self._timesteps[:] = self.model.opt.timestep
-        ends = (self._batch.bind(name)[:: self.rollouts] for name in State._fields)
-        return State(*(np.where(diverged, np.nan, end) for end in ends))
+        ends = State(*(view[:: self.rollouts].copy() for view in self._views))
+        if diverged.any():
+            for end in ends:
+                end[diverged[:, 0]] = np.nan
+        return ends
 
     def _run(
         self,
@@ -215,8 +219,8 @@ class Ensemble:
     def _set_state(self, start: State, rollouts: int, rows: slice | npt.NDArray[np.int64]) -> None:
         batch = self._batch
         batch.state[rows] = self._world_state
-        batch.bind('qpos')[rows] = self._broadcast(start.qpos, rollouts)
-        batch.bind('qvel')[rows] = self._broadcast(start.qvel, rollouts)
+        for view, values in zip(self._views, start, strict=True):
+            view[rows] = self._broadcast(values, rollouts)
         batch.warning[..., 1] = 1  # MuJoCo logs the first warning of a kind only: suppress it
 
     def _broadcast(self, values: Array, rollouts: int) -> Array:
