@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench import hardware
+from emppi_ros.bench import hardware, physics_steps
 from emppi_ros.bench.real import online, toss_forecasts, tosses
 from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
 from emppi_ros.bench.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
@@ -41,6 +41,8 @@ class MethodResult(NamedTuple):
     forecasts: Mapping[str, ForecastError]
     scores: Mapping[str, Score]
     flags: tuple[str, ...] = ()
+    identify_s: float | None = None
+    steps: int | None = None
 
 
 def compute(cell: RealCell, threads: int = 0) -> RealRow:
@@ -53,7 +55,7 @@ def compute(cell: RealCell, threads: int = 0) -> RealRow:
     return RealRow(
         cell.dataset, cell.recording.name, cell.method, cell.digest, refused, result.quantities,
         result.forecasts, time.perf_counter() - began, hardware.label(), result.scores,
-        result.flags,
+        result.flags, result.identify_s, result.steps,
     )  # fmt: skip
 
 
@@ -66,10 +68,13 @@ def _of_motion(cell: RealCell, threads: int) -> MethodResult:
     plant = Plant.from_file(ASSETS / dataset.model)
     if cell.method in BELIEFS:
         return _of_belief(cell, plant, recording, threads)
-    samples = _identify(cell.method, plant, recording, threads).samples
+    began = time.perf_counter()
+    with physics_steps.counted() as counter:
+        samples = _identify(cell.method, plant, recording, threads).samples
+    duration = time.perf_counter() - began
     quantities = _quantities(dataset, plant, cell.recording, samples)
     forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
-    return MethodResult(quantities, forecasts, {})
+    return MethodResult(quantities, forecasts, {}, (), duration, counter.count)
 
 
 def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:

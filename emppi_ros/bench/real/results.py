@@ -105,7 +105,8 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     if remarks:
         yield '\n'.join(remarks)
     if estimated:
-        yield f'Computing time, median: {", ".join(_times(estimated))}.'
+        times = '; '.join(_times(estimated))
+        yield f'Computing time of identification and forecasts, median: {times}.'
     if name in NOTES:
         yield NOTES[name].rstrip()
 
@@ -138,8 +139,11 @@ def _show(one: Estimate) -> str:
 def _times(rows: Sequence[RealRow]) -> Iterable[str]:
     """Yield the computing time of each method."""
     for method in dict.fromkeys(row.method for row in rows):
-        seconds = np.median([row.compute_s for row in rows if row.method == method])
-        yield f'`{method}` {seconds:.3g} s'
+        own = [row for row in rows if row.method == method]
+        seconds = np.median([row.compute_s for row in own])
+        rates = [row.steps / row.identify_s for row in own if row.steps and row.identify_s]
+        rate = f', {np.median(rates):.2g} physics steps per second' if rates else ''
+        yield f'`{method}` {seconds:.3g} s{rate}'
 
 
 def _overlaps(rows: Sequence[RealRow], names: Sequence[str]) -> Iterable[str]:

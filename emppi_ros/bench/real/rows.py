@@ -70,6 +70,8 @@ class RealRow:
     made_by: str
     scores: Mapping[str, Score] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # what the monitor of a belief complains of
+    identify_s: float | None = None  # time of identification alone
+    steps: int | None = None  # of physics in it; 0 if a method needs none
 
     @property
     def key(self) -> tuple[str, ...]:
