@@ -6,7 +6,8 @@ from typing import Any
 from unittest import mock
 
 from mujoco import rollout
-from mujoco.batch import Batch
+
+from emppi_ros.model.ensemble import Array, Ensemble, Records, State
 
 
 class StepCounter:
@@ -17,13 +18,21 @@ class StepCounter:
 
 @contextlib.contextmanager
 def counted() -> Iterator[StepCounter]:
-    """Count the steps of all batches, and of `mujoco.rollout.rollout`, in this context."""
-    counter, of_batch, of_models = StepCounter(), Batch.rollout, rollout.rollout
+    """Count the steps of all ensembles, and of `mujoco.rollout.rollout`, in this context."""
+    counter = StepCounter()
+    roll, predict, of_models = Ensemble.rollout, Ensemble.predict, rollout.rollout
 
-    def batch_rollout(batch: Batch, nstep: int, *args: Any, **keys: Any) -> Any:
-        ids = keys['ids'] if 'ids' in keys else args[3] if len(args) > 3 else None
-        counter.count += nstep * (batch.nsim if ids is None else len(ids))
-        return of_batch(batch, nstep, *args, **keys)
+    def ensemble_rollout(
+        ensemble: Ensemble, start: State, controls: Array, *args: Any, **keys: Any
+    ) -> Records:
+        counter.count += ensemble.models * ensemble.rollouts * controls.shape[2]
+        return roll(ensemble, start, controls, *args, **keys)
+
+    def ensemble_predict(
+        ensemble: Ensemble, start: State, controls: Array, substep_s: float | Array
+    ) -> State:
+        counter.count += ensemble.models * controls.shape[-2]
+        return predict(ensemble, start, controls, substep_s)
 
     def models_rollout(*args: Any, **keys: Any) -> Any:
         state, sensordata = of_models(*args, **keys)
@@ -31,7 +40,8 @@ def counted() -> Iterator[StepCounter]:
         return state, sensordata
 
     with (
-        mock.patch.object(Batch, 'rollout', batch_rollout),
+        mock.patch.object(Ensemble, 'rollout', ensemble_rollout),
+        mock.patch.object(Ensemble, 'predict', ensemble_predict),
         mock.patch.object(rollout, 'rollout', models_rollout),
     ):
         yield counter

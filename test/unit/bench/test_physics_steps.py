@@ -1,26 +1,31 @@
-"""The counter agrees with the times of the simulations."""
+"""The counter agrees with the clocks of the simulations."""
 
 import mujoco
 from mujoco import rollout
-from mujoco.batch import Batch
 import numpy as np
 
 from emppi_ros.bench import physics_steps
+from emppi_ros.model.ensemble import Ensemble, State
 
-BALL = '<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+SLIDER = """
+<mujoco><worldbody><body>
+  <joint name="slide" type="slide"/><geom size=".1"/>
+</body></worldbody><actuator><motor joint="slide"/></actuator></mujoco>
+"""
 
 
 def test_steps_are_those_by_which_the_clocks_advance() -> None:
-    model = mujoco.MjModel.from_xml_string(BALL)
-    batch, data = Batch(model, 3), mujoco.MjData(model)
-    state = np.zeros((4, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
-    state[:, 4] = 1.0  # of the quaternion
-    batch.rollout(5)
+    model = mujoco.MjModel.from_xml_string(SLIDER)
+    ensemble, start = Ensemble(model, (), 3, 2), State(np.zeros(1), np.zeros(1))
+    advanced = 0.0
     with physics_steps.counted() as counter:
-        batch.rollout(5)
-        batch.rollout(7, ids=np.array([0, 2]))
-        advanced = np.sum(batch.bind('time')) / model.opt.timestep - 3 * 5
-        states, _ = rollout.rollout(model, data, state, nstep=6)
-        advanced += np.sum(states[:, -1, 0]) / model.opt.timestep
-    batch.rollout(5)
-    assert counter.count == round(advanced) == 3 * 5 + 2 * 7 + 4 * 6
+        for controls in (np.zeros((3, 2, 5, 1)), np.zeros((3, 2, 7, 1))):
+            ensemble.rollout(start, controls, ())
+            advanced += np.sum(ensemble.batch.bind('time'))
+        ensemble.predict(start, np.zeros((4, 1)), model.opt.timestep)
+        advanced += np.sum(ensemble.batch.bind('time')[::2])  # one rollout of each model
+        state = np.zeros((4, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
+        states, _ = rollout.rollout(model, mujoco.MjData(model), state, nstep=6)
+        advanced += np.sum(states[:, -1, 0])
+    ensemble.rollout(start, np.zeros((3, 2, 5, 1)), ())
+    assert counter.count == round(advanced / model.opt.timestep) == 6 * 12 + 3 * 4 + 4 * 6
