@@ -1,15 +1,14 @@
 """Depth of all that is no part: what is fixed, and a robot at its measured joint positions."""
 
 from collections.abc import Mapping, Sequence
-import copy
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.model import scene
-from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking.renderer import SceneRenderer
 
 Array = npt.NDArray[np.float64]
 
@@ -30,19 +29,18 @@ class MovingBackground:
         Bodies move with `joints`; those that move otherwise are left out. SceneError if a joint is
         unknown, or no hinge or slide.
         """
-        self.joints, self._camera = tuple(joints), camera
+        self.joints = tuple(joints)
         index = [scene.find_scalar(model, name) for name in joints]
         self._address = model.jnt_qposadr[index]
-        self._model, self._qpos = copy.copy(model), model.qpos0.copy()
+        self._model, self._data = model, mujoco.MjData(model)
         unknown = _moved_by_others(model, index)
-        hidden = renderer.part_of_bodies(model, [*bodies, *unknown])
-        renderer.hide(self._model, hidden[model.geom_bodyid] != renderer.NOTHING)
+        self._renderer = SceneRenderer(model, camera, [*bodies, *unknown])
 
     def render(self, positions: Mapping[str, float]) -> Array:
         """Return the depth image (h, w) [m] at positions of the joints [rad or m]."""
-        self._qpos[self._address] = [positions[name] for name in self.joints]
-        data = scene.kinematics(self._model, self._qpos)
-        return renderer.render_scene(self._model, data, self._camera)
+        self._data.qpos[self._address] = [positions[name] for name in self.joints]
+        mujoco.mj_kinematics(self._model, self._data)
+        return self._renderer.render(self._data)
 
 
 def _moved_by_others(model: mujoco.MjModel, joints: Sequence[int]) -> list[int]:

@@ -186,6 +186,59 @@ def render_scene(
     return np.where(geom < 0, np.inf, distance / lengths)
 
 
+class SceneRenderer:
+    """
+    Renders a scene again and again, of which only some bodies move.
+
+    What is fixed is rendered once; rays are cast only where something that moves may be seen.
+    """
+
+    def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
+        """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
+        self._camera, self._origin = camera, np.array(camera.position)
+        rays = camera.rays()
+        self._lengths = np.linalg.norm(rays, axis=-1)
+        self._directions = rays / self._lengths[..., None]
+        left_out = part_of_bodies(model, without)[model.geom_bodyid] != NOTHING
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        fixed = copy.copy(model)
+        hide(fixed, left_out | moves)
+        self._fixed = render_scene(fixed, scene.kinematics(model, model.qpos0), camera)
+        self._moving = copy.copy(model)
+        hide(self._moving, left_out | ~moves)
+        self._geoms = np.flatnonzero(moves & ~left_out & is_visible(model))
+        box = model.geom_aabb[self._geoms]
+        corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+        self._corners = box[:, None, :3] + corners * box[:, None, 3:]  # (geoms, 8, 3)
+        planes = model.geom_type[self._geoms] == mujoco.mjtGeom.mjGEOM_PLANE.value
+        self._corners[planes] = np.nan  # they have no end
+
+    def render(self, data: mujoco.MjData) -> Array:
+        """Return the depth image (h, w) in a state whose kinematics are up to date."""
+        near = self._may_show(data)
+        geom, distance, _ = cast(self._moving, data, self._origin, self._directions[near])
+        depth = self._fixed.copy()
+        moving = np.where(geom < 0, np.inf, distance / self._lengths[near])
+        depth[near] = np.minimum(depth[near], moving)
+        return depth
+
+    def _may_show(self, data: mujoco.MjData) -> npt.NDArray[np.bool_]:
+        """Return the pixels (h, w) in which a box around a geom that moves may be."""
+        camera = self._camera
+        turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
+        corners = data.geom_xpos[self._geoms, None] + self._corners @ np.swapaxes(turn, 1, 2)
+        seen = camera.project(corners)
+        near = np.zeros((camera.height, camera.width), bool)
+        for box in seen:
+            if not np.all(box[:, 2] > _NEAREST_M):  # around the camera, behind it, or a plane
+                near[:] = True
+                break
+            left, top = np.floor(box[:, :2].min(axis=0)).astype(int)
+            right, bottom = np.ceil(box[:, :2].max(axis=0)).astype(int)
+            near[max(top, 0) : max(bottom + 1, 0), max(left, 0) : max(right + 1, 0)] = True
+        return near
+
+
 def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:
     """Return the depth image (h, w) of all that is fixed in the world, without the parts."""
     moving = [body for body in range(1, model.nbody) if model.body_weldid[body] != 0]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from emppi_ros.identify.common import synthetic_video
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.sim.depth_tracking import DepthTracking
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tracking.camera import Camera
+from emppi_ros.viz.depth_camera import depth_camera
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def task() -> Task:
 @pytest.fixture
 def view(task: Task) -> Camera:
     """Return the camera of its videos."""
-    return synthetic_video.depth_camera(task, task.visual_model())
+    return depth_camera(task, task.visual_model())
 
 
 def test_poses_are_near_the_true_ones_and_the_same_again(task: Task, view: Camera) -> None:

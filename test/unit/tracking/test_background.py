@@ -58,6 +58,19 @@ def test_the_background_is_the_scene_without_parts_and_what_moves_otherwise(mode
     )
 
 
+def test_rays_at_what_moves_alone_show_the_whole_scene(model):
+    rng, data = np.random.default_rng(0), mujoco.MjData(model)
+    fast = renderer.SceneRenderer(model, VIEW)
+    for i in range(6):
+        data.qpos[:] = model.qpos0 + rng.uniform(-0.5, 0.5, model.nq)
+        if i == 5:  # the camera is in the ball
+            first = model.jnt_qposadr[model.body('ball').jntadr[0]]
+            data.qpos[first : first + 3] = VIEW.position
+        mujoco.mj_kinematics(model, data)
+        expected = renderer.render_scene(model, data, VIEW)
+        np.testing.assert_array_equal(fast.render(data), expected)
+
+
 def test_an_unknown_joint_is_named(model):
     with pytest.raises(SceneError, match="unknown joint 'swin' .did you mean 'swing'"):
         MovingBackground(model, [1], ['swin'], VIEW)
