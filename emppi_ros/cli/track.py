@@ -9,7 +9,6 @@ from typing import Any
 
 import imageio.v2 as imageio
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.cli import output
 from emppi_ros.core import paths
@@ -93,7 +92,8 @@ def track(options: argparse.Namespace) -> None:
             mask = None if video.mask is None else video.mask(i)
             began = time.perf_counter()
             if background is not None:
-                tracked.background = background.render(times[i])
+                background.move(times[i])
+                tracked.background = background.behind
             state, found = tracker.track(tracked, state, times[i], image, mask)
             durations.append(time.perf_counter() - began)
             estimates.append(found)
@@ -133,14 +133,14 @@ class _RecordedRobot:
         if not recorded:
             raise ConfigError(f"--joints {path}: no column such as 'position/elbow [rad]'")
         self._recorded = {one.of: one for one in recorded}
-        self._background = prefix_errors(
+        self.behind: MovingBackground = prefix_errors(
             f'--joints {path}', MovingBackground, file.model, file.bodies,
             tuple(self._recorded), video.camera,
         )  # fmt: skip
 
-    def render(self, time_s: float) -> npt.NDArray[np.float64]:
-        """Return the depth image at a time [s]; before and after the recording it rests."""
-        return self._background.render(
+    def move(self, time_s: float) -> None:
+        """Move the robot to where it was at a time [s]; before and after that it rests."""
+        self.behind.move(
             {
                 name: float(np.interp(time_s, one.time, one.values))
                 for name, one in self._recorded.items()

@@ -41,7 +41,7 @@ class DepthTracking:
         self._background = MovingBackground(self._model, bodies, joints, view)
         config = TrackerConfig(noise_sd_per_m=self._settings.noise_sd_per_m, reach_m=_REACH_M)
         self._parts = TrackedParts(config, self._model, bodies, view)
-        self._bodies = bodies
+        self._parts.background, self._bodies = self._background, bodies
         self._state: tracker.TrackerState | None = None
         self._rng = np.random.default_rng(seed)
 
@@ -52,7 +52,7 @@ class DepthTracking:
         depth = self._renderer.render(self._data)
         image = depth_noise.add_noise(self._settings, depth, self._rng)
         positions = {name: float(qpos[row]) for name, row in self._joints.items()}
-        self._parts.background = self._background.render(positions)
+        self._background.move(positions)
         if self._state is None:
             self._state = tracker.start(self._parts, renderer.body_poses(self._data, self._bodies))
         self._state, found = tracker.track(self._parts, self._state, time, image)

@@ -79,7 +79,7 @@ def render(
     tracked.renderer.place(poses)
     window = tracked.renderer.window(margin + 2)
     rendered = tracked.renderer.render(window)
-    behind = tracked.background[window.slices]
+    behind = tracked.background.crop(window)
     hidden = behind < rendered.depth
     return (
         RenderedDepth(
@@ -161,7 +161,7 @@ def assess(
     tracked: TrackedParts, image: Array, rendered: RenderedDepth, window: Window
 ) -> Evidence:
     """Return how well an image agrees with what is rendered."""
-    observed, behind = image[window.slices], tracked.background[window.slices]
+    observed, behind = image[window.slices], tracked.background.crop(window)
     count = len(tracked.shapes)
     fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
     for part in range(count):
@@ -214,7 +214,7 @@ def _align_with(
 def _foreground(tracked: TrackedParts, image: Array, window: Window) -> tuple[Array, Array]:
     """Return points (n, 3) of a window that are in front of the background, and their noise."""
     observed = image[window.slices]
-    front = tracked.is_foreground(observed, tracked.background[window.slices])
+    front = tracked.is_foreground(observed, tracked.background.crop(window))
     depth = observed[front]
     points = (
         np.array(tracked.camera.position) + tracked.rays[window.slices][front] * depth[:, None]

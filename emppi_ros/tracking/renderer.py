@@ -39,6 +39,18 @@ class Window(NamedTuple):
         """Number of rows and columns."""
         return self.bottom - self.top, self.right - self.left
 
+    def contains(self, other: 'Window') -> bool:
+        """Return whether all of another window is in this one."""
+        rows = self.top <= other.top and other.bottom <= self.bottom
+        return rows and self.left <= other.left and other.right <= self.right
+
+    def grown(self, margin: int, camera: Camera) -> 'Window':
+        """Return a window with a margin [px], within the image of a camera."""
+        return Window(
+            max(self.top - margin, 0), min(self.bottom + margin, camera.height),
+            max(self.left - margin, 0), min(self.right + margin, camera.width),
+        )  # fmt: skip
+
 
 class RenderedDepth(NamedTuple):
     """
@@ -213,12 +225,14 @@ class SceneRenderer:
         planes = model.geom_type[self._geoms] == mujoco.mjtGeom.mjGEOM_PLANE.value
         self._corners[planes] = np.nan  # they have no end
 
-    def render(self, data: mujoco.MjData) -> Array:
-        """Return the depth image (h, w) in a state whose kinematics are up to date."""
-        near = self._may_show(data)
-        geom, distance, _ = cast(self._moving, data, self._origin, self._directions[near])
-        depth = self._fixed.copy()
-        moving = np.where(geom < 0, np.inf, distance / self._lengths[near])
+    def render(self, data: mujoco.MjData, window: Window | None = None) -> Array:
+        """Return the depth image, or a window of it, in a state with kinematics up to date."""
+        part = (slice(None), slice(None)) if window is None else window.slices
+        near = self._may_show(data)[part]
+        directions, lengths = self._directions[part][near], self._lengths[part][near]
+        geom, distance, _ = cast(self._moving, data, self._origin, directions)
+        depth = self._fixed[part].copy()
+        moving = np.where(geom < 0, np.inf, distance / lengths)
         depth[near] = np.minimum(depth[near], moving)
         return depth
 

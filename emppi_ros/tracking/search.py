@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.tracking import fitting
 from emppi_ros.tracking.fitting import Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.renderer import Placement, Window
 
 Array = npt.NDArray[np.float64]
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
@@ -126,7 +126,8 @@ def _unexplained(
     tracked: TrackedParts, fitted: Fit, status: Sequence[str], image: Array
 ) -> list[Cluster]:
     """Return the largest clusters in front that no tracked part explains."""
-    front = tracked.is_foreground(image, tracked.background)
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
+    front = tracked.is_foreground(image, behind)
     rendered, window = fitting.render(tracked, fitted.poses)
     known = np.isin(rendered.part, [i for i, one in enumerate(status) if one == TRACKED])
     with np.errstate(invalid='ignore'):
