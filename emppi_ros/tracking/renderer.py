@@ -242,14 +242,14 @@ class SceneRenderer:
         turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
         corners = data.geom_xpos[self._geoms, None] + self._corners @ np.swapaxes(turn, 1, 2)
         seen = camera.project(corners)
+        if not np.all(seen[..., 2] > _NEAREST_M):  # around the camera, behind it, or a plane
+            return np.ones((camera.height, camera.width), bool)
         near = np.zeros((camera.height, camera.width), bool)
-        for box in seen:
-            if not np.all(box[:, 2] > _NEAREST_M):  # around the camera, behind it, or a plane
-                near[:] = True
-                break
-            left, top = np.floor(box[:, :2].min(axis=0)).astype(int)
-            right, bottom = np.ceil(box[:, :2].max(axis=0)).astype(int)
-            near[max(top, 0) : max(bottom + 1, 0), max(left, 0) : max(right + 1, 0)] = True
+        ends = [camera.width, camera.height]
+        first = np.clip(np.floor(seen[..., :2].min(axis=1)), 0, ends).astype(int)
+        last = np.clip(np.ceil(seen[..., :2].max(axis=1)) + 1, 0, ends).astype(int)
+        for (left, top), (right, bottom) in zip(first.tolist(), last.tolist(), strict=True):
+            near[top:bottom, left:right] = True
         return near
 
 

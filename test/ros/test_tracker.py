@@ -8,18 +8,23 @@ import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from geometry_msgs.msg import PoseStamped, Quaternion, TransformStamped, Vector3
+from rclpy.serialization import serialize_message
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
+from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError, PoseError
+from emppi_ros.identify.common import tables
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.nodes.topics.depth_images import write_camera, write_depth
+from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write_transform
 from emppi_ros.nodes.tracker.node import TrackerNode
-from emppi_ros.nodes.tracker.task_parts import of_task
+from emppi_ros.replay.bag_writer import BagTopic, BagWriter
+from emppi_ros.session.task_parts import of_task
 from emppi_ros.tracking import camera, depth_noise, renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
@@ -41,6 +46,11 @@ SCENE = """
     <body name="block" pos="0 0 0.06"><freejoint/><geom type="box" size="0.1 0.07 0.06"/></body>
   </worldbody>
 </mujoco>"""
+ARM = (
+    '<body pos="-0.6 0 0.08"><joint name="swing" axis="0 0 1"/>'
+    '<geom type="capsule" fromto="0 0 0 0.45 0 0" size="0.04"/></body></worldbody>'
+)
+WITH_ARM = SCENE.replace('</worldbody>', ARM)
 VIEW = camera.looking_at(160, 120, 40.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
 POSE = {'camera_position': list(VIEW.position), 'camera_quaternion': VIEW.quaternion.tolist()}
 
@@ -107,11 +117,7 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
 
 
 def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path):
-    arm = (
-        '<body pos="-0.6 0 0.08"><joint name="swing" axis="0 0 1"/>'
-        '<geom type="capsule" fromto="0 0 0 0.45 0 0" size="0.04"/></body></worldbody>'
-    )
-    (tmp_path / 'scene.xml').write_text(SCENE.replace('</worldbody>', arm))
+    (tmp_path / 'scene.xml').write_text(WITH_ARM)
     (tmp_path / 'parts.yaml').write_text('scene: scene.xml\nparts: {block: {}}\n')
     node = harness.make(
         TrackerNode,
@@ -120,7 +126,7 @@ def test_a_robot_of_the_scene_is_drawn_at_its_measured_joints(harness, tmp_path)
     )
     states = harness.publisher(JointState, 'joint_states')
     harness.spin_until(states.get_subscription_count)
-    node._take_camera(camera_info())
+    node._take_info(camera_info())
     whole = Window(0, VIEW.height, 0, VIEW.width)
     empty = node._tracked.background.crop(whole).copy()
     for i in range(3):
@@ -145,7 +151,7 @@ def test_what_it_cannot_work_with_is_said(harness, parts):
         harness.make(TrackerNode, camera_position=[0.0, 0.0, 1.0])
     node = harness.make(TrackerNode, parts=str(parts), **POSE)
     assert 'no node publishes /depth/camera_info' in node._report().message
-    node._take_camera(CameraInfo(width=160, height=120))
+    node._take_info(CameraInfo(width=160, height=120))
     assert node._report().message.startswith('CameraInfo: fx: found 0.0')
 
 
@@ -180,6 +186,59 @@ def test_objects_of_the_simulated_task_are_tracked_in_its_images(harness):
     # 5 mm: five of its standard deviations, about
     true = task.start().qpos[item.qpos : item.qpos + 3]
     assert np.linalg.norm(np.array([found.x, found.y, found.z]) - true) < 0.005
+
+
+def write_bag(folder, transform=True):
+    """Write a bag of a block that slides by 1 cm an image beside an arm that swings."""
+    (folder / 'scene.xml').write_text(WITH_ARM)
+    model, settings = mujoco.MjModel.from_xml_string(WITH_ARM), depth_noise.DepthCameraConfig()
+    writer, rng, data = BagWriter(folder / 'bag'), np.random.default_rng(0), mujoco.MjData(model)
+
+    def write(topic, message, stamp, kind=None):
+        if topic not in writer.counts:
+            known = TransformStamped if kind else type(message)
+            text = message_definitions.text(known)
+            if kind:
+                text = message_definitions.nested(
+                    'geometry_msgs/TransformStamped[] transforms', TransformStamped
+                )
+            writer.add(BagTopic(topic, kind or message_definitions.name(known), text))
+        raw = transforms.to_cdr([message]) if kind else serialize_message(message)
+        writer.write(topic, raw, int(stamp * 1e9), int(stamp * 1e9))
+
+    if transform:
+        pose = write_transform(0.0, 'world', 'lens', VIEW)
+        write('/tf_static', pose, 99.0, transforms.KIND)
+    for i in range(5):
+        data.qpos[0], data.joint('swing').qpos, stamp = 0.01 * i, 0.05 * i, 100.0 + 0.04 * i
+        mujoco.mj_kinematics(model, data)
+        joints = JointState(name=['swing', 'other'], position=[0.05 * i, 0.0])
+        joints.header.stamp = convert.to_stamp(stamp)
+        depth = renderer.render_scene(model, data, VIEW)
+        write('/joint_states', joints, stamp)
+        write('/depth/camera_info', write_camera(stamp, 'lens', VIEW), stamp)
+        image_of = write_depth(stamp, 'lens', depth_noise.add_noise(settings, depth, rng))
+        write('/depth/image', image_of, stamp)
+    writer.close()
+    return folder / 'bag'
+
+
+def test_parts_are_tracked_in_a_bag(parts, capsys):
+    bag, out = write_bag(parts.parent), parts.parent / 'tracks.csv'
+    words = ['track', str(bag), '--parts', str(parts), '--out', str(out)]
+    assert main(words) == 0, capsys.readouterr().err
+    (pose,) = (one for one in tables.read(out) if one.kind == 'pose')
+    np.testing.assert_allclose(pose.time, 0.04 * np.arange(5), atol=1e-6)  # from the first image
+    # 5 mm: five of its standard deviations, about
+    np.testing.assert_allclose(pose.values[:, 0], 0.01 * np.arange(5), atol=0.005)
+    assert main([*words, '--image-topic', 'color/image']) == 2
+    assert 'no message on color/image; the bag contains: depth/camera_info' in (
+        capsys.readouterr().err
+    )
+    assert main([*words, '--frame', 'map']) == 2
+    assert "no static transform from 'lens' to 'map'" in capsys.readouterr().err
+    assert main([*words[:2], '--out', str(out)]) == 2
+    assert 'has no task on emppi/task' in capsys.readouterr().err
 
 
 def test_images_are_read_in_metres_whatever_their_encoding():

@@ -30,8 +30,6 @@ from emppi_ros.tracking.depth_messages import IMAGE, INFO
 from emppi_ros.tracking.renderer import SceneRenderer
 from emppi_ros.viz.depth_camera import depth_camera
 
-_FRAME = 'depth_camera_optical_frame'
-
 
 class DepthCameraNode(TaskFollowerNode):
     """Renders the task's scene from its depth camera."""
@@ -39,8 +37,7 @@ class DepthCameraNode(TaskFollowerNode):
     def __init__(self, **kwargs: object) -> None:
         super().__init__('depth_camera', **kwargs)
         self._settings = declare_all(self, SeedParameters)
-        namespace = self.get_namespace().strip('/')
-        self._frame = f'{namespace}/{_FRAME}' if namespace else _FRAME
+        self._frame = depth_images.optical_frame(self.get_namespace())
         self._tf: Publisher | None = None
 
     def setup(self) -> None:
@@ -115,5 +112,5 @@ class DepthCameraNode(TaskFollowerNode):
 
 
 def main() -> None:
-    """Run the node at the priority of the tracker."""
-    sys.exit(process.run(DepthCameraNode, nice=10))
+    """Run the node at a lower priority than the tracker, which takes the newest image only."""
+    sys.exit(process.run(DepthCameraNode, nice=15))

@@ -25,6 +25,7 @@ _START_S = 60.0  # for the graph to start
 _POLL_S = 0.02
 _OVERLOAD = {faults.PLAN_LATE, faults.PLANNER_SLOW, faults.STATE_LATE}
 _MAX_HOLDS = 10
+_OF_TRACKER = ('images', 'rate_hz', 'track_ms_p50', 'latency_ms_p50', 'latency_ms_p95')
 
 
 class DemoError(EmppiError):
@@ -92,6 +93,9 @@ def run_demo(
             'bridge_fault': fault,
             'bridge_fault_code': code,
         }
+        if tracking == graph.DEPTH:
+            values = session.monitor.diagnostics.get('tracker', {})
+            summary['tracker'] = {k: float(values.get(k, 'nan')) for k in _OF_TRACKER}
         return summary, record
     finally:
         children.stop()

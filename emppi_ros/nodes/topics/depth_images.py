@@ -12,8 +12,14 @@ from emppi_ros.tracking.camera import Camera
 
 Array = npt.NDArray[np.float64]
 TF_STATIC = '/tf_static'
+_FRAME = 'depth_camera_optical_frame'
 _STEP_M = 0.001  # REP 118: 16 bits are millimetres
 _DEEPEST = 65535
+
+
+def optical_frame(namespace: str) -> str:
+    """Return the frame of the simulated camera of a robot."""
+    return f'{namespace.strip("/")}/{_FRAME}'.lstrip('/')
 
 
 def write_depth(stamp: float, frame: str, depth: Array) -> Image:

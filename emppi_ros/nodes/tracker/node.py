@@ -13,10 +13,13 @@ import math
 from pathlib import Path
 import sys
 import time
+from typing import Any
 
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 import numpy as np
 from rclpy.publisher import Publisher
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core import config
@@ -29,7 +32,7 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
-from emppi_ros.nodes.tracker import task_parts
+from emppi_ros.session import task_parts
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tracking import depth_messages, parts_file, tracker
 from emppi_ros.tracking.background import MovingBackground
@@ -49,6 +52,7 @@ from emppi_ros.tracking.tracker import PartEstimate, TrackerState
 
 _JOINTS, _WORLD = 'joint_states', 'world'  # without a task
 _KEPT = 200  # joint states, among which is that of an image
+_NO_STAMP = Time()
 _RECENT = 50  # images, of which diagnostics tell the rate
 _NO_TF = (
     'camera_position, camera_quaternion: found none, and tf2_msgs is not installed, which is '
@@ -87,7 +91,7 @@ class TrackerParameters:
     )
 
     iterations: int = config.between(
-        1, 50, 3, doc='Gauss-Newton steps for an image, at most, likewise'
+        1, 50, 2, doc='Gauss-Newton steps for an image, at most, likewise'
     )
 
     def __post_init__(self) -> None:
@@ -103,12 +107,11 @@ class TrackerNode(TaskFollowerNode):
         super().__init__('tracker', **kwargs)
         self._settings = declare_all(self, TrackerParameters)
         self._transforms: dict[str, StaticTransform] = {}
+        self._info: CameraInfo | None = None  # the newest that was used
         if not self._settings.camera_position and transforms.TFMessage is not None:
             self.create_subscription(
-                transforms.TFMessage, TF_STATIC,
-                lambda message: depth_messages.add_transforms(self._transforms, message),
-                qos.EVERY,
-            )  # fmt: skip
+                transforms.TFMessage, TF_STATIC, self._take_transforms, qos.EVERY
+            )
 
     def startup(self) -> None:
         """Configure and activate, with `autostart`; a file of parts needs no task."""
@@ -125,7 +128,11 @@ class TrackerNode(TaskFollowerNode):
             self._file: PartsFile = parts_file.load_parts(Path(settings.parts))
         else:
             task = self.follow.take()
-            tuned = TrackerConfig(noise_sd_per_m=settings.noise_sd_per_m, reach_m=settings.reach_m)
+            tuned = TrackerConfig(
+                noise_sd_per_m=settings.noise_sd_per_m,
+                reach_m=settings.reach_m,
+                iterations=settings.iterations,
+            )
             self._file = task_parts.of_task(task, tuned)
             self._frame = settings.frame or task.robot.frame
             joints = task.robot.topics.joint_states
@@ -144,25 +151,29 @@ class TrackerNode(TaskFollowerNode):
         self._camera: Camera | None = None
         self._state: TrackerState | None = None
         self._robot: MovingBackground | None = None
-        self._joints: deque[tuple[float, dict[str, float]]] = deque(maxlen=_KEPT)
+        self._joints: deque[bytes] = deque(maxlen=_KEPT)
+        self._info = None
         self._estimates: list[PartEstimate] = []
         self._problem, self._images = '', 0
         self._times, self._latencies = Durations(), Durations()
         self._recent: deque[float] = deque(maxlen=_RECENT)  # s, stamps of images
         self._joint_states = PolledSubscription(
-            self, JointState, self._joint_topic, self._take_joints, qos.SENSOR
+            self, JointState, self._joint_topic, self._keep_joints, qos.SENSOR, raw=True
+        )
+        # read with an image: each message that wakes the node up costs half a millisecond
+        self._infos = PolledSubscription(
+            self, CameraInfo, INFO, self._take_info, qos.NEWEST_SENSOR
         )
         # of images that wait, only the newest is of use
-        self._subscriptions_to_camera = [
-            self.create_subscription(CameraInfo, INFO, self._take_camera, qos.NEWEST_SENSOR),
-            self.create_subscription(Image, IMAGE, self._take_image, qos.NEWEST_SENSOR),
-        ]
+        self._images_in = self.create_subscription(
+            Image, IMAGE, self._take_image, qos.NEWEST_SENSOR
+        )
 
     def stop(self) -> None:
         """Track no more."""
         self._joint_states.close()
-        for subscription in self._subscriptions_to_camera:
-            self.destroy_subscription(subscription)
+        self._infos.close()
+        self.destroy_subscription(self._images_in)
 
     def teardown(self) -> None:
         """Forget the parts."""
@@ -174,6 +185,8 @@ class TrackerNode(TaskFollowerNode):
         """Return how many images were tracked, and what is missing, hidden or lost."""
         if self.state != 'active':
             return Report(WARN, self.state)
+        if self._tracked is None:
+            self._infos.poll()
         values = {
             'images': self._images,
             'rate_hz': self._rate_hz,
@@ -208,10 +221,14 @@ class TrackerNode(TaskFollowerNode):
             return f'waiting for {topic}: no node publishes {name}; is the camera running?'
         return ''
 
-    def _take_camera(self, message: CameraInfo) -> None:
+    def _take_info(self, message: CameraInfo) -> None:
         """Prepare the parts for a camera, unless it is the same."""
+        known, message.header.stamp = self._info, _NO_STAMP
+        if message == known and not self._problem:
+            return
         try:
             camera = read_camera(message, self._camera_pose(message.header.frame_id))
+            self._info = message
             if camera != self._camera:
                 self._tracked = parts_file.prepare_parts(self._file, camera)
                 known = self._file.start if self._state is None else self._state.poses
@@ -220,6 +237,11 @@ class TrackerNode(TaskFollowerNode):
         except EmppiError as error:
             self._problem = str(error)
 
+    def _take_transforms(self, message: Any) -> None:
+        """Keep static transforms, among which may be the pose of the camera."""
+        depth_messages.add_transforms(self._transforms, message)
+        self._info = None
+
     def _camera_pose(self, frame: str) -> OpticalPose:
         """Return the pose of the camera: as given, or as static transforms say."""
         settings = self._settings
@@ -227,23 +249,31 @@ class TrackerNode(TaskFollowerNode):
             return OpticalPose(settings.camera_position, settings.camera_quaternion)
         return depth_messages.find_pose(self._transforms, frame, self._frame)
 
-    def _take_joints(self, message: JointState) -> None:
-        """Keep the positions of joints that the scene has."""
-        known = {
+    def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
+        """Keep a serialized message, of which only that at the time of an image is read."""
+        self._joints.append(data)
+
+    def _joints_at(self, stamp: float) -> dict[str, float]:
+        """Return the positions of joints that the scene has, nearest to a time [s]."""
+        self._joint_states.poll()
+        if not self._joints:
+            return {}
+        nearest = min(self._joints, key=lambda data: abs(convert.stamp_of(data) - stamp))
+        message = deserialize_message(nearest, JointState)
+        return {
             name: float(value)
             for name, value in zip(message.name, message.position, strict=False)
             if name in self._scalar and np.isfinite(value)
         }
-        if known:
-            self._joints.append((convert.to_seconds(message.header.stamp), known))
 
     def _draw_robot(self, stamp: float) -> None:
         """Put the robot into the background, where it was at a time [s]."""
         assert self._tracked is not None and self._camera is not None
-        self._joint_states.poll()
-        if not self._joints or self._file.settings.background == 'none':
+        if self._file.settings.background == 'none':
             return
-        _, joints = min(self._joints, key=lambda one: abs(one[0] - stamp))
+        joints = self._joints_at(stamp)
+        if not joints:
+            return
         if self._robot is None or set(self._robot.joints) != set(joints):
             self._robot = MovingBackground(
                 self._file.model, self._file.bodies, tuple(joints), self._camera
@@ -253,6 +283,7 @@ class TrackerNode(TaskFollowerNode):
 
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
+        self._infos.poll()
         if self._tracked is None or self._state is None:
             return
         began, stamp = time.perf_counter(), convert.to_seconds(message.header.stamp)
