@@ -180,25 +180,32 @@ def assess(
     return Evidence(fits, visible, scale, gain)
 
 
-def align(tracked: TrackedParts, poses: Placement, image: Array) -> Placement:
-    """Return poses after steps of alignment with what is in front of the background."""
+def align(
+    tracked: TrackedParts, poses: Placement, image: Array, least_reach: float = 0.0
+) -> Placement:
+    """
+    Return poses after steps of alignment with what is in front of the background.
+
+    Points count up to a distance [m] from the parts: `reach_m` of the settings, or more.
+    """
     if not tracked.settings.alignment_steps:
         return poses
+    reach = max(tracked.settings.reach_m, least_reach)
     tracked.renderer.place(poses)
-    window = tracked.renderer.window(1, tracked.settings.reach_m)
+    window = tracked.renderer.window(1, reach)
     points, sd = _foreground(tracked, image, window)
-    return _align_with(tracked, poses, points, sd, tracked.settings.alignment_steps)
+    return _align_with(tracked, poses, points, sd, reach)
 
 
 def _align_with(
-    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, steps: int
+    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, farthest: float
 ) -> Placement:
     if not len(points):
         return poses
     thin = max(len(points) // _ALIGNED_POINTS, 1)
     points, sd = points[::thin], sd[::thin]
-    for i in range(steps):
-        reach = tracked.settings.reach_m * _NARROWER**i
+    for i in range(tracked.settings.alignment_steps):
+        reach = farthest * _NARROWER**i
         found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
         moves: list[Displacement | None] = [None] * len(tracked.shapes)
         for part, one in found.items():

@@ -19,6 +19,7 @@ FEWEST_PIXELS = 25
 _HYPOTHESES = 12  # rotations that are tried for a lost part
 _CLUSTERS = 3
 _BETTER = 0.03  # score by which another rotation is better: parts may be symmetric
+_SEARCH_RADII = 2.0  # reach of alignment, in radii: its rotation may be far from any tried
 _SPEED = 1.0  # m/s: how fast the place of a lost part becomes uncertain
 _JUMP_M = 0.1  # of depth from one pixel to the next, which separates clusters
 _ENOUGH = 0.7  # share of pixels on which part and cluster agree
@@ -94,7 +95,8 @@ def _candidate(
     position, rotation = poses.position.copy(), poses.rotation.copy()
     rotation[part] = turn
     position[part] = centre - turn @ tracked.shapes[part].centre
-    aligned = fitting.align(tracked, Placement(position, rotation), image)
+    reach = _SEARCH_RADII * tracked.shapes[part].radius
+    aligned = fitting.align(tracked, Placement(position, rotation), image, reach)
     # the others stay where they are
     position[part], rotation[part] = aligned.position[part], aligned.rotation[part]
     return Placement(position, rotation)
