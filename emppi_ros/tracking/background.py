@@ -12,7 +12,7 @@ from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.renderer import SceneRenderer, Window
 
 Array = npt.NDArray[np.float64]
-_MARGIN_PX = 20  # parts move from one step of a fit to the next
+_MARGIN_PX = 6  # parts move from one step of a fit to the next
 
 
 class Background(Protocol):

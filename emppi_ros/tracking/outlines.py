@@ -112,15 +112,19 @@ def _outward(view: View, camera: Camera, count: int) -> tuple[Array, Bools]:
         if min(mask[box].shape) < 2:
             continue
         soft = ndimage.gaussian_filter(mask[box].astype(float), _SMOOTH_PX, truncate=3.0)
-        slope = -np.stack(np.gradient(soft), axis=-1)
-        slope /= np.linalg.norm(slope, axis=-1, keepdims=True) + 1e-9
-        result[box][mask[box]] = slope[mask[box]]
-    local = view.normal @ camera.matrix
-    across = local[..., 1::-1]
-    length = np.linalg.norm(across, axis=-1, keepdims=True)
-    across = across / np.maximum(length, 1e-9)
-    same = (np.sum(across * result, axis=-1) > _SAME) & (length[..., 0] > _STEEP)
-    return np.where(same[..., None], across, result), same
+        down, right = (-slope[mask[box]] for slope in np.gradient(soft))
+        length = np.sqrt(down**2 + right**2) + 1e-9
+        result[box][mask[box]] = np.column_stack([down / length, right / length])
+    is_part = part >= 0
+    across = view.normal[is_part] @ camera.matrix[:, 1::-1]
+    length = np.sqrt(across[:, 0] ** 2 + across[:, 1] ** 2)
+    across /= np.maximum(length, 1e-9)[:, None]
+    own = result[is_part]
+    alike = (np.sum(across * own, axis=1) > _SAME) & (length > _STEEP)
+    result[is_part] = np.where(alike[:, None], across, own)
+    same = np.zeros(part.shape, bool)
+    same[is_part] = alike
+    return result, same
 
 
 def _edges(view: View, normals: Array, axis: int, sign: int, gap: Array) -> Ints:

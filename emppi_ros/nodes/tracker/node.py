@@ -51,7 +51,7 @@ from emppi_ros.tracking.search import TRACKED
 from emppi_ros.tracking.tracker import PartEstimate, TrackerState
 
 _JOINTS, _WORLD = 'joint_states', 'world'  # without a task
-_KEPT = 200  # joint states, among which is that of an image
+_KEPT = 100  # joint states, among which is that of an image
 _NO_STAMP = Time()
 _RECENT = 50  # images, of which diagnostics tell the rate
 _NO_TF = (
