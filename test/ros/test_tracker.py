@@ -19,6 +19,7 @@ from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK
 from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.nodes.depth_camera.node import DepthCameraNode
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write_transform
@@ -159,6 +160,25 @@ def test_what_it_cannot_work_with_is_said(harness, parts):
 def test_without_tf2_the_pose_of_the_camera_must_be_given(harness, parts):
     node = harness.make(TrackerNode, parts=str(parts))
     assert node.problem.startswith('camera_position, camera_quaternion: found none')
+
+
+def test_the_pose_of_the_simulated_camera_is_a_static_transform(harness, monkeypatch):
+    sent, create = [], DepthCameraNode.create_publisher
+
+    def collect(node, kind, *words, **options):
+        if kind is transforms.TFMessage:  # which the wheels of rclpy do not have
+            return SimpleNamespace(publish=sent.append)
+        return create(node, kind, *words, **options)
+
+    monkeypatch.setattr(transforms, 'TFMessage', SimpleNamespace)
+    monkeypatch.setattr(DepthCameraNode, 'create_publisher', collect)
+    task, known = harness.publish_task('panda_push'), {}
+    node = harness.make(DepthCameraNode)
+    harness.spin_until(lambda: sent)
+    add_transforms(known, sent[0])
+    pose = find_pose(known, 'depth_camera_optical_frame', task.robot.frame)
+    np.testing.assert_allclose(pose.position, node.camera.position, atol=1e-12)
+    np.testing.assert_allclose(np.abs(pose.quaternion @ node.camera.quaternion), 1.0, atol=1e-12)
 
 
 def test_a_task_without_tracked_objects_has_no_part(harness):
