@@ -154,6 +154,9 @@ def test_what_it_cannot_work_with_is_said(harness, parts):
     assert 'no node publishes /depth/camera_info' in node._report().message
     node._take_info(CameraInfo(width=160, height=120))
     assert node._report().message.startswith('CameraInfo: fx: found 0.0')
+    node._take_info(camera_info())
+    node._take_image(write_depth(1.0, 'other', np.ones((120, 160))))
+    assert "in frame 'other', depth/camera_info in 'lens'" in node._report().message
 
 
 @pytest.mark.skipif(transforms.TFMessage is not None, reason='tf2_msgs is installed')
@@ -181,9 +184,16 @@ def test_the_pose_of_the_simulated_camera_is_a_static_transform(harness, monkeyp
     np.testing.assert_allclose(np.abs(pose.quaternion @ node.camera.quaternion), 1.0, atol=1e-12)
 
 
-def test_a_task_without_tracked_objects_has_no_part(harness):
-    with pytest.raises(ConfigError, match="'cartpole_swingup' has no tracked object"):
+def test_a_task_without_tracked_objects_has_no_part_and_the_next_one_may_have(harness):
+    message = "task 'cartpole_swingup' has no tracked object"
+    with pytest.raises(ConfigError, match=message):
         of_task(harness.publish_task('cartpole_swingup'), TrackerConfig())
+    node = harness.make(TrackerNode, **POSE)
+    harness.spin_until(lambda: node.state == 'active')
+    assert harness.says('tracker')[1] == message
+    harness.publish_task('panda_push')
+    harness.spin_until(lambda: node.count_publishers('tracking/block'))
+    assert 'no node publishes /depth/camera_info' in harness.says('tracker')[1]
 
 
 @pytest.mark.alone

@@ -23,7 +23,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core import config
-from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
@@ -120,7 +120,8 @@ class TrackerNode(TaskFollowerNode):
 
     def setup(self) -> None:
         """Load the parts."""
-        settings = self._settings
+        settings, self._nothing = self._settings, ''
+        self._poses: dict[str, Publisher] = {}
         if not settings.camera_position and transforms.TFMessage is None:
             raise ConfigError(_NO_TF)
         self._frame, joints = settings.frame or _WORLD, _JOINTS
@@ -128,6 +129,9 @@ class TrackerNode(TaskFollowerNode):
             self._file: PartsFile = parts_file.load_parts(Path(settings.parts))
         else:
             task = self.follow.take()
+            self._nothing = '' if task.tracked else f'task {task.name!r} has no tracked object'
+            if self._nothing:  # another task may have one
+                return
             tuned = TrackerConfig(
                 noise_sd_per_m=settings.noise_sd_per_m,
                 reach_m=settings.reach_m,
@@ -139,7 +143,7 @@ class TrackerNode(TaskFollowerNode):
         names = scene.names(self._file.model, 'joint')
         # joints that may be in joint states
         self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
-        self._poses: dict[str, Publisher] = {
+        self._poses = {
             name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
             for name in self._file.names
         }
@@ -147,6 +151,8 @@ class TrackerNode(TaskFollowerNode):
 
     def start(self) -> None:
         """Begin to track, from where the parts start."""
+        if self._nothing:
+            return
         self._tracked: TrackedParts | None = None
         self._camera: Camera | None = None
         self._state: TrackerState | None = None
@@ -171,6 +177,8 @@ class TrackerNode(TaskFollowerNode):
 
     def stop(self) -> None:
         """Track no more."""
+        if self._nothing:
+            return
         self._joint_states.close()
         self._infos.close()
         self.destroy_subscription(self._images_in)
@@ -185,6 +193,8 @@ class TrackerNode(TaskFollowerNode):
         """Return how many images were tracked, and what is missing, hidden or lost."""
         if self.state != 'active':
             return Report(WARN, self.state)
+        if self._nothing:
+            return Report(WARN, self._nothing)
         if self._tracked is None:
             self._infos.poll()
         values = {
@@ -281,6 +291,14 @@ class TrackerNode(TaskFollowerNode):
         self._robot.move(joints)
         self._tracked.background = self._robot
 
+    def _check_frame(self, frame: str) -> None:
+        """Raise PoseError if intrinsics are those of another camera than that of the images."""
+        other = self._info.header.frame_id if self._info is not None else ''
+        if frame and other and frame != other:
+            raise PoseError(
+                f'{IMAGE} is in frame {frame!r}, {INFO} in {other!r}: are they of one camera?'
+            )
+
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
         self._infos.poll()
@@ -290,6 +308,7 @@ class TrackerNode(TaskFollowerNode):
         if stamp < self._state.time:  # the clock was set back
             self._state = tracker.start(self._tracked, self._state.poses)
         try:
+            self._check_frame(message.header.frame_id)
             self._draw_robot(stamp)
             depth = read_depth(message)
             self._state, self._estimates = tracker.track(self._tracked, self._state, stamp, depth)
