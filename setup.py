@@ -113,6 +113,7 @@ setup(
                     'simulator',
                     'markers',
                     'task_server',
+                    'depth_camera',
                     'tracker',
                 )  # fmt: skip
             ),

@@ -22,6 +22,7 @@ from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.common import graph, interfaces, launch_arguments
+from emppi_ros.tracking.depth_messages import IMAGE, INFO
 from launch import LaunchContext, LaunchDescription
 
 ARGUMENTS = {
@@ -33,6 +34,13 @@ ARGUMENTS = {
         'file to save the belief to, on request and at the end',
     ),
     'simulate': ('true', 'simulate robot and tracker; false if they are real'),
+    'tracking': (
+        'truth',
+        'where poses of objects come from: truth, the simulator or your tracker; or depth, the '
+        'node tracker, from images of a depth camera, simulated or real',
+    ),
+    'depth_image': ('depth/image', 'topic of the depth images, with tracking:=depth'),
+    'camera_info': ('depth/camera_info', 'topic of their intrinsics'),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
         PathJoinSubstitution([FindPackageShare(graph.PACKAGE), 'config', 'nodes.yaml']),
@@ -93,6 +101,7 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
         save_to=values['save_belief'],
         hardware=launch_arguments.is_hardware(values),
         real_time_factor=float(values['real_time_factor']),
+        tracking=values['tracking'],
     )
     return [
         Node(
@@ -105,6 +114,7 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
                 *('--ros-args', '--log-level', values['log_level']),
                 *('--enclave', f'/emppi/{spec.name}'),  # for SROS 2; of no effect without it
             ],
+            remappings=[(IMAGE, values['depth_image']), (INFO, values['camera_info'])],
             respawn=respawn,
             respawn_delay=_RESPAWN_S,
             on_exit=None if respawn or spec in optional else _end_launch,

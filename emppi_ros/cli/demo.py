@@ -35,6 +35,13 @@ def add_commands(commands: Any) -> None:
     output.add_truth(parser)
     output.add_prior(parser)
     parser.add_argument(
+        '--tracking',
+        choices=('truth', 'depth'),
+        default='truth',
+        help='where tracked poses come from: the simulator, true poses with noise, or the node '
+        '`tracker`, which finds them in images of the simulated depth camera (truth)',
+    )
+    parser.add_argument(
         '--out',
         metavar='DIR',
         type=Path,
@@ -73,6 +80,7 @@ def demo(options: argparse.Namespace) -> None:
             options.backend,
             options.prior,
             options.truth,
+            options.tracking,
         )
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)

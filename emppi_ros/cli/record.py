@@ -27,6 +27,12 @@ def add_commands(commands: Any) -> None:
         '--duration', metavar='S', type=output.duration, help='stop after this time (never)'
     )
     parser.add_argument('--namespace', metavar='NS', default='', help='namespace of the nodes')
+    parser.add_argument(
+        '--depth',
+        action='store_true',
+        help='record depth images and their intrinsics, too, for `emppi track` (4 MB/s at 320 x '
+        '240 px and 25 Hz, before compression)',
+    )
     parser.add_argument('--overwrite', action='store_true', help='replace an existing bag')
     parser.add_argument('--json', action='store_true', help='print one JSON object')
     parser.set_defaults(execute=record)
@@ -38,7 +44,13 @@ def record(options: argparse.Namespace) -> None:
     folder = options.out or Path(time.strftime('bag_%Y%m%d_%H%M%S'))
     stop, status = StopSignal().wait, _StatusPrinter(folder)
     recorder = bag_recorder.record(
-        folder, options.duration, options.namespace, options.overwrite, stop, status
+        folder,
+        options.duration,
+        options.namespace,
+        options.overwrite,
+        options.depth,
+        stop,
+        status,
     )
     counts = recorder.counts
     summary = {

@@ -9,11 +9,11 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify.common import synthetic_video
 from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop, summarize
 from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.depth_camera import depth_camera
 
 _SINGLE = ('video', 'record', 'save', 'out')  # options for files of a single run
 
@@ -55,7 +55,7 @@ def prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedL
     task.planner = dataclasses.replace(task.planner, threads=threads or task.planner.threads)
     view = None
     if options.tracking == 'depth':
-        view = synthetic_video.depth_camera(task, task.visual_model())
+        view = depth_camera(task, task.visual_model())
     truth = parse_truth(options.truth, '--truth')
     return ClosedLoop(task, seed, options.controller, truth, options.probe, view)
 

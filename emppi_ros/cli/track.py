@@ -1,11 +1,11 @@
 """`emppi track`: poses of parts in a depth video."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import imageio.v2 as imageio
 import numpy as np
@@ -16,20 +16,30 @@ from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangles
+from emppi_ros.model import scene
+from emppi_ros.replay import depth_bag
+from emppi_ros.replay.bag_reader import SUFFIX, Bag
+from emppi_ros.replay.depth_bag import DepthTopics
+from emppi_ros.session import task_parts
 from emppi_ros.tracking import depth_video, parts_file, tracker
 from emppi_ros.tracking.background import MovingBackground
-from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.depth_messages import OpticalPose
+from emppi_ros.tracking.depth_video import DepthVideo
+from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking.parts_file import PartsFile
 from emppi_ros.tracking.search import LOST, TRACKED
 from emppi_ros.tracking.tracker import PartEstimate
 from emppi_ros.viz import depth_overlay
 
+Array = npt.NDArray[np.float64]
 _PICTURES = 6
 DESCRIPTION = """
 Find the poses of rigid parts, whose shapes are known, in each image of a depth video, and write
 them with their covariances as a table, which `emppi articulate` reads.
 
-VIDEO is an NPZ file, as `emppi run --depth` writes it, or a folder of 16-bit PNG files with a
-`camera.yaml`. Rows of the table are empty for a part while it is hidden or lost.
+VIDEO is an NPZ file, as `emppi run --depth` writes it, a folder of 16-bit PNG files with a
+`camera.yaml`, or a bag (MCAP) with depth images, their intrinsics and joint states, as `emppi
+record --depth` writes it. Rows of the table are empty for a part while it is hidden or lost.
 """
 
 
@@ -41,13 +51,13 @@ def add_commands(commands: Any) -> None:
         description=DESCRIPTION.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('video', metavar='VIDEO', type=Path, help='NPZ file, or folder')
+    parser.add_argument('video', metavar='VIDEO', type=Path, help='NPZ file, folder, or bag')
     parser.add_argument(
         '--parts',
         metavar='FILE.yaml',
         type=Path,
-        required=True,
-        help='scene, parts, and where they are in the first image',
+        help='scene, parts, and where they are in the first image; default, for a bag: the '
+        'tracked objects of its task, where the task starts',
     )
     parser.add_argument(
         '--out', metavar='FILE', type=Path, required=True, help='table (.csv, .parquet)'
@@ -57,8 +67,10 @@ def add_commands(commands: Any) -> None:
         metavar='FILE',
         type=Path,
         help='table with positions of joints of the scene (`position/NAME [rad]`) on the clock of '
-        'the video, as of a robot that moves in it, so that it is not taken for a part',
+        'the video, as of a robot that moves in it, so that it is not taken for a part; default, '
+        'for a bag: its joint states',
     )
+    _add_bag_options(parser)
     parser.add_argument(
         '--picture', metavar='F.png', type=Path, help='draw outlines of parts into some images'
     )
@@ -69,16 +81,43 @@ def add_commands(commands: Any) -> None:
     parser.set_defaults(execute=track)
 
 
+def _add_bag_options(parser: Any) -> None:
+    """Add what says where a bag has its images."""
+    default = DepthTopics()
+    group = parser.add_argument_group('bags')
+    group.add_argument(
+        '--image-topic', metavar='T', default=default.image, help=f'images ({default.image})'
+    )
+    group.add_argument(
+        '--info-topic', metavar='T', default=default.info, help=f'intrinsics ({default.info})'
+    )
+    group.add_argument('--namespace', metavar='NS', help='namespace of the robot')
+    group.add_argument(
+        '--frame',
+        metavar='F',
+        default='',
+        help="frame of the scene's world in /tf_static (the frame of the robot of the bag's task, "
+        'or `world`)',
+    )
+    group.add_argument(
+        '--camera-pose',
+        metavar=('X', 'Y', 'Z', 'QW', 'QX', 'QY', 'QZ'),
+        nargs=7,
+        type=float,
+        help="pose of the camera's optical frame in this frame, in place of /tf_static",
+    )
+
+
 def track(options: argparse.Namespace) -> None:
     """Track the parts, write the table and pictures, and print a summary."""
     tables.check_writable('--out', options.out)
     _check_picture('--picture', options.picture, ('.png',))
     _check_picture('--overlay', options.overlay, ('.mp4', '.gif'))
-    file = parts_file.load_parts(options.parts)
-    video = depth_video.read(options.video)
+    given = _read(options)
+    file, video = given.file, given.video
     tracked = parts_file.prepare_parts(file, video.camera)
     times, count = video.time.tolist(), len(video.time)
-    background = None if options.joints is None else _RecordedRobot(options.joints, file, video)
+    background = _recorded_robot(options, given)
     state = tracker.start(tracked, file.start)
     estimates: list[list[PartEstimate]] = []
     durations, pictures = [], []
@@ -93,7 +132,8 @@ def track(options: argparse.Namespace) -> None:
             mask = None if video.mask is None else video.mask(i)
             began = time.perf_counter()
             if background is not None:
-                tracked.background = background.render(times[i])
+                background.move(times[i])
+                tracked.background = background.behind
             state, found = tracker.track(tracked, state, times[i], image, mask)
             durations.append(time.perf_counter() - began)
             estimates.append(found)
@@ -118,33 +158,80 @@ def track(options: argparse.Namespace) -> None:
         'parts': summarize(tracked, file.names, times, estimates),
     }
     output.show(summary, options.json)
-    output.warn(_warnings(file.names, times, estimates))
+    output.warn([*given.notes, *_warnings(file.names, times, estimates)])
+
+
+class _TrackInput(NamedTuple):
+    """What to track: parts, video, positions of joints by name, and notes about the video."""
+
+    file: PartsFile
+    video: DepthVideo
+    joints: Mapping[str, tuple[Array, Array]]  # times [s] and positions [rad or m]
+    notes: list[str]
+
+
+def _read(options: argparse.Namespace) -> _TrackInput:
+    """Return the input in a bag, or in files."""
+    if not _is_bag(options.video):
+        if options.parts is None:
+            raise ConfigError('--parts: missing; only a bag with a task goes without it')
+        file = parts_file.load_parts(options.parts)
+        return _TrackInput(file, depth_video.read(options.video), {}, [])
+    pose = options.camera_pose
+    given = None if pose is None else OpticalPose(pose[:3], pose[3:])
+    topics = DepthTopics(options.image_topic, options.info_topic, options.frame, given)
+    bag = depth_bag.read(Bag(options.video, options.namespace), topics)
+    if options.parts is not None:
+        file = parts_file.load_parts(options.parts)
+    elif bag.task is not None:
+        file = task_parts.of_task(bag.task, TrackerConfig())
+    else:
+        raise ConfigError(f'--parts: missing; {options.video} has no task on emppi/task')
+    names = scene.names(file.model, 'joint')
+    known = {n for i, n in enumerate(names) if scene.is_scalar(file.model, i)}
+    joints = {name: track for name, track in bag.joints.items() if name in known}
+    return _TrackInput(file, bag.video, joints, [bag.cut] if bag.cut else [])
+
+
+def _is_bag(path: Path) -> bool:
+    """Return whether a video is a bag."""
+    return path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
+
+
+def _recorded_robot(options: argparse.Namespace, given: _TrackInput) -> '_RecordedRobot | None':
+    """Return the robot of --joints, or else of the bag, if there is one."""
+    joints, unknown = given.joints, given.file.settings.background == 'none'
+    if options.joints is not None:
+        if unknown:
+            raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
+        recorded = [one for one in tables.read(options.joints) if one.kind == 'position']
+        if not recorded:
+            raise ConfigError(
+                f"--joints {options.joints}: no column such as 'position/elbow [rad]'"
+            )
+        joints = {one.of: (one.time, one.values) for one in recorded}
+    if unknown or not joints:
+        return None
+    where = str(options.video) if options.joints is None else f'--joints {options.joints}'
+    return _RecordedRobot(where, joints, given.file, given.video)
 
 
 class _RecordedRobot:
     """The scene without the parts, with joints at recorded positions."""
 
     def __init__(
-        self, path: Path, file: parts_file.PartsFile, video: depth_video.DepthVideo
-    ) -> None:
-        if file.settings.background == 'none':
-            raise ConfigError('--joints: `background: none` in --parts leaves out the whole scene')
-        recorded = [one for one in tables.read(path) if one.kind == 'position']
-        if not recorded:
-            raise ConfigError(f"--joints {path}: no column such as 'position/elbow [rad]'")
-        self._recorded = {one.of: one for one in recorded}
-        self._background = prefix_errors(
-            f'--joints {path}', MovingBackground, file.model, file.bodies,
-            tuple(self._recorded), video.camera,
-        )  # fmt: skip
+        self, where: str, recorded: Mapping[str, tuple[Array, Array]], file: PartsFile,
+        video: DepthVideo,
+    ) -> None:  # fmt: skip
+        self._recorded = recorded
+        self.behind: MovingBackground = prefix_errors(
+            where, MovingBackground, file.model, file.bodies, tuple(recorded), video.camera
+        )
 
-    def render(self, time_s: float) -> npt.NDArray[np.float64]:
-        """Return the depth image at a time [s]; before and after the recording it rests."""
-        return self._background.render(
-            {
-                name: float(np.interp(time_s, one.time, one.values))
-                for name, one in self._recorded.items()
-            }
+    def move(self, time_s: float) -> None:
+        """Move the robot to where it was at a time [s]; before and after that it rests."""
+        self.behind.move(
+            {name: float(np.interp(time_s, *track)) for name, track in self._recorded.items()}
         )
 
 

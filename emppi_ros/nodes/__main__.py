@@ -29,10 +29,14 @@ bridge = functools.partial(start, 'bridge')
 simulator = functools.partial(start, 'simulator')
 markers = functools.partial(start, 'markers')
 task_server = functools.partial(start, 'task_server')
+depth_camera = functools.partial(start, 'depth_camera')
 tracker = functools.partial(start, 'tracker')
 
 if __name__ == '__main__':
-    NODES = ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'tracker')
+    NODES = (
+        'planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'depth_camera',
+        'tracker',
+    )  # fmt: skip
     if len(sys.argv) < 2 or sys.argv[1] not in NODES:
         sys.exit(f'usage: python -m emppi_ros.nodes {{{",".join(NODES)}}} [--ros-args ...]')
     start(sys.argv.pop(1))

@@ -5,6 +5,7 @@ A depth camera sees the scene with its noise, and the tracker finds the objects 
 with the robot at its true joint positions in the background. It starts from the true poses.
 """
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -28,7 +29,8 @@ class DepthTracking:
         """Place the camera; `seed` is the source of its noise."""
         self._settings = task.simulation.depth_camera
         self._model = task.visual_model()
-        self._camera = view
+        self._renderer = renderer.SceneRenderer(self._model, view)
+        self._data = mujoco.MjData(self._model)
         self._names = tuple(task.tracked)
         bodies = tuple(scene.find(self._model, 'body', one.body) for one in task.tracked.values())
         joints = task.robot.joints
@@ -36,22 +38,23 @@ class DepthTracking:
             name: int(self._model.jnt_qposadr[scene.find_scalar(self._model, name)])
             for name in joints
         }
-        self._background = MovingBackground(self._model, bodies, joints, self._camera)
+        self._background = MovingBackground(self._model, bodies, joints, view)
         config = TrackerConfig(noise_sd_per_m=self._settings.noise_sd_per_m, reach_m=_REACH_M)
-        self._parts = TrackedParts(config, self._model, bodies, self._camera)
-        self._bodies = bodies
+        self._parts = TrackedParts(config, self._model, bodies, view)
+        self._parts.background, self._bodies = self._background, bodies
         self._state: tracker.TrackerState | None = None
         self._rng = np.random.default_rng(seed)
 
     def measure(self, time: float, qpos: Array) -> dict[str, Pose]:
         """Return the poses of the objects that are seen in an image of a state (nq,)."""
-        data = scene.kinematics(self._model, qpos)
-        depth = renderer.render_scene(self._model, data, self._camera)
+        self._data.qpos[:] = qpos
+        mujoco.mj_kinematics(self._model, self._data)
+        depth = self._renderer.render(self._data)
         image = depth_noise.add_noise(self._settings, depth, self._rng)
         positions = {name: float(qpos[row]) for name, row in self._joints.items()}
-        self._parts.background = self._background.render(positions)
+        self._background.move(positions)
         if self._state is None:
-            self._state = tracker.start(self._parts, renderer.body_poses(data, self._bodies))
+            self._state = tracker.start(self._parts, renderer.body_poses(self._data, self._bodies))
         self._state, found = tracker.track(self._parts, self._state, time, image)
         return {
             name: Pose(one.row[:3], one.row[3:])

@@ -268,7 +268,7 @@ class SimulationConfig:
         doc='angle by which gravity is turned, as if the scene sloped down along x',
     )
     depth_camera: DepthCameraConfig = key(
-        DepthCameraConfig(), doc='depth camera of `emppi run --depth`, where videos are taken from'
+        DepthCameraConfig(), doc='depth camera of `emppi run --depth`, and of the node'
     )
     sizes: Mapping[str, float] = key(
         {},

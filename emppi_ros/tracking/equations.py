@@ -70,7 +70,9 @@ def depth_slopes(points: Array, normals: Array, rays: Array, origin: Array) -> A
 
 def surface_motion(points: Array, directions: Array, origin: Array) -> Array:
     """Return derivatives (n, 6) of the motion of points (n, 3) along directions (n, 3)."""
-    return np.concatenate([directions, np.cross(points - origin, directions)], axis=1)
+    (x, y, z), (u, v, w) = (points - origin).T, directions.T
+    turns = (y * w - z * v, z * u - x * w, x * v - y * u)  # np.cross takes five times as long
+    return np.column_stack([directions, *turns])
 
 
 def tukey(errors: Array, limit: Array | float) -> Array:

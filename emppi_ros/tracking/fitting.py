@@ -79,7 +79,7 @@ def render(
     tracked.renderer.place(poses)
     window = tracked.renderer.window(margin + 2)
     rendered = tracked.renderer.render(window)
-    behind = tracked.background[window.slices]
+    behind = tracked.background.crop(window)
     hidden = behind < rendered.depth
     return (
         RenderedDepth(
@@ -161,7 +161,7 @@ def assess(
     tracked: TrackedParts, image: Array, rendered: RenderedDepth, window: Window
 ) -> Evidence:
     """Return how well an image agrees with what is rendered."""
-    observed, behind = image[window.slices], tracked.background[window.slices]
+    observed, behind = image[window.slices], tracked.background.crop(window)
     count = len(tracked.shapes)
     fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
     for part in range(count):
@@ -180,25 +180,32 @@ def assess(
     return Evidence(fits, visible, scale, gain)
 
 
-def align(tracked: TrackedParts, poses: Placement, image: Array) -> Placement:
-    """Return poses after steps of alignment with what is in front of the background."""
+def align(
+    tracked: TrackedParts, poses: Placement, image: Array, least_reach: float = 0.0
+) -> Placement:
+    """
+    Return poses after steps of alignment with what is in front of the background.
+
+    Points count up to a distance [m] from the parts: `reach_m` of the settings, or more.
+    """
     if not tracked.settings.alignment_steps:
         return poses
+    reach = max(tracked.settings.reach_m, least_reach)
     tracked.renderer.place(poses)
-    window = tracked.renderer.window(1, tracked.settings.reach_m)
+    window = tracked.renderer.window(1, reach)
     points, sd = _foreground(tracked, image, window)
-    return _align_with(tracked, poses, points, sd, tracked.settings.alignment_steps)
+    return _align_with(tracked, poses, points, sd, reach)
 
 
 def _align_with(
-    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, steps: int
+    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, farthest: float
 ) -> Placement:
     if not len(points):
         return poses
     thin = max(len(points) // _ALIGNED_POINTS, 1)
     points, sd = points[::thin], sd[::thin]
-    for i in range(steps):
-        reach = tracked.settings.reach_m * _NARROWER**i
+    for i in range(tracked.settings.alignment_steps):
+        reach = farthest * _NARROWER**i
         found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
         moves: list[Displacement | None] = [None] * len(tracked.shapes)
         for part, one in found.items():
@@ -214,7 +221,7 @@ def _align_with(
 def _foreground(tracked: TrackedParts, image: Array, window: Window) -> tuple[Array, Array]:
     """Return points (n, 3) of a window that are in front of the background, and their noise."""
     observed = image[window.slices]
-    front = tracked.is_foreground(observed, tracked.background[window.slices])
+    front = tracked.is_foreground(observed, tracked.background.crop(window))
     depth = observed[front]
     points = (
         np.array(tracked.camera.position) + tracked.rays[window.slices][front] * depth[:, None]

@@ -84,17 +84,11 @@ def find_outlines(view: View, camera: Camera, origins: Array, reach: int, gap: A
     more than `gap` (h, w) [m].
     """
     normals, is_round = _outward(view, camera, len(origins))
-    found = []
-    for axis in (0, 1):
-        for sign in (1, -1):
-            pixels = _edges(view, normals, axis, sign, gap)
-            if len(pixels):
-                arguments = reach, pixels, normals, is_round, axis, sign
-                found.append(_offsets(view, camera, origins, *arguments))
-    if not found:
-        none = np.zeros(0)
-        return Outline(np.zeros(0, np.int64), none, np.zeros((0, 6)), none)
-    return Outline(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    directions = [(axis, sign) for axis in (0, 1) for sign in (1, -1)]
+    found = [_edges(view, normals, axis, sign, gap) for axis, sign in directions]
+    # axis, sign of each line, all in one array: most of the time is that of calls
+    lines = np.repeat(directions, [len(pixels) for pixels in found], axis=0)
+    return _offsets(view, camera, origins, reach, np.concatenate(found), normals, is_round, lines)
 
 
 def _outward(view: View, camera: Camera, count: int) -> tuple[Array, Bools]:
@@ -118,15 +112,19 @@ def _outward(view: View, camera: Camera, count: int) -> tuple[Array, Bools]:
         if min(mask[box].shape) < 2:
             continue
         soft = ndimage.gaussian_filter(mask[box].astype(float), _SMOOTH_PX, truncate=3.0)
-        slope = -np.stack(np.gradient(soft), axis=-1)
-        slope /= np.linalg.norm(slope, axis=-1, keepdims=True) + 1e-9
-        result[box][mask[box]] = slope[mask[box]]
-    local = view.normal @ camera.matrix
-    across = local[..., 1::-1]
-    length = np.linalg.norm(across, axis=-1, keepdims=True)
-    across = across / np.maximum(length, 1e-9)
-    same = (np.sum(across * result, axis=-1) > _SAME) & (length[..., 0] > _STEEP)
-    return np.where(same[..., None], across, result), same
+        down, right = (-slope[mask[box]] for slope in np.gradient(soft))
+        length = np.sqrt(down**2 + right**2) + 1e-9
+        result[box][mask[box]] = np.column_stack([down / length, right / length])
+    is_part = part >= 0
+    across = view.normal[is_part] @ camera.matrix[:, 1::-1]
+    length = np.sqrt(across[:, 0] ** 2 + across[:, 1] ** 2)
+    across /= np.maximum(length, 1e-9)[:, None]
+    own = result[is_part]
+    alike = (np.sum(across * own, axis=1) > _SAME) & (length > _STEEP)
+    result[is_part] = np.where(alike[:, None], across, own)
+    same = np.zeros(part.shape, bool)
+    same[is_part] = alike
+    return result, same
 
 
 def _edges(view: View, normals: Array, axis: int, sign: int, gap: Array) -> Ints:
@@ -143,27 +141,33 @@ def _edges(view: View, normals: Array, axis: int, sign: int, gap: Array) -> Ints
 
 def _offsets(
     view: View, camera: Camera, origins: Array, reach: int, pixels: Ints, normals: Array,
-    is_round: Bools, axis: int, sign: int,
+    is_round: Bools, lines: Ints,
 ) -> Outline:  # fmt: skip
-    """Return the outlines that are found along lines of pixels across the rendered ones."""
-    size = np.array(view.part.shape)
-    steps = sign * np.arange(1 - reach, reach + 1)
-    line = pixels[:, None, :] + steps[:, None] * np.eye(2, dtype=int)[axis]
-    inside = np.all((line >= 0) & (line < size), axis=-1)
-    rows, columns = np.moveaxis(np.clip(line, 0, size - 1), -1, 0)
+    """
+    Return the outlines that are found along lines of pixels across the rendered ones.
+
+    `lines` (n, 2) are axis and sign of each line.
+    """
+    height, width = view.part.shape
     row, column = pixels.T
+    axis, sign = lines.T
+    steps = sign[:, None] * np.arange(1 - reach, reach + 1)
+    rows = row[:, None] + np.where(axis[:, None] == 0, steps, 0)
+    columns = column[:, None] + np.where(axis[:, None] == 1, steps, 0)
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    flat = np.clip(rows, 0, height - 1) * width + np.clip(columns, 0, width - 1)
+    depths = view.depth.ravel()[flat]
     own = view.part[row, column]
     depth = view.depth[row, column]
-    is_own = inside & (view.part[rows, columns] == own[:, None])
+    is_own = inside & (view.part.ravel()[flat] == own[:, None])
     # within the part only as far as it reaches, and beyond it not where it begins again
     within = np.cumprod(is_own[:, reach - 1 :: -1], axis=1)[:, ::-1].astype(bool)
     beyond = inside[:, reach:] & ~is_own[:, reach:]
     valid = np.concatenate([within, beyond], axis=1)
-    near = np.where(is_own, view.depth[rows, columns], depth[:, None])
-    far = np.where(is_own, view.depth[row, column][:, None] + _BEHIND_M, view.depth[rows, columns])
-    after = view.depth[rows[:, reach], columns[:, reach]][:, None]
-    far = np.minimum(np.where(is_own, after, far), near + _BEHIND_M)
-    seen = view.observed[rows, columns]
+    near = np.where(is_own, depths, depth[:, None])
+    after = depths[:, reach, None]
+    far = np.minimum(np.where(is_own, after, depths), near + _BEHIND_M)
+    seen = view.observed.ravel()[flat]
     valid &= np.isfinite(seen) & (seen > near - _FRONT_M)
     is_near = valid & (seen < 0.5 * (near + far))
     is_far = valid & ~is_near
@@ -179,7 +183,7 @@ def _offsets(
     length = np.linalg.norm(along, axis=1, keepdims=True)
     along = np.where(is_round[row, column, None], length * view.normal[row, column], along)
     slopes = surface_motion(points, along, origins[own])
-    scale = np.abs(normal[:, axis])
+    scale = np.abs(np.where(axis[good] == 0, normal[:, 0], normal[:, 1]))
     return Outline(own, offset[good] * scale, slopes, (places[good] - 1) / np.sqrt(12.0))
 
 

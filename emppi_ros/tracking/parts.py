@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from emppi_ros.core import config
 from emppi_ros.tracking import surfaces
+from emppi_ros.tracking.background import Background, FixedBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.renderer import PartRenderer
 from emppi_ros.tracking.surfaces import Surface
@@ -45,7 +46,7 @@ class TrackerConfig:
 
 
 class TrackedParts:
-    """Parts, camera and background, which do not change during a video."""
+    """Parts and camera, which do not change during a video, and what is behind the parts."""
 
     def __init__(
         self,
@@ -67,7 +68,9 @@ class TrackedParts:
         self.shapes = [one.shape for one in self.surfaces]
         self.initial = self.renderer.initial(bodies)
         nothing = np.full((camera.height, camera.width), np.inf)
-        self.background = nothing if background is None else background
+        self.background: Background = FixedBackground(
+            nothing if background is None else background
+        )
         self.rays = camera.rays()
 
     def noise(self, depth: Array) -> Array:

@@ -39,6 +39,18 @@ class Window(NamedTuple):
         """Number of rows and columns."""
         return self.bottom - self.top, self.right - self.left
 
+    def contains(self, other: 'Window') -> bool:
+        """Return whether all of another window is in this one."""
+        rows = self.top <= other.top and other.bottom <= self.bottom
+        return rows and self.left <= other.left and other.right <= self.right
+
+    def grown(self, margin: int, camera: Camera) -> 'Window':
+        """Return a window with a margin [px], within the image of a camera."""
+        return Window(
+            max(self.top - margin, 0), min(self.bottom + margin, camera.height),
+            max(self.left - margin, 0), min(self.right + margin, camera.width),
+        )  # fmt: skip
+
 
 class RenderedDepth(NamedTuple):
     """
@@ -184,6 +196,61 @@ def render_scene(
     origin = np.array(camera.position)
     geom, distance, _ = cast(model, data, origin, rays / lengths[..., None])
     return np.where(geom < 0, np.inf, distance / lengths)
+
+
+class SceneRenderer:
+    """
+    Renders a scene again and again, of which only some bodies move.
+
+    What is fixed is rendered once; rays are cast only where something that moves may be seen.
+    """
+
+    def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
+        """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
+        self._camera, self._origin = camera, np.array(camera.position)
+        rays = camera.rays()
+        self._lengths = np.linalg.norm(rays, axis=-1)
+        self._directions = rays / self._lengths[..., None]
+        left_out = part_of_bodies(model, without)[model.geom_bodyid] != NOTHING
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        fixed = copy.copy(model)
+        hide(fixed, left_out | moves)
+        self._fixed = render_scene(fixed, scene.kinematics(model, model.qpos0), camera)
+        self._moving = copy.copy(model)
+        hide(self._moving, left_out | ~moves)
+        self._geoms = np.flatnonzero(moves & ~left_out & is_visible(model))
+        box = model.geom_aabb[self._geoms]
+        corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+        self._corners = box[:, None, :3] + corners * box[:, None, 3:]  # (geoms, 8, 3)
+        planes = model.geom_type[self._geoms] == mujoco.mjtGeom.mjGEOM_PLANE.value
+        self._corners[planes] = np.nan  # they have no end
+
+    def render(self, data: mujoco.MjData, window: Window | None = None) -> Array:
+        """Return the depth image, or a window of it, in a state with kinematics up to date."""
+        part = (slice(None), slice(None)) if window is None else window.slices
+        near = self._may_show(data)[part]
+        directions, lengths = self._directions[part][near], self._lengths[part][near]
+        geom, distance, _ = cast(self._moving, data, self._origin, directions)
+        depth = self._fixed[part].copy()
+        moving = np.where(geom < 0, np.inf, distance / lengths)
+        depth[near] = np.minimum(depth[near], moving)
+        return depth
+
+    def _may_show(self, data: mujoco.MjData) -> npt.NDArray[np.bool_]:
+        """Return the pixels (h, w) in which a box around a geom that moves may be."""
+        camera = self._camera
+        turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
+        corners = data.geom_xpos[self._geoms, None] + self._corners @ np.swapaxes(turn, 1, 2)
+        seen = camera.project(corners)
+        if not np.all(seen[..., 2] > _NEAREST_M):  # around the camera, behind it, or a plane
+            return np.ones((camera.height, camera.width), bool)
+        near = np.zeros((camera.height, camera.width), bool)
+        ends = [camera.width, camera.height]
+        first = np.clip(np.floor(seen[..., :2].min(axis=1)), 0, ends).astype(int)
+        last = np.clip(np.ceil(seen[..., :2].max(axis=1)) + 1, 0, ends).astype(int)
+        for (left, top), (right, bottom) in zip(first.tolist(), last.tolist(), strict=True):
+            near[top:bottom, left:right] = True
+        return near
 
 
 def render_background(model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> Array:

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.tracking import fitting
 from emppi_ros.tracking.fitting import Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.renderer import Placement, Window
 
 Array = npt.NDArray[np.float64]
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
@@ -19,6 +19,7 @@ FEWEST_PIXELS = 25
 _HYPOTHESES = 12  # rotations that are tried for a lost part
 _CLUSTERS = 3
 _BETTER = 0.03  # score by which another rotation is better: parts may be symmetric
+_SEARCH_RADII = 2.0  # reach of alignment, in radii: its rotation may be far from any tried
 _SPEED = 1.0  # m/s: how fast the place of a lost part becomes uncertain
 _JUMP_M = 0.1  # of depth from one pixel to the next, which separates clusters
 _ENOUGH = 0.7  # share of pixels on which part and cluster agree
@@ -94,7 +95,8 @@ def _candidate(
     position, rotation = poses.position.copy(), poses.rotation.copy()
     rotation[part] = turn
     position[part] = centre - turn @ tracked.shapes[part].centre
-    aligned = fitting.align(tracked, Placement(position, rotation), image)
+    reach = _SEARCH_RADII * tracked.shapes[part].radius
+    aligned = fitting.align(tracked, Placement(position, rotation), image, reach)
     # the others stay where they are
     position[part], rotation[part] = aligned.position[part], aligned.rotation[part]
     return Placement(position, rotation)
@@ -126,7 +128,8 @@ def _unexplained(
     tracked: TrackedParts, fitted: Fit, status: Sequence[str], image: Array
 ) -> list[Cluster]:
     """Return the largest clusters in front that no tracked part explains."""
-    front = tracked.is_foreground(image, tracked.background)
+    behind = tracked.background.crop(Window(0, image.shape[0], 0, image.shape[1]))
+    front = tracked.is_foreground(image, behind)
     rendered, window = fitting.render(tracked, fitted.poses)
     known = np.isin(rendered.part, [i for i, one in enumerate(status) if one == TRACKED])
     with np.errstate(invalid='ignore'):

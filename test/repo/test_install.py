@@ -14,7 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 TASKS = {'cartpole_swingup', 'fr3_follow', 'fr3_pickup', 'panda_push'}
 NODES = {
     f'emppi_{n}'
-    for n in ('planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'tracker')
+    for n in (
+        'planner',
+        'belief',
+        'bridge',
+        'simulator',
+        'markers',
+        'task_server',
+        'depth_camera',
+        'tracker',
+    )
 }
 
 

@@ -49,8 +49,8 @@ def test_the_demo_runs_a_task_and_reports(task, tmp_path):
 
 
 def test_a_node_that_cannot_start_ends_the_demo_with_its_last_words(monkeypatch):
-    def broken(*arguments):
-        specs = graph_describe(*arguments)
+    def broken(*arguments, **keywords):
+        specs = graph_describe(*arguments, **keywords)
         return [graph.NodeSpec('bridge', {'backend': 'telepathy'}), *specs[:2]]
 
     graph_describe = graph.describe
@@ -68,13 +68,13 @@ def test_a_node_that_cannot_be_configured_ends_the_demo_at_once(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
-    def mistrustful(*arguments):
+    def mistrustful(*arguments, **keywords):
         strict = {'residual_rad_per_s': 0.02, 'residual_ratio': 1e-3, 'residual_after_s': 0.02}
         return [
             dataclasses.replace(spec, parameters={**spec.parameters, **strict})
             if spec.name == 'bridge'
             else spec
-            for spec in graph_describe(*arguments)
+            for spec in graph_describe(*arguments, **keywords)
         ]
 
     graph_describe = graph.describe
@@ -82,6 +82,14 @@ def test_a_demo_whose_arm_is_held_ends_and_says_why(monkeypatch):
     summary, record = run_demo('panda_push', 600.0)
     assert not summary['success'] and len(record.times) > 1
     assert 'panda_joint' in summary['bridge_fault'] and 'has moved at' in summary['bridge_fault']
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_push_succeeds_with_poses_from_depth_images():
+    summary, _ = run_demo('panda_push', 40.0, tracking='depth')  # twice its time, if it is held
+    assert summary['success']
+    assert summary['tracker']['images'] > 10
 
 
 @pytest.mark.alone

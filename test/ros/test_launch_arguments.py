@@ -16,6 +16,7 @@ GOOD = {
     'task': 'cartpole_swingup', 'robot': '', 'prior': '', 'save_belief': '', 'backend': '',
     'params_file': str(NODES_YAML), 'namespace': '', 'seed': '', 'real_time_factor': '1.0',
     'log_level': 'info', 'simulate': 'true', 'hardware': '', 'use_sim_time': 'false',
+    'tracking': 'truth',
 }  # fmt: skip
 
 
@@ -46,6 +47,7 @@ def test_valid_arguments_are_accepted(values):
         ('robot', 'pandora', "unknown robot 'pandora'.*available"),
         ('prior', 'heavy', "unknown prior 'heavy'"),
         ('backend', 'forwards', 'did you mean .forward'),
+        ('tracking', 'dept', "did you mean 'depth'"),
         ('log_level', 'warning', 'did you mean .warn.*available: debug'),
         ('params_file', '/no/such.yaml', 'no such file: /no/such.yaml'),
         ('namespace', 'a//b', "repeated '/'"),

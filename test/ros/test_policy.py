@@ -17,13 +17,17 @@ from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import graph, interfaces, qos
+from emppi_ros.nodes.depth_camera.node import DepthCameraNode
 from emppi_ros.nodes.markers.node import BELIEF_MARKERS, ROLLOUTS, MarkersNode
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.simulator.node import SimulatorNode
 from emppi_ros.nodes.task_server.inputs import RunInputs
 from emppi_ros.nodes.task_server.node import TaskServerNode
 from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.named_belief import NAMED
+from emppi_ros.nodes.topics.simulator_state import STATE
+from emppi_ros.nodes.tracker.node import TrackerNode
 
 POLICY = ElementTree.parse(paths.share() / 'config' / 'sros2' / 'policy.xml').getroot()
 KINDS = {  # element and attribute, by what a node's entity is called in the graph
@@ -34,7 +38,8 @@ KINDS = {  # element and attribute, by what a node's entity is called in the gra
     'action server': ('actions', 'execute'),
     'action client': ('actions', 'call'),
 }
-NODES = [spec.name for spec in [*graph.describe('', '', 0), graph.MARKERS, graph.TASK_SERVER]]
+ALL = [*graph.describe('', '', 0, tracking='depth'), graph.MARKERS, graph.TASK_SERVER]
+NODES = [spec.name for spec in ALL]
 LOOKS = {
     'action server': get_action_server_names_and_types_by_node,
     'action client': get_action_client_names_and_types_by_node,
@@ -83,6 +88,9 @@ def run(harness, backend):
     harness.make(BeliefNode)
     harness.make(BridgeNode, backend=backend)
     harness.make(MarkersNode)
+    harness.make(DepthCameraNode)
+    pose = {'camera_position': [1.6, -1.0, 0.9], 'camera_quaternion': [0.4, 0.8, -0.4, 0.2]}
+    harness.make(TrackerNode, **({} if transforms.TFMessage else pose))
     if interfaces.AVAILABLE:
         server = harness.make(TaskServerNode)
         harness.spin_until(lambda: server.state == 'active', 60.0)
@@ -102,7 +110,7 @@ def run(harness, backend):
 
 @pytest.mark.parametrize('backend', COMMANDS)
 def test_the_graph_does_what_the_policy_allows_and_all_of_it(harness, backend):
-    without_tf2 = {transforms.TF} if transforms.TFMessage is None else set()
+    without_tf2 = {transforms.TF, TF_STATIC} if transforms.TFMessage is None else set()
     for (name, kind), names in run(harness, backend).items():
         rules = allowed(name, kind)
         stray = {n for n in names if not any(fnmatchcase(n, rule) for rule in rules)}
@@ -120,6 +128,7 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
         assert [n for n in everyone if topic in allowed(n, 'publisher')] == ['bridge']
     assert [n for n in everyone if '/emppi/task' in allowed(n, 'publisher')] == ['planner']
     assert [n for n in everyone if '/emppi/plan' in allowed(n, 'publisher')] == ['planner']
+    assert [n for n in everyone if f'/{STATE}' in allowed(n, 'subscriber')] == ['depth_camera']
     for service in ('/emppi/arm', '/bridge/change_state', '/simulator/reset'):
         assert [n for n in everyone if service in allowed(n, 'client')] == ['operator']
     pausing = [n for n in everyone if '/emppi/pause' in allowed(n, 'client')]

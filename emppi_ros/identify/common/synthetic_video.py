@@ -13,10 +13,10 @@ from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.signals import UNITS, Signal
 from emppi_ros.model import scene
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking import camera, depth_noise, depth_video, renderer
-from emppi_ros.tracking.camera import Camera
+from emppi_ros.tracking import depth_noise, depth_video
 from emppi_ros.tracking.depth_video import DepthVideo
-from emppi_ros.viz.renderer import camera_pose, start_camera
+from emppi_ros.tracking.renderer import SceneRenderer
+from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.report.video import true_model
 
@@ -41,29 +41,18 @@ def write(
     """Write the depth video of a run, and the true poses of all that moves; return their path."""
     settings, model = task.simulation.depth_camera, true_model(task, record)
     view, rng = depth_camera(task, model), np.random.default_rng(seed)
+    renderer, data = SceneRenderer(model, view), mujoco.MjData(model)
     images = np.empty((count(task, record), settings.height, settings.width), np.float32)
     for i, row in enumerate(_rows(task, record)):
-        depth = renderer.render_scene(model, scene.kinematics(model, record.qpos[row]), view)
-        images[i] = depth_noise.add_noise(settings, depth, rng)
+        data.qpos[:] = record.qpos[row]
+        mujoco.mj_kinematics(model, data)
+        images[i] = depth_noise.add_noise(settings, renderer.render(data), rng)
         progress(i + 1)
     time = record.times[_rows(task, record)]
     depth_video.write(path, DepthVideo(view, time, lambda i: images[i]))
     beside = path.with_suffix('.truth.csv')
     tables.write(beside, true_poses(model, time, record.qpos[_rows(task, record)]))
     return beside
-
-
-def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
-    """Return the camera of the task's videos, with the size of its depth camera."""
-    settings = task.simulation.depth_camera
-    start = task.start().qpos
-    view = start_camera(task, model, settings.width / settings.height)
-    pose = camera_pose(model, start, view)
-    right, up, backwards = pose.axes
-    matrix = np.column_stack([right, -up, -backwards])
-    return camera.at(
-        settings.width, settings.height, float(np.degrees(pose.fovy)), pose.position, matrix
-    )
 
 
 def true_poses(model: mujoco.MjModel, time: Array, qpos: Array) -> list[Signal]:

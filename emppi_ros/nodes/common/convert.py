@@ -7,6 +7,7 @@ seconds in float64, exact to a fraction of a microsecond.
 
 from array import array
 from collections.abc import Sequence
+import struct
 
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import PoseStamped
@@ -30,6 +31,13 @@ Array = npt.NDArray[np.float64]
 def to_seconds(stamp: Time | Duration) -> float:
     """Return a stamp as seconds."""
     return (stamp.sec * NANO + stamp.nanosec) / NANO
+
+
+def stamp_of(data: bytes) -> float:
+    """Return the stamp [s] of a serialized message (CDR) that begins with a header."""
+    order = '<' if data[1] & 1 else '>'
+    sec, nanosec = struct.unpack_from(f'{order}iI', data, 4)
+    return float((sec * NANO + nanosec) / NANO)
 
 
 def to_stamp(seconds: float) -> Time:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PACKAGE = 'emppi_ros'
+# poses of objects: from the simulator or your tracker, or from depth images by the node `tracker`
+TRUTH, DEPTH = TRACKING = ('truth', 'depth')
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,31 @@ def describe(
     prior: Any = '',
     save_to: Any = '',
     real_time_factor: Any = 1.0,
+    tracking: str = 'truth',
 ) -> list[NodeSpec]:
     """
     Return the nodes; arguments are plain values or substitutions of a launch file.
 
     `hardware` says whether the robot is real. Only the planner has the task as a
-    parameter; it publishes the task for all other nodes.
+    parameter; it publishes the task for all other nodes. `tracking`, one of TRACKING, says where
+    poses of objects come from.
     """
+    depth = tracking == DEPTH
+    images = [NodeSpec('depth_camera', {'seed': seed}, simulated_only=True), NodeSpec('tracker')]
     return [
         NodeSpec('planner', {'task': task, 'robot': robot, 'seed': seed}),
         NodeSpec('belief', {'seed': seed, 'prior': prior, 'save_to': save_to}),
         NodeSpec('bridge', {'backend': backend, 'hardware': hardware}),
         NodeSpec(
             'simulator',
-            {'seed': seed, 'real_time_factor': real_time_factor},
+            {
+                'seed': seed,
+                'real_time_factor': real_time_factor,
+                **({'tracked_poses': False} if depth else {}),
+            },
             simulated_only=True,
         ),
+        *(images if depth else ()),
     ]
 
 

@@ -13,6 +13,7 @@ import yaml
 from emppi_ros.belief import prior_file
 from emppi_ros.core.errors import ConfigError, EmppiError, unknown
 from emppi_ros.nodes.belief.saver import with_prior
+from emppi_ros.nodes.common import graph
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -62,6 +63,9 @@ def check(values: Mapping[str, str]) -> None:
             'use_sim_time: a real robot does not follow /clock; '
             'hardware:=false if another simulator takes its place'
         )
+    if values['tracking'] not in graph.TRACKING:
+        known = unknown('source of poses', values['tracking'], graph.TRACKING)
+        raise ConfigError(f'tracking: {known}')
     if values['backend'] and values['backend'] not in BACKENDS:
         raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
     if values['save_belief']:

@@ -1,5 +1,6 @@
 """Declare node parameters from frozen dataclasses, like those of the YAML files."""
 
+from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 from typing import Any, TypeVar
@@ -72,7 +73,11 @@ def on_change(node: Node, names: Collection[str], apply: Callable[[dict[str, Any
 
 
 def _build(node: Node, cls: type[T], values: Mapping[str, Any]) -> T:
-    return config.build(cls, values, f'parameters of node {node.get_name()!r}')
+    given = {
+        name: list(value) if isinstance(value, (tuple, array, bytes)) else value
+        for name, value in values.items()
+    }
+    return config.build(cls, given, f'parameters of node {node.get_name()!r}')
 
 
 @dataclasses.dataclass(frozen=True)

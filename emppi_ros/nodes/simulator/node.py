@@ -19,7 +19,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.core.config import positive
+from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError, EmppiError
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.bridge.reset_service import ResetClient
@@ -48,6 +48,9 @@ class SimulatorParameters(SeedParameters):
     real_time_factor: float = positive(
         1.0, doc='simulated seconds per second; other than 1 only with use_sim_time'
     )
+    tracked_poses: bool = key(
+        True, doc='publish true poses of objects with noise; false: the node `tracker` does'
+    )
 
 
 class SimulatorNode(Node, TaskFollower):
@@ -56,7 +59,7 @@ class SimulatorNode(Node, TaskFollower):
     def __init__(self, **kwargs: object) -> None:
         super().__init__('simulator', **kwargs)
         settings = declare_all(self, SimulatorParameters)
-        self._seed = settings.seed
+        self._seed, self._tracked_poses = settings.seed, settings.tracked_poses
         simulated = self.get_clock().ros_time_is_active
         if settings.real_time_factor != 1.0 and not simulated:
             raise ConfigError(
@@ -163,9 +166,11 @@ class SimulatorNode(Node, TaskFollower):
 
     def _start(self, task: Task, robot: SimulatedRobot) -> None:
         settings = task.simulation
-        self._sensors.track(task.tracked)
+        self._sensors.track(task.tracked if self._tracked_poses else ())
         self._controller: TrajectoryController | None = None  # while trajectories command
         self._every = max(1, round(1.0 / settings.joint_state_rate_hz / settings.timestep_s))
+        rate = settings.depth_camera.rate_hz
+        self._image_every = max(1, round(1.0 / rate / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
         self._stage = StageSubscriber(self, task, self._hold)
         self._rebase()
@@ -203,6 +208,8 @@ class SimulatorNode(Node, TaskFollower):
                 self._robot.command(self._controller.velocity(self._robot.time))
             self._robot.step()
             self._done += 1
+            if self._done % self._image_every == 0:
+                self._sensors.show_camera(self._robot, self._epoch)
             if self._done % self._every == 0:
                 self._sensors.publish(self._robot, self._epoch)
                 if self._clock_publisher is not None:

@@ -1,4 +1,4 @@
-"""Simulated sensors: joint states, and tracked poses of objects; and the simulated clock."""
+"""Simulated sensors: joint states, tracked poses, what a camera sees; and the simulated clock."""
 
 from collections.abc import Collection
 
@@ -7,9 +7,11 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import CLOCK
+from emppi_ros.nodes.topics.simulator_state import STATE, SimulatorState, write_state
 from emppi_ros.robots.robot import Robot
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 
@@ -21,6 +23,7 @@ class Sensors:
         self._node, self._robot = node, robot
         self._joints = self._advertise(JointState, robot.topics.joint_states)
         self._poses: dict[str, Publisher] = {}
+        self._states = node.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
 
     def track(self, names: Collection[str]) -> None:
         """Track exactly these objects from now on."""
@@ -39,8 +42,15 @@ class Sensors:
         stamp, *measured = simulated.read_joints()
         self._joints.publish(convert.write_joints(robot, epoch + stamp, *measured))
         for reading in simulated.read_poses():
-            message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
-            self._poses[reading.name].publish(message)
+            if reading.name in self._poses:
+                message = convert.write_pose(robot, epoch + reading.stamp, reading.pose)
+                self._poses[reading.name].publish(message)
+
+    def show_camera(self, simulated: SimulatedRobot, epoch: float) -> None:
+        """Publish the true state, if the node `depth_camera` subscribes."""
+        if self._states.get_subscription_count():
+            state = SimulatorState(epoch + simulated.time, simulated.data.qpos, simulated.truth)
+            self._states.publish(write_state(state))
 
 
 class ClockPublisher:

@@ -4,7 +4,7 @@ Recorder of a running graph: writes every message that a replay or a report need
 Messages are written as received, without deserializing them; only the task is read, since it
 names the robot's topics, and some measurements, for the scene (`scene_recorder`). Planner and
 belief publish their journals only while the recorder subscribes. It does not record
-`emppi/candidates`, which would slow the planner down.
+`emppi/candidates`, which would slow the planner down, and depth images only if asked to.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState, PointCloud2
+from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -27,13 +27,16 @@ from emppi_ros.nodes.common.inputs import APPLIED, PLAN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.tools.scene_recorder import SceneRecorder
+from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
+from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
 from emppi_ros.replay.message_order import MessageOrder, RecordedMessage
 from emppi_ros.robots.robot import Robot
 from emppi_ros.session import journal
 from emppi_ros.tasks.task import parse_task
+from emppi_ros.tracking.depth_messages import IMAGE, INFO
 
 _POLL_S, _FLUSH_S, _SILENT_S = 0.01, 1.0, 3.0
 _DIAGNOSTICS = '/diagnostics'  # all nodes publish it
@@ -49,12 +52,16 @@ ALWAYS = (
     TopicSpec(_DIAGNOSTICS, DiagnosticArray, qos.DEFAULT),
 )
 
+DEPTH = (TopicSpec(IMAGE, Image, qos.SENSOR), TopicSpec(INFO, CameraInfo, qos.SENSOR))
+
 
 class BagRecorder:
     """Records topics into a bag from its construction until `close`."""
 
-    def __init__(self, node: Node, folder: Path, overwrite: bool = False) -> None:
-        """Subscribe; ReplayError if the folder is not empty."""
+    def __init__(
+        self, node: Node, folder: Path, overwrite: bool = False, depth: bool = False
+    ) -> None:
+        """Subscribe, with `depth` to depth images, too; ReplayError if the folder is not empty."""
         self._node, self._writer = node, BagWriter(folder, overwrite)
         self._order = MessageOrder([_DIAGNOSTICS])
         self._subscriptions: dict[str, PolledSubscription] = {}
@@ -64,8 +71,10 @@ class BagRecorder:
         self._scene: SceneRecorder | None = None
         self._closed = False
         self.problem = ''  # with the task: then the robot's topics are not recorded
-        for topic in ALWAYS:
+        for topic in (*ALWAYS, *(DEPTH if depth else ())):
             self._subscribe(topic)
+        if depth and transforms.TFMessage is not None:
+            self._subscribe(TopicSpec(TF_STATIC, transforms.TFMessage, qos.EVERY))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -125,6 +134,8 @@ class BagRecorder:
                 self._scene.take(topic.name, data)
             if topic.name == TOPIC:
                 self._take_task(deserialize_message(data, String))
+            elif topic.name == INFO and self._scene is not None:
+                self._scene.place_camera(data)
 
         self._subscriptions[name] = PolledSubscription(
             self._node, topic.kind, topic.name, take, topic.profile, raw=True
@@ -154,6 +165,7 @@ def record(
     duration_s: float | None,
     namespace: str,
     overwrite: bool,
+    depth: bool,
     wait: Callable[[float], bool],
     report: Callable[[float, BagRecorder], None],
 ) -> BagRecorder:
@@ -166,7 +178,7 @@ def record(
     os.nice(10)  # the priority of the belief: the robot comes first
     client = process.CommandNode('recorder', namespace)
     try:
-        recorder = BagRecorder(client.node, folder, overwrite)
+        recorder = BagRecorder(client.node, folder, overwrite, depth)
         start = time.monotonic()
         try:
             while duration_s is None or time.monotonic() < start + duration_s:

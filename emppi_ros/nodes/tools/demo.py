@@ -18,12 +18,14 @@ from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.tools.process_group import ProcessGroup, isolated_environment
 from emppi_ros.nodes.tools.run_monitor import RunMonitor
 from emppi_ros.tasks.task import load_task
+from emppi_ros.viz.depth_camera import depth_camera
 from emppi_ros.viz.report.recording import RunRecord
 
 _START_S = 60.0  # for the graph to start
 _POLL_S = 0.02
 _OVERLOAD = {faults.PLAN_LATE, faults.PLANNER_SLOW, faults.STATE_LATE}
 _MAX_HOLDS = 10
+_OF_TRACKER = ('images', 'rate_hz', 'track_ms_p50', 'latency_ms_p50', 'latency_ms_p95')
 
 
 class DemoError(EmppiError):
@@ -39,6 +41,7 @@ def run_demo(
     backend: str = '',
     prior: str = '',
     truth: Sequence[str] = (),
+    tracking: str = graph.TRUTH,
 ) -> tuple[dict[str, Any], RunRecord]:
     """
     Run a task as a graph of processes in real time, until success or a time limit.
@@ -46,7 +49,8 @@ def run_demo(
     `duration_s` counts from arming on and is the task's own by default; `progress` gets the
     seconds since arming. A folder `out` receives the logs of the nodes and a bag, which replaces
     an existing one. Without a name in `backend` the robot's own connects bridge and simulator.
-    `prior` names a prior file; `truth` has true values such as `block_mass=0.3`.
+    `prior` names a prior file; `truth` has true values such as `block_mass=0.3`; `tracking` says
+    where poses of objects come from, one of `graph.TRACKING`.
     Return the summary that `emppi demo --json` prints, and the data of the report. EmppiError if a
     node dies, or the graph does not start.
     """
@@ -54,14 +58,20 @@ def run_demo(
     _exit_on_sigterm()
     environment = isolated_environment()
     client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
-    specs = graph.describe(task, '', seed, backend, False, prior)
+    specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
+    more: dict[str, dict[str, Any]] = {}  # parameters of nodes
     if truth:
-        specs = [
-            dataclasses.replace(spec, parameters={**spec.parameters, 'truth': list(truth)})
-            if spec.name == 'simulator'
-            else spec
-            for spec in specs
-        ]
+        more['simulator'] = {'truth': list(truth)}
+    if tracking == graph.DEPTH:
+        view = depth_camera(loaded, loaded.visual_model())  # /tf_static needs tf2_msgs
+        more['tracker'] = {
+            'camera_position': list(view.position),
+            'camera_quaternion': view.quaternion.tolist(),
+        }
+    specs = [
+        dataclasses.replace(spec, parameters={**spec.parameters, **more.get(spec.name, {})})
+        for spec in specs
+    ]
     bag = None if out is None else BagRecorder(client.node, out / 'bag', overwrite=True)
     children = ProcessGroup(specs, environment, None if out is None else out / 'log')
     try:
@@ -83,6 +93,9 @@ def run_demo(
             'bridge_fault': fault,
             'bridge_fault_code': code,
         }
+        if tracking == graph.DEPTH:
+            values = session.monitor.diagnostics.get('tracker', {})
+            summary['tracker'] = {k: float(values.get(k, 'nan')) for k in _OF_TRACKER}
         return summary, record
     finally:
         children.stop()

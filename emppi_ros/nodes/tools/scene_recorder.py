@@ -9,16 +9,19 @@ import time
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import CameraInfo
 from std_msgs.msg import String
 
 from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
-from emppi_ros.nodes.common import qos
+from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.tools import message_definitions
-from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics import depth_images, transforms
+from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.transforms import TF, TransformSource
 from emppi_ros.replay.bag_writer import BagTopic, BagWriter
 from emppi_ros.replay.message_order import MessageOrder, RecordedMessage
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.depth_camera import depth_camera
 
 _PERIOD_S = 0.05
 
@@ -29,6 +32,7 @@ class SceneRecorder:
     def __init__(self, node: Node, writer: BagWriter, order: MessageOrder, task: Task) -> None:
         """Subscribe to the belief if it is about axes, and write the description."""
         self._writer, self._order, self._next = writer, order, time.monotonic()
+        self._task, self._camera = task, depth_images.optical_frame(node.get_namespace())
         self._source = TransformSource(node, task, subscribed=False)
         self._newest: dict[str, bytes] = {}  # measurements since the last transforms, by topic
         name = node.resolve_topic_name(DESCRIPTION)
@@ -36,6 +40,7 @@ class SceneRecorder:
         definition = message_definitions.nested(f'{transform}[] transforms', TransformStamped)
         self._add(name, message_definitions.name(String), message_definitions.text(String), True)
         self._add(TF, transforms.KIND, definition, False)
+        self._definition = definition
         self._write(name, serialize_message(String(data=self._source.frames.description())))
 
     def take(self, topic: str, data: bytes) -> None:
@@ -54,6 +59,20 @@ class SceneRecorder:
         self._newest.clear()
         if sent := self._source.poll():
             self._write(TF, transforms.to_cdr(sent))
+
+    def place_camera(self, data: bytes) -> None:
+        """Write the pose of the simulated depth camera, once, if data are its intrinsics."""
+        if transforms.TFMessage is not None or not self._camera:
+            return  # its node publishes it
+        info = deserialize_message(data, CameraInfo)
+        if info.header.frame_id == self._camera:
+            self._add(TF_STATIC, transforms.KIND, self._definition, True)
+            view = depth_camera(self._task, self._task.visual_model())
+            stamp = convert.to_seconds(info.header.stamp)
+            frame = self._task.robot.frame
+            pose = depth_images.write_transform(stamp, frame, self._camera, view)
+            self._write(TF_STATIC, transforms.to_cdr([pose]))
+        self._camera = ''
 
     def close(self) -> None:
         """Unsubscribe."""

@@ -1,97 +1,212 @@
 """
 The node `tracker`: publishes poses of parts from depth images, for planner and belief.
 
-It tracks the newest image; images that arrive meanwhile are left out. Poses of parts that are
-hidden or lost are not published, and diagnostics name them. A robot of the scene is part of the
-background, at its measured joint positions.
+The parts are the tracked objects of the task, or those of a file. The node tracks the newest
+image; images that arrive meanwhile are left out. Poses of parts that are hidden or lost are not
+published, and diagnostics name them. A robot of the scene is part of the background, at its
+measured joint positions.
 """
 
 from collections import deque
+from dataclasses import dataclass
+import math
 from pathlib import Path
 import sys
 import time
+from typing import Any
 
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 import numpy as np
-from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
-from emppi_ros.core.errors import EmppiError
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
-from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Durations, Report
-from emppi_ros.nodes.common.parameters import declare
+from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import PolledSubscription
-from emppi_ros.nodes.tracker.images import read_camera, read_depth
+from emppi_ros.nodes.topics import transforms
+from emppi_ros.nodes.topics.depth_images import TF_STATIC
+from emppi_ros.nodes.topics.task import TaskFollowerNode
+from emppi_ros.session import task_parts
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tracking import parts_file, tracker
+from emppi_ros.tracking import depth_messages, parts_file, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
-from emppi_ros.tracking.parts import TrackedParts
+from emppi_ros.tracking.depth_messages import (
+    IMAGE,
+    INFO,
+    OpticalPose,
+    StaticTransform,
+    read_camera,
+    read_depth,
+)
+from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.parts_file import PartsFile
 from emppi_ros.tracking.search import TRACKED
 from emppi_ros.tracking.tracker import PartEstimate, TrackerState
 
-IMAGE, INFO, JOINTS = 'depth/image', 'depth/camera_info', 'joint_states'
-_KEPT = 200  # joint states, among which is that of an image
+_JOINTS, _WORLD = 'joint_states', 'world'  # without a task
+_KEPT = 100  # joint states, among which is that of an image
+_NO_STAMP = Time()
+_RECENT = 50  # images, of which diagnostics tell the rate
+_NO_TF = (
+    'camera_position, camera_quaternion: found none, and tf2_msgs is not installed, which is '
+    'needed for /tf_static: give both, or source a ROS 2 installation'
+)
 
 
-class TrackerNode(Node):
-    """Tracks the parts of a file."""
+@dataclass(frozen=True)
+class TrackerParameters:
+    """Parameters of the node `tracker`."""
+
+    parts: str = config.key(
+        '', doc="YAML file of the parts, as for `emppi track`; '': the tracked objects of the task"
+    )
+    frame: str = config.key(
+        '', doc="frame of the poses; '': that of the task's robot, or `world` with `parts`"
+    )
+    camera_position: tuple[float, ...] = config.key(
+        (),
+        check=lambda value: len(value) in (0, 3),
+        allowed='3 numbers',
+        doc='position of the camera in this frame [m]; default: from /tf_static',
+    )
+    camera_quaternion: tuple[float, ...] = config.key(
+        (),
+        check=lambda value: len(value) in (0, 4),
+        allowed='w, x, y, z',
+        doc='orientation of its optical frame: x right, y down, z ahead',
+    )
+    noise_sd_per_m: float = config.positive(
+        TrackerConfig.noise_sd_per_m,
+        doc='standard deviation of a depth over its square [1/m], for objects of the task',
+    )
+    reach_m: float = config.positive(
+        0.03, doc='distance that they move at most from one image to the next, likewise'
+    )
+
+    iterations: int = config.between(
+        1, 50, 2, doc='Gauss-Newton steps for an image, at most, likewise'
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError unless the pose of the camera is whole."""
+        if bool(self.camera_position) != bool(self.camera_quaternion):
+            raise ConfigError('camera_position, camera_quaternion: expected both or none')
+
+
+class TrackerNode(TaskFollowerNode):
+    """Tracks the objects of the task, or the parts of a file."""
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__('tracker', **kwargs)
-        path = str(declare(self, 'parts', '', 'YAML file of the parts, as for `emppi track`'))
-        self._frame = str(declare(self, 'frame', 'world', 'frame of the published poses'))
-        self._position = list(
-            declare(self, 'camera_position', [0.0, 0.0, 0.0], 'position of the camera [m]')  # type: ignore[call-overload]
-        )
-        self._quaternion = list(
-            declare(  # type: ignore[call-overload]
-                self,
-                'camera_quaternion',
-                [1.0, 0.0, 0.0, 0.0],
-                'orientation (w, x, y, z) of its optical frame: x right, y down, z ahead',
+        self._settings = declare_all(self, TrackerParameters)
+        self._transforms: dict[str, StaticTransform] = {}
+        self._info: CameraInfo | None = None  # the newest that was used
+        if not self._settings.camera_position and transforms.TFMessage is not None:
+            self.create_subscription(
+                transforms.TFMessage, TF_STATIC, self._take_transforms, qos.EVERY
             )
-        )
-        self._file: PartsFile | None = None
+
+    def startup(self) -> None:
+        """Configure and activate, with `autostart`; a file of parts needs no task."""
+        if self.follow.ready or self._settings.parts:
+            super(TaskFollowerNode, self).startup()
+
+    def setup(self) -> None:
+        """Load the parts."""
+        settings, self._nothing = self._settings, ''
+        self._poses: dict[str, Publisher] = {}
+        if not settings.camera_position and transforms.TFMessage is None:
+            raise ConfigError(_NO_TF)
+        self._frame, joints = settings.frame or _WORLD, _JOINTS
+        if settings.parts:
+            self._file: PartsFile = parts_file.load_parts(Path(settings.parts))
+        else:
+            task = self.follow.take()
+            self._nothing = '' if task.tracked else f'task {task.name!r} has no tracked object'
+            if self._nothing:  # another task may have one
+                return
+            tuned = TrackerConfig(
+                noise_sd_per_m=settings.noise_sd_per_m,
+                reach_m=settings.reach_m,
+                iterations=settings.iterations,
+            )
+            self._file = task_parts.of_task(task, tuned)
+            self._frame = settings.frame or task.robot.frame
+            joints = task.robot.topics.joint_states
+        names = scene.names(self._file.model, 'joint')
+        # joints that may be in joint states
+        self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
+        self._poses = {
+            name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
+            for name in self._file.names
+        }
+        self._joint_topic = joints
+
+    def start(self) -> None:
+        """Begin to track, from where the parts start."""
+        if self._nothing:
+            return
         self._tracked: TrackedParts | None = None
         self._camera: Camera | None = None
         self._state: TrackerState | None = None
-        self._problem, self._images, self._times = '', 0, Durations()
-        self._estimates: list[PartEstimate] = []
-        self._poses: dict[str, Publisher] = {}
-        self._scalar: set[str] = set()  # joints that may be in joint states
-        if path:
-            self._file = parts_file.load_parts(Path(path))
-            names = scene.names(self._file.model, 'joint')
-            self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
-            self._poses = {
-                name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
-                for name in self._file.names
-            }
         self._robot: MovingBackground | None = None
-        self._joints: deque[tuple[float, dict[str, float]]] = deque(maxlen=_KEPT)
+        self._joints: deque[bytes] = deque(maxlen=_KEPT)
+        self._info = None
+        self._estimates: list[PartEstimate] = []
+        self._problem, self._images = '', 0
+        self._times, self._latencies = Durations(), Durations()
+        self._recent: deque[float] = deque(maxlen=_RECENT)  # s, stamps of images
         self._joint_states = PolledSubscription(
-            self, JointState, JOINTS, self._take_joints, qos.SENSOR
+            self, JointState, self._joint_topic, self._keep_joints, qos.SENSOR, raw=True
         )
-        self.create_subscription(CameraInfo, INFO, self._take_camera, qos.SENSOR)
+        # read with an image: each message that wakes the node up costs half a millisecond
+        self._infos = PolledSubscription(
+            self, CameraInfo, INFO, self._take_info, qos.NEWEST_SENSOR
+        )
         # of images that wait, only the newest is of use
-        self.create_subscription(Image, IMAGE, self._take_image, qos.NEWEST_SENSOR)
-        self.diagnostics = Diagnostics(self, self.report)
+        self._images_in = self.create_subscription(
+            Image, IMAGE, self._take_image, qos.NEWEST_SENSOR
+        )
+
+    def stop(self) -> None:
+        """Track no more."""
+        if self._nothing:
+            return
+        self._joint_states.close()
+        self._infos.close()
+        self.destroy_subscription(self._images_in)
+
+    def teardown(self) -> None:
+        """Forget the parts."""
+        for publisher in self._poses.values():
+            self.destroy_publisher(publisher)
+        super().teardown()
 
     def report(self) -> Report:
-        """Return how many images were tracked, and what is hidden or lost."""
-        if self._file is None:
-            return Report(ERROR, 'parts: not set: give the YAML file of the parts')
-        values = {'images': self._images, 'track_ms_p50': self._times.quantile_ms(0.5)}
-        if self._problem:
-            return Report(WARN, self._problem, values)
+        """Return how many images were tracked, and what is missing, hidden or lost."""
+        if self.state != 'active':
+            return Report(WARN, self.state)
+        if self._nothing:
+            return Report(WARN, self._nothing)
         if self._tracked is None:
-            return Report(WARN, f'waiting for {INFO}', values)
-        if not self._estimates:
-            return Report(WARN, f'waiting for {IMAGE}', values)
+            self._infos.poll()
+        values = {
+            'images': self._images,
+            'rate_hz': self._rate_hz,
+            'track_ms_p50': self._times.quantile_ms(0.5),
+            'latency_ms_p50': self._latencies.quantile_ms(0.5),
+            'latency_ms_p95': self._latencies.quantile_ms(0.95),
+        }
+        problem = self.follow.changed or self._problem or self._missing_input()
+        if problem:
+            return Report(WARN, problem, values)
         missing = [
             f'{name} is {one.status}'
             for name, one in zip(self._file.names, self._estimates, strict=True)
@@ -99,50 +214,101 @@ class TrackerNode(Node):
         ]
         return Report(WARN if missing else OK, ', '.join(missing) or 'tracking', values)
 
-    def _take_camera(self, message: CameraInfo) -> None:
+    @property
+    def _rate_hz(self) -> float:
+        """Rate of tracked images [Hz], NaN before the second."""
+        stamps = self._recent
+        return (len(stamps) - 1) / (stamps[-1] - stamps[0]) if len(stamps) > 1 else math.nan
+
+    def _missing_input(self) -> str:
+        """Return what has not arrived yet, as a sentence; '' if all has."""
+        for arrived, topic in ((self._tracked is not None, INFO), (self._estimates, IMAGE)):
+            if arrived:
+                continue
+            name = self.resolve_topic_name(topic)
+            if self.count_publishers(name):
+                return f'waiting for {topic}'
+            return f'waiting for {topic}: no node publishes {name}; is the camera running?'
+        return ''
+
+    def _take_info(self, message: CameraInfo) -> None:
         """Prepare the parts for a camera, unless it is the same."""
-        if self._file is None:
+        known, message.header.stamp = self._info, _NO_STAMP
+        if message == known and not self._problem:
             return
         try:
-            camera = read_camera(message, self._position, self._quaternion)
+            camera = read_camera(message, self._camera_pose(message.header.frame_id))
+            self._info = message
             if camera != self._camera:
                 self._tracked = parts_file.prepare_parts(self._file, camera)
-                self._state = tracker.start(self._tracked, self._file.start)
-                self._camera, self._robot = camera, None
+                known = self._file.start if self._state is None else self._state.poses
+                self._state = tracker.start(self._tracked, known)
+                self._camera, self._robot, self._problem = camera, None, ''
         except EmppiError as error:
             self._problem = str(error)
 
-    def _take_joints(self, message: JointState) -> None:
-        """Keep the positions of joints that the scene has."""
-        known = {
+    def _take_transforms(self, message: Any) -> None:
+        """Keep static transforms, among which may be the pose of the camera."""
+        depth_messages.add_transforms(self._transforms, message)
+        self._info = None
+
+    def _camera_pose(self, frame: str) -> OpticalPose:
+        """Return the pose of the camera: as given, or as static transforms say."""
+        settings = self._settings
+        if settings.camera_position:
+            return OpticalPose(settings.camera_position, settings.camera_quaternion)
+        return depth_messages.find_pose(self._transforms, frame, self._frame)
+
+    def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
+        """Keep a serialized message, of which only that at the time of an image is read."""
+        self._joints.append(data)
+
+    def _joints_at(self, stamp: float) -> dict[str, float]:
+        """Return the positions of joints that the scene has, nearest to a time [s]."""
+        self._joint_states.poll()
+        if not self._joints:
+            return {}
+        nearest = min(self._joints, key=lambda data: abs(convert.stamp_of(data) - stamp))
+        message = deserialize_message(nearest, JointState)
+        return {
             name: float(value)
             for name, value in zip(message.name, message.position, strict=False)
             if name in self._scalar and np.isfinite(value)
         }
-        if known:
-            self._joints.append((convert.to_seconds(message.header.stamp), known))
 
     def _draw_robot(self, stamp: float) -> None:
         """Put the robot into the background, where it was at a time [s]."""
-        assert self._file is not None and self._tracked is not None and self._camera is not None
-        self._joint_states.poll()
-        if not self._joints or self._file.settings.background == 'none':
+        assert self._tracked is not None and self._camera is not None
+        if self._file.settings.background == 'none':
             return
-        _, joints = min(self._joints, key=lambda one: abs(one[0] - stamp))
+        joints = self._joints_at(stamp)
+        if not joints:
+            return
         if self._robot is None or set(self._robot.joints) != set(joints):
             self._robot = MovingBackground(
                 self._file.model, self._file.bodies, tuple(joints), self._camera
             )
-        self._tracked.background = self._robot.render(joints)
+        self._robot.move(joints)
+        self._tracked.background = self._robot
+
+    def _check_frame(self, frame: str) -> None:
+        """Raise PoseError if intrinsics are those of another camera than that of the images."""
+        other = self._info.header.frame_id if self._info is not None else ''
+        if frame and other and frame != other:
+            raise PoseError(
+                f'{IMAGE} is in frame {frame!r}, {INFO} in {other!r}: are they of one camera?'
+            )
 
     def _take_image(self, message: Image) -> None:
         """Track an image, and publish poses with its stamp."""
-        if self._file is None or self._tracked is None or self._state is None:
+        self._infos.poll()
+        if self._tracked is None or self._state is None:
             return
         began, stamp = time.perf_counter(), convert.to_seconds(message.header.stamp)
         if stamp < self._state.time:  # the clock was set back
             self._state = tracker.start(self._tracked, self._state.poses)
         try:
+            self._check_frame(message.header.frame_id)
             self._draw_robot(stamp)
             depth = read_depth(message)
             self._state, self._estimates = tracker.track(self._tracked, self._state, stamp, depth)
@@ -150,13 +316,15 @@ class TrackerNode(Node):
             self._problem = str(error)
             return
         self._problem = ''
-        self._images += 1
         for name, one in zip(self._file.names, self._estimates, strict=True):
             if one.status == TRACKED:
                 row = one.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))
                 self._poses[name].publish(convert.write_pose_in(self._frame, stamp, pose))
+        self._images += 1
+        self._recent.append(stamp)
         self._times.add(time.perf_counter() - began)
+        self._latencies.add(self.now() - stamp)
 
 
 def main() -> None:

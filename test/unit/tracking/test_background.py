@@ -9,6 +9,7 @@ from emppi_ros.model import scene
 from emppi_ros.tracking import camera, renderer, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking.renderer import Window
 
 SCENE = """
 <mujoco>
@@ -26,6 +27,7 @@ SCENE = """
     <body name="ball" pos="0.3 0.4 0.1"><freejoint/><geom type="sphere" size="0.1"/></body>
   </worldbody>
 </mujoco>"""
+WHOLE = Window(0, 120, 0, 160)
 VIEW = camera.looking_at(160, 120, 50.0, np.array([0.7, -1.0, 0.8]), np.zeros(3))
 
 
@@ -48,14 +50,29 @@ def test_the_background_is_the_scene_without_parts_and_what_moves_otherwise(mode
     for swing, wrist in ((0.0, 0.0), (0.4, -1.0)):
         data = scene.kinematics(model, positions(model, swing=swing, wrist=wrist))
         expected = renderer.render_scene(model, data, VIEW, [block, ball])
-        image = found.render({'swing': swing, 'wrist': wrist})
-        np.testing.assert_array_equal(image, expected)
+        found.move({'swing': swing, 'wrist': wrist})
+        for window in (Window(50, 60, 70, 90), Window(40, 80, 60, 120), WHOLE):  # and in parts
+            np.testing.assert_array_equal(found.crop(window), expected[window.slices])
     # what hangs on a joint that is not known is left out
-    short = MovingBackground(model, [block], ['swing'], VIEW).render({'swing': 0.4})
+    short = MovingBackground(model, [block], ['swing'], VIEW)
+    short.move({'swing': 0.4})
     hand = model.body('hand').id
     np.testing.assert_array_equal(
-        short, renderer.render_scene(model, data, VIEW, [block, ball, hand])
+        short.crop(WHOLE), renderer.render_scene(model, data, VIEW, [block, ball, hand])
     )
+
+
+def test_rays_at_what_moves_alone_show_the_whole_scene(model):
+    rng, data = np.random.default_rng(0), mujoco.MjData(model)
+    fast = renderer.SceneRenderer(model, VIEW)
+    for i in range(6):
+        data.qpos[:] = model.qpos0 + rng.uniform(-0.5, 0.5, model.nq)
+        if i == 5:  # the camera is in the ball
+            first = model.jnt_qposadr[model.body('ball').jntadr[0]]
+            data.qpos[first : first + 3] = VIEW.position
+        mujoco.mj_kinematics(model, data)
+        expected = renderer.render_scene(model, data, VIEW)
+        np.testing.assert_array_equal(fast.render(data), expected)
 
 
 def test_an_unknown_joint_is_named(model):
@@ -67,6 +84,7 @@ def test_a_hand_that_touches_a_part_is_not_taken_for_it(model):
     body = [model.body('block').id]
     known = MovingBackground(model, body, ['swing', 'wrist'], VIEW)
     tracked = TrackedParts(TrackerConfig(), model, body, VIEW)
+    tracked.background = known
     state, rng = tracker.start(tracked), np.random.default_rng(0)
     for i in range(6):
         swing = 0.5 - 0.1 * i  # the hand comes to the block, and hides a part of it
@@ -74,7 +92,7 @@ def test_a_hand_that_touches_a_part_is_not_taken_for_it(model):
         depth = renderer.render_scene(model, data, VIEW, [model.body('ball').id])
         seen = np.where(np.isfinite(depth), depth, 0.0)
         depth = seen + tracked.noise(seen) * rng.normal(size=depth.shape)
-        tracked.background = known.render({'swing': swing, 'wrist': 0.0})
+        known.move({'swing': swing, 'wrist': 0.0})
         state, (found,) = tracker.track(tracked, state, 0.1 * i, depth)
         assert found.status == 'tracked'
         # 5 mm: five of its standard deviations, about

@@ -1,0 +1,116 @@
+"""
+The node `depth_camera`: depth images of the simulated scene, with the noise of a camera.
+
+It renders the true state, which the simulator publishes for it at the camera's rate. It is a
+process of its own, at a lower priority: a thread of the simulator would hold its interpreter, and
+so delay its steps. States that arrive while an image is rendered are left out, but for the last.
+"""
+
+import sys
+import time
+
+import mujoco
+import numpy as np
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import Float64MultiArray
+
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.model.parameters import with_parameters
+from emppi_ros.nodes.common import process, qos
+from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
+from emppi_ros.nodes.topics import depth_images, simulator_state, transforms
+from emppi_ros.nodes.topics.depth_images import TF_STATIC
+from emppi_ros.nodes.topics.simulator_state import STATE
+from emppi_ros.nodes.topics.task import TaskFollowerNode
+from emppi_ros.tasks.task import Task
+from emppi_ros.tracking import depth_noise
+from emppi_ros.tracking.depth_messages import IMAGE, INFO
+from emppi_ros.tracking.renderer import SceneRenderer
+from emppi_ros.viz.depth_camera import depth_camera
+
+
+class DepthCameraNode(TaskFollowerNode):
+    """Renders the task's scene from its depth camera."""
+
+    def __init__(self, **kwargs: object) -> None:
+        super().__init__('depth_camera', **kwargs)
+        self._settings = declare_all(self, SeedParameters)
+        self._frame = depth_images.optical_frame(self.get_namespace())
+        self._tf: Publisher | None = None
+
+    def setup(self) -> None:
+        """Place the camera in the scene of the task."""
+        self.task: Task = self.follow.take()
+        self._model = self.task.visual_model()
+        self.camera = depth_camera(self.task, self._model)
+        self._rng = np.random.default_rng(self._settings.seed)
+        self._truth = np.full(len(self.task.parameters), np.nan)
+        self._problem, self._images, self._times = '', 0, Durations()
+        self._outputs: list[Publisher] = []
+        for kind, topic in ((Image, IMAGE), (CameraInfo, INFO)):
+            profile, options = qos.overridable(qos.NEWEST_SENSOR)
+            self._outputs.append(
+                self.create_publisher(kind, topic, profile, qos_overriding_options=options)
+            )
+        if transforms.TFMessage is not None and self._tf is None:
+            self._tf = self.create_publisher(transforms.TFMessage, TF_STATIC, qos.LATCHED)
+
+    def start(self) -> None:
+        """Begin to take images."""
+        if self._tf is not None:
+            parent = self.task.robot.frame
+            pose = depth_images.write_transform(self.now(), parent, self._frame, self.camera)
+            self._tf.publish(transforms.TFMessage(transforms=[pose]))
+        self._states = self.create_subscription(
+            Float64MultiArray, STATE, self._take_state, qos.NEWEST
+        )
+
+    def stop(self) -> None:
+        """Take no more images."""
+        self.destroy_subscription(self._states)
+
+    def teardown(self) -> None:
+        """Forget the task."""
+        for publisher in self._outputs:
+            self.destroy_publisher(publisher)
+        super().teardown()
+
+    def report(self) -> Report:
+        """Return how many images were taken, and how long one takes."""
+        values = {'images': self._images, 'render_ms_p50': self._times.quantile_ms(0.5)}
+        problem = self.follow.changed or self._problem
+        if not problem and not self._images:
+            problem = f'waiting for {STATE}'
+        return Report(WARN if problem else OK, problem or 'taking images', values)
+
+    def _take_state(self, message: Float64MultiArray) -> None:
+        """Render a state, and publish its image."""
+        began = time.perf_counter()
+        try:
+            state = simulator_state.read_state(self.task, message)
+        except EmppiError as error:  # of another task
+            self._problem = str(error)
+            return
+        if not np.array_equal(state.truth, self._truth):
+            self._truth = state.truth
+            known = with_parameters(self._model, self.task.parameters, state.truth)
+            self._scene, self._data = SceneRenderer(known, self.camera), mujoco.MjData(known)
+            self._known = known
+        self._data.qpos[:] = state.qpos
+        mujoco.mj_kinematics(self._known, self._data)
+        settings = self.task.simulation.depth_camera
+        depth = depth_noise.add_noise(settings, self._scene.render(self._data), self._rng)
+        image = depth_images.write_depth(state.stamp, self._frame, depth)
+        info = depth_images.write_camera(state.stamp, self._frame, self.camera)
+        for publisher, sent in zip(self._outputs, (image, info), strict=True):
+            publisher.publish(sent)
+        self._problem = ''
+        self._images += 1
+        self._times.add(time.perf_counter() - began)
+
+
+def main() -> None:
+    """Run the node at a lower priority than the tracker, which takes the newest image only."""
+    sys.exit(process.run(DepthCameraNode, nice=15))

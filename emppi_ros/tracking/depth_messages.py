@@ -1,0 +1,113 @@
+"""
+Read depth images, camera intrinsics and static transforms from messages.
+
+Messages are those of rclpy or of a bag: only their fields are used.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.errors import ConfigError, PoseError
+from emppi_ros.tracking import camera
+from emppi_ros.tracking.camera import Camera
+
+Array = npt.NDArray[np.float64]
+IMAGE, INFO = 'depth/image', 'depth/camera_info'
+ENCODINGS = {'16UC1': ('u2', 0.001), 'mono16': ('u2', 0.001), '32FC1': ('f4', 1.0)}  # REP 118
+_LONGEST_CHAIN = 50  # frames from a camera to the world
+
+
+class OpticalPose(NamedTuple):
+    """Pose of a camera's optical frame: x right, y down, z ahead."""
+
+    position: Sequence[float]  # m
+    quaternion: Sequence[float]  # w, x, y, z
+
+
+class StaticTransform(NamedTuple):
+    """Pose of a frame in its parent."""
+
+    parent: str
+    position: Array  # (3,) m
+    rotation: Rotation
+
+
+def read_depth(message: Any) -> Array:
+    """Return the depths (h, w) [m] of an image; PoseError if it is no depth image."""
+    if message.encoding not in ENCODINGS:
+        raise PoseError(
+            f'image with encoding {message.encoding!r}; expected one of {", ".join(ENCODINGS)}'
+        )
+    code, scale = ENCODINGS[message.encoding]
+    kind = np.dtype(('>' if message.is_bigendian else '<') + code)
+    least = message.width * kind.itemsize
+    if message.step < least or len(message.data) < message.step * message.height:
+        raise PoseError(
+            f'image of {message.width} x {message.height} px with {len(message.data)} bytes, '
+            f'{message.step} a row; expected at least {least} a row'
+        )
+    raw = np.frombuffer(message.data, np.uint8, message.step * message.height)
+    rows = np.ascontiguousarray(raw.reshape(message.height, message.step)[:, :least])
+    depth: Array = scale * rows.view(kind).astype(np.float64)
+    return depth
+
+
+def read_camera(message: Any, pose: OpticalPose) -> Camera:
+    """Return a camera at a pose; PoseError if it is not calibrated, or images are distorted."""
+    if any(message.d):
+        raise PoseError(
+            f'images have distortion (CameraInfo d: {list(message.d)}): subscribe to '
+            'rectified ones'
+        )
+    fx, _, cx, _, fy, cy, *_ = message.k
+    try:
+        return camera.posed(message.width, message.height, (fx, fy, cx, cy), *pose)
+    except ConfigError as error:
+        raise PoseError(f'CameraInfo: {error}') from None
+
+
+def add_transforms(known: dict[str, StaticTransform], message: Any) -> None:
+    """Add the transforms of a message of /tf_static by the names of their frames."""
+    for one in message.transforms:
+        place, turn = one.transform.translation, one.transform.rotation
+        known[one.child_frame_id.lstrip('/')] = StaticTransform(
+            one.header.frame_id.lstrip('/'),
+            np.array([place.x, place.y, place.z]),
+            Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]),
+        )
+
+
+def find_pose(known: Mapping[str, StaticTransform], frame: str, target: str) -> OpticalPose:
+    """Return the pose of a frame in another; PoseError if no static transforms connect them."""
+    if not frame:
+        raise PoseError('messages of the camera have no frame_id: give the pose of the camera')
+    chains = []
+    for name in (frame, target):
+        chain = [name.lstrip('/')]
+        while chain[-1] in known and len(chain) < _LONGEST_CHAIN:
+            chain.append(known[chain[-1]].parent)
+        chains.append(chain)
+    common = next((name for name in chains[0] if name in chains[1]), None)
+    if common is None:
+        raise PoseError(
+            f'no static transform from {frame!r} to {target!r}: /tf_static leads to '
+            f'{chains[0][-1]!r} and {chains[1][-1]!r}; publish the pose of the camera, or give it'
+        )
+    (position, rotation), (origin, axes) = (
+        _along(known, chain[: chain.index(common)]) for chain in chains
+    )
+    x, y, z, w = (axes.inv() * rotation).as_quat()
+    return OpticalPose(axes.inv().apply(position - origin).tolist(), [w, x, y, z])
+
+
+def _along(known: Mapping[str, StaticTransform], chain: Sequence[str]) -> tuple[Array, Rotation]:
+    """Return the pose of the first frame of a chain in the parent of its last one."""
+    position, rotation = np.zeros(3), Rotation.identity()
+    for name in chain:
+        position = known[name].position + known[name].rotation.apply(position)
+        rotation = known[name].rotation * rotation
+    return position, rotation

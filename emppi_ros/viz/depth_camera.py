@@ -1,0 +1,32 @@
+"""Where the depth camera of a task is: a camera of its scene, a given pose, or that of videos."""
+
+import mujoco
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.core.errors import prefix_errors
+from emppi_ros.tasks.task import Task
+from emppi_ros.tracking import camera
+from emppi_ros.tracking.camera import Camera
+from emppi_ros.viz.renderer import camera_pose, start_camera
+
+
+def depth_camera(task: Task, model: mujoco.MjModel) -> Camera:
+    """Return the depth camera of a task; errors name the key of `simulation: depth_camera`."""
+    settings = task.simulation.depth_camera
+    width, height = settings.width, settings.height
+    where = f'{task.where}: simulation: depth_camera'
+    if settings.camera:
+        found: Camera = prefix_errors(
+            f'{where}: camera', camera.from_model, model, settings.camera, width, height
+        )
+        return found
+    if settings.position is not None and settings.quaternion is not None:
+        w, x, y, z = settings.quaternion
+        turn = Rotation.from_quat([x, y, z, w]).as_matrix()
+        return camera.at(width, height, settings.fovy_deg, np.array(settings.position), turn)
+    view = start_camera(task, model, width / height)
+    pose = camera_pose(model, task.start().qpos, view)
+    right, up, backwards = pose.axes
+    matrix = np.column_stack([right, -up, -backwards])
+    return camera.at(width, height, float(np.degrees(pose.fovy)), pose.position, matrix)
