@@ -39,7 +39,7 @@ from emppi_ros.identify.bayessim.summaries import SUMMARIES
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import save_figure
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 
 Array = npt.NDArray[np.float64]
 ITERATIONS = 500  # of CSVGD
@@ -149,9 +149,9 @@ def infer(
         pairs.coordinates,
         np.random.default_rng([seed, 2]),
     )
-    mixture = learned.at(recipe.make(1, 1).observed())
+    density = learned.at(recipe.make(1, 1).observed())
     rng = np.random.default_rng([seed, 1])
-    theta = problem.theta(mixture.sample_within(options.particles, LIMIT, rng))
+    theta = problem.theta(density.sample(options.particles, rng))
     steps = options.simulations * len(problem.controls)
     return SamplerResult(theta, steps, time.process_time() - began)
 

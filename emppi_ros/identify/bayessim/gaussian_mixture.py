@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from emppi_ros.core.errors import IdentificationError
-
 Array = npt.NDArray[np.float64]
-_MAX_DRAWS = 1000  # batches, until enough samples are within bounds
 
 
 class GaussianMixture(NamedTuple):
@@ -45,20 +42,3 @@ class GaussianMixture(NamedTuple):
         chosen = rng.choice(len(weights), size=count, p=weights / weights.sum())
         normal = rng.standard_normal((count, self.means.shape[1], 1))
         return self.means[chosen] + np.linalg.solve(self.roots[chosen], normal)[..., 0]
-
-    def sample_within(self, count: int, bound: float, rng: np.random.Generator) -> Array:
-        """
-        Return draws (count, P) with all coordinates between -bound and bound.
-
-        IdentificationError if next to nothing of the mixture is there.
-        """
-        inside = np.empty((0, self.means.shape[1]))
-        for _ in range(_MAX_DRAWS):
-            draws = self.sample(count, rng)
-            inside = np.concatenate([inside, draws[np.all(np.abs(draws) < bound, axis=1)]])
-            if len(inside) >= count:
-                return inside[:count]
-        raise IdentificationError(
-            'hardly any sample of the posterior is within the bounds of the parameters: check '
-            'units of the recording, and bounds'
-        )

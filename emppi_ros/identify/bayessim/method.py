@@ -11,7 +11,7 @@ from emppi_ros.core.config import key, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify.bayessim import posterior as posteriors
 from emppi_ros.identify.bayessim import simulations
-from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
+from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import TrainingConfig
 from emppi_ros.identify.bayessim.posterior import DensityConfig, LearnedPosterior
 from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs
@@ -24,7 +24,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_level
 from emppi_ros.identify.common.recordings import Recording, recording_digests
 from emppi_ros.identify.csvgd import recordings as windows
-from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
@@ -97,7 +97,7 @@ class BayesSimMethod(Method):
                 *posteriors.novelty(learned, pairs.summaries, observed),
             )
             rng = np.random.default_rng([run.seed, 1])
-            coordinates = result.mixture.sample_within(PRIOR_SAMPLES, LIMIT, rng)
+            coordinates = result.density.sample(PRIOR_SAMPLES, rng)
             summary = summarize(plant, problem, coordinates, result)
         summary['simulations'] = len(pairs.coordinates)
         knowledge = [row['knowledge'] for row in summary['parameters'].values()]
@@ -116,7 +116,7 @@ class Result(NamedTuple):
     """The posterior of the recordings, and how unlike the simulations they are."""
 
     learned: LearnedPosterior
-    mixture: GaussianMixture
+    density: BoxedMixture
     distance: float  # to the nearest simulation, in median distances of test simulations
     as_far: float  # share of test simulations that are as far from the others
 

@@ -2,8 +2,9 @@
 The posterior of a recording from pairs of parameters and simulated summaries.
 
 Summaries are standardized; a density of the parameters given a summary is learned from the pairs,
-and evaluated at the summary of the recording. No likelihood is needed, but the pairs must contain
-motions like that of the recording: far from all of them the density extrapolates.
+and evaluated at the summary of the recording. It is zero outside of the bounds of the parameters
+(see `box`). No likelihood is needed, but the pairs must contain motions like that of the
+recording: far from all of them the density extrapolates.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from emppi_ros.identify.bayessim import mixture_density_network, random_features
-from emppi_ros.identify.bayessim.gaussian_mixture import GaussianMixture
+from emppi_ros.identify.bayessim import box, mixture_density_network, random_features
+from emppi_ros.identify.bayessim.box import BoxedMixture
 from emppi_ros.identify.bayessim.mixture_density_network import Network, TrainingConfig
 
 Array = npt.NDArray[np.float64]
@@ -68,9 +69,9 @@ class LearnedPosterior(NamedTuple):
     loss: float  # mean of -log q on test pairs
     neighbours: Array  # (n,) distance of each test summary to the nearest of the others
 
-    def at(self, summary: Array) -> GaussianMixture:
+    def at(self, summary: Array) -> BoxedMixture:
         """Return the posterior given a summary (F,)."""
-        return self.network.mixture(self.map(summary[None])[0])
+        return BoxedMixture(self.network.mixture(self.map(summary[None])[0]))
 
 
 def learn(
@@ -81,12 +82,14 @@ def learn(
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> LearnedPosterior:
     """
-    Return the density of parameters (N, P), of unit variance, given summaries (N, F).
+    Return the density of parameters (N, P) given summaries (N, F).
 
-    The last TESTED of the pairs are not learned from.
+    Parameters are coordinates of `ShootingProblem`, between -LIMIT and LIMIT. The last TESTED of
+    the pairs are not learned from.
     """
     tests = max(1, round(TESTED * len(summaries)))
-    known, learned = summaries[:-tests], parameters[:-tests]
+    mapped = box.to_unbounded(parameters)
+    known, learned = summaries[:-tests], mapped[:-tests]
     mapping = _fit_input(config.density, known, rng)
     training = config.training
     if config.density != NETWORK:
@@ -94,8 +97,9 @@ def learn(
     network, losses = mixture_density_network.train(
         training, mapping(known), learned, rng, progress
     )
-    held, truths = summaries[-tests:], parameters[-tests:]
+    held, truths = summaries[-tests:], mapped[-tests:]
     loss, _ = mixture_density_network.loss_and_gradient(network, mapping(held), truths)
+    loss -= float(np.mean(box.log_slope(parameters[-tests:])))
     coverage = np.mean(
         [
             _inside(network.mixture(one).sample(_DRAWS, rng), truth)
