@@ -3,12 +3,14 @@ The method `sysid`: one estimate by MuJoCo's least squares, as a reference for t
 
 It does what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
 that of `calculate_intervals`) on the windows of `csvgd`: the start states of the windows are
-unknown, and their continuity is a residual whose weight grows. `mujoco.sysid` itself would need
-the extra `mujoco[sysid]`.
+unknown, and their continuity is a residual whose weight grows. Before that, windows are
+independent and grow from an eighth of their length, so that chaotic motion does not mislead the
+search. If the model explains the shortest windows, but longer or continuous ones not nearly as
+well, they stay as they are. `mujoco.sysid` itself would need the extra `mujoco[sysid]`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from mujoco import minimize
@@ -35,11 +37,15 @@ from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 
 Array = npt.NDArray[np.float64]
-CONTINUITY_WEIGHTS = 0.0, 1e4, 1e10  # of successive searches: at first windows are independent
+DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
+CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
 ITERATIONS = 50  # of each search
 _STATE_BOUND = 1e3  # of start states, in units of their scale
 _STEP = 1e-6
 _DIVERGED = 1e50  # a residual whose square is still finite
+_SHORTEST = 12  # steps of a part of a window
+_WORSE = 2.0  # times the errors in the shortest windows: the model does not explain longer ones
+_EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows it explains none
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class SysidMethod(Method):
         windows = WindowConfig(options.window, run.held_out)
         data = csvgd_recordings.prepare(plant, recordings, windows, options.noise)
         log_likelihoods: list[float] = []
-        total = len(CONTINUITY_WEIGHTS) * ITERATIONS
+        total = (len(DIVISIONS) + len(CONTINUITY_WEIGHTS)) * ITERATIONS
         with run.progress('sysid', total, 'iterations') as advance:
 
             def progress(done: int, cost: float) -> None:
@@ -75,6 +81,7 @@ class SysidMethod(Method):
 
             result = estimate(data, plant.initial, progress, run.threads)
             advance(total)
+        data = replace(data, windows=result.windows)
         count = len(plant.unknowns)
         knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = posterior_samples.excited(knowledge)
@@ -91,6 +98,8 @@ class SysidMethod(Method):
         directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
         summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
         del summary['particles'], summary['stranded']
+        if note := result.note(data):
+            summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
         theta = data.problem.theta(draw(result, count, options.spread, run.seed))
 
         def sample_forecasts() -> list[HeldOutForecast]:
@@ -119,10 +128,22 @@ class SysidEstimate(NamedTuple):
     covariance: Array  # (D, D) with a unit prior variance of the parameters
     log_p: float
     defect: float  # RMS discontinuity between windows, in units of the scale of states
+    windows: int
+    worse: float | None  # factor on the errors of longer windows; None: they are continuous
 
     def sd(self, parameters: int) -> Array:
         """Return the standard deviations (P,) of the parameters, relative to their prior."""
         return np.sqrt(np.diag(self.covariance)[:parameters])
+
+    def note(self, data: TrainingData) -> str:
+        """Return a note for the user if the model does not explain continuous windows."""
+        if self.worse is None:
+            return ''
+        length = len(data.problem.controls) * data.problem.model.opt.timestep / self.windows
+        return (
+            f'independent windows of {length:.3g} s: longer or continuous ones leave errors '
+            f'{self.worse:.2g} times as large: the model does not explain longer motions'
+        )
 
 
 class _ResidualFunction:
@@ -174,22 +195,38 @@ class _ResidualFunction:
         self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
 
 
+class _Search(NamedTuple):
+    """A point that a search found."""
+
+    residuals: _ResidualFunction
+    z: Array
+
+    @property
+    def squares(self) -> float:
+        """The sum of squared errors, in units of the noise."""
+        rows = self.residuals.value(self.z)[: self.residuals.rows, 0]
+        return float(np.sum(rows**2))
+
+    def rms(self, unknowns: int) -> float:
+        """Return the errors per degree of freedom with so many unknowns."""
+        return float(np.sqrt(self.squares / max(self.residuals.count - unknowns, 1)))
+
+
 def estimate(
     data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
 ) -> SysidEstimate:
     """Return the estimate of a search from `start` (P,); `progress` gets iterations and cost."""
-    shooter = MultipleShooting(data.problem, 1, data.windows, threads)
-    z = csvgd.initial_particles(shooter)[0]
-    z[: shooter.unknown] = data.problem.coordinates(start)
-    bound = np.full(shooter.size, _STATE_BOUND)
-    bound[: shooter.unknown] = LIMIT
     done = 0
-    for weight in CONTINUITY_WEIGHTS:
-        residuals = _ResidualFunction(shooter, weight)
 
-        def report(trace: list[minimize.IterLog], before: int = done) -> None:
+    def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
+        nonlocal done
+        residuals, before = _ResidualFunction(shooter, weight), done
+
+        def report(trace: list[minimize.IterLog]) -> None:
             progress(before + len(trace), float(trace[-1].objective))
 
+        bound = np.full(shooter.size, _STATE_BOUND)
+        bound[: shooter.unknown] = LIMIT
         z, trace = minimize.least_squares(
             z,
             residuals.value,
@@ -199,18 +236,56 @@ def estimate(
             verbose=minimize.Verbosity.SILENT,
             iter_callback=report,
         )
-        z, done = z.ravel(), done + len(trace)
-    value, jacobian = residuals.value(z)[:, 0], residuals.jacobian(z, z)
+        done += len(trace)
+        return _Search(residuals, z.ravel())
+
+    theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
+    length = len(data.problem.controls) // data.windows
+    for division in DIVISIONS:
+        if division > 1 and (length % division or length // division < _SHORTEST):
+            continue
+        shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
+        z = csvgd.initial_particles(shooter)[0]
+        z[: shooter.unknown] = theta
+        if kept:
+            z[shooter.unknown :] = _starts_within(kept[-1], shooter)
+        now = search(shooter, z, 0.0)
+        worse = now.rms(len(z)) / least if kept else 1.0
+        if worse > _WORSE and least < _EXPLAINED:
+            return _describe(kept[-1], worse)
+        kept.append(now)
+        least = least or max(now.rms(len(z)), np.finfo(float).tiny)
+        theta = now.z[: shooter.unknown]
+    for weight in CONTINUITY_WEIGHTS:
+        now = search(shooter, now.z, weight)
+    worse = now.rms(shooter.unknown + len(shooter.firsts) * shooter.states) / least
+    if worse > _WORSE and least < _EXPLAINED:
+        return _describe(kept[-1], worse)
+    return _describe(now, None)
+
+
+def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
+    """Return the starts of windows that were found for shorter ones."""
+    shorter = before.residuals.shooter
+    starts = shorter.starts(before.z[None])[0]
+    return starts[:: shorter.windows // shooter.windows].ravel()
+
+
+def _describe(found: _Search, worse: float | None) -> SysidEstimate:
+    """Return the estimate at a point; windows are continuous unless `worse` is given."""
+    residuals, z = found
+    shooter, squares = residuals.shooter, found.squares
+    jacobian = residuals.jacobian(z, z)
     freedom = max(residuals.count - len(z), 1)
-    squares = float(np.sum(value[: residuals.rows] ** 2))
     rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
     information = rows.T @ rows / (squares / freedom)
     parameters = np.arange(shooter.unknown)
     information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
     # windows remain continuous in every direction of the covariance
-    basis = scipy.linalg.null_space(constraints) if len(constraints) else np.eye(len(z))
+    continuous = len(constraints) > 0 and worse is None
+    basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
     covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
-    return SysidEstimate(z, covariance, -0.5 * squares, residuals.defect)
+    return SysidEstimate(z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse)
 
 
 def draw(result: SysidEstimate, parameters: int, spread: float, seed: int) -> Array:

@@ -2,7 +2,8 @@
 Study `bayessim`: likelihood-free posteriors of known systems, beside that of CSVGD.
 
 Cases: `pendulum`, the eleven parameters of a double pendulum by all summaries and densities
-(Heiden et al. 2022, supplement, Table 2); `lengths`, two link lengths (supplement, Fig. 7).
+(Heiden et al. 2022, supplement, Table 2); `lengths`, two link lengths (supplement, Fig. 7);
+`real`, the eleven parameters from a recording of a real double pendulum.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.bench.identify import csvgd_plots, csvgd_systems, posterior_metrics
+from emppi_ros.bench.identify import csvgd_plots, csvgd_systems, posterior_metrics, real_pendulum
 from emppi_ros.bench.identify.csvgd_study import (
     LENGTH_TOLERANCE,
     OURS,
@@ -42,7 +43,7 @@ from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 
 Array = npt.NDArray[np.float64]
-ITERATIONS = 500  # of CSVGD
+_COLUMNS = 3  # of figures: the densities
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class BayesSimStudyOptions:
     simulations: int = fields.count(10_000, 'number of simulations to learn from')
     epochs: int = fields.count(500, 'largest number of passes over the simulations')
     particles: int = fields.particles(100)
+    iterations: int = fields.count(500, 'number of iterations of CSVGD')
+    data: Path = key(
+        Path('recordings'),
+        doc='folder with the recordings of the case `real`, as of `emppi bench real`',
+    )
     out: Path = key(
         Path('out/identify'),
         doc='folder for figures and finished results, which are not computed again',
@@ -63,13 +69,11 @@ class BayesSimStudy(Study):
 
     description = 'posteriors learned from simulations, without a likelihood'
     options = BayesSimStudyOptions
-    cases: ClassVar[Mapping[str, int]] = dict.fromkeys(('pendulum', 'lengths'), 10)
+    cases: ClassVar[Mapping[str, int]] = dict.fromkeys(('pendulum', 'lengths', 'real'), 10)
 
     def run(self, options: BayesSimStudyOptions, settings: StudySettings) -> dict[str, Any]:
         """Return the metrics of each summary and density."""
-        if settings.case == 'pendulum':
-            return {'case': settings.case, 'methods': _pendulum(options, settings.seed)}
-        return {'case': settings.case, 'methods': _lengths(options, settings.seed)}
+        return {'case': settings.case, 'methods': _CASES[settings.case](options, settings.seed)}
 
     def show(self, results: Mapping[str, Any]) -> None:
         """Print a table of the summaries and densities."""
@@ -100,9 +104,34 @@ def _lengths(options: BayesSimStudyOptions, seed: int) -> dict[str, Any]:
             **_cost(result),
         }
         thetas[name] = result.theta
-    figure = csvgd_plots.lengths(problem, truths[:1], thetas)
+    figure = csvgd_plots.lengths(problem, truths[:1], thetas, _COLUMNS)
     save_figure(figure, options.out / 'bayessim_lengths.png')
     return rows
+
+
+def _real(options: BayesSimStudyOptions, seed: int) -> dict[str, Any]:
+    problem, held_out = real_pendulum.read(options.data)
+    rows, thetas = {}, {}
+    for name, result in _results(problem, 'real', options, seed).items():
+        found = real_pendulum.compare(problem, held_out, result.theta, seed)
+        valid = np.isfinite(found['kl_real_sim'])
+        measured = {
+            metric: posterior_metrics.mean_and_error(values[valid])
+            for metric, values in found.items()
+        }
+        rows[name] = {**measured, 'diverged': int(np.sum(~valid)), **_cost(result)}
+        thetas[name] = result.theta
+    predictions = {
+        name: real_pendulum.predict(problem, held_out[:1], theta, seed)[:, 0, :, 1]
+        for name, theta in thetas.items()
+    }
+    step_s, measured = problem.model.opt.timestep, held_out[0][1:, 1]
+    figure = csvgd_plots.forecasts(step_s, measured, predictions, _COLUMNS)
+    save_figure(figure, options.out / 'bayessim_real.png')
+    return rows
+
+
+_CASES = {'pendulum': _pendulum, 'lengths': _lengths, 'real': _real}
 
 
 def _results(
@@ -124,13 +153,13 @@ def _results(
             }
             run = functools.partial(infer, problem, summary, density, options, seed)
             results[name] = cached(folder, name, dependencies, run)
-    budget = SamplerBudget(options.particles, ITERATIONS, seed)
+    budget = SamplerBudget(options.particles, options.iterations, seed)
     settings = CsvgdConfig(options.particles, budget.iterations, WINDOWS, seed=seed)
     print(f'{case}: {OURS}', file=sys.stderr)
     results[OURS] = cached(
         folder,
         OURS,
-        {'particles': options.particles, 'iterations': ITERATIONS, 'seed': seed},
+        {'particles': options.particles, 'iterations': options.iterations, 'seed': seed},
         lambda: run_csvgd(problem, settings, budget, lambda _: None),
     )
     return results

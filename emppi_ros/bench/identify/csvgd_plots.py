@@ -1,6 +1,6 @@
 """Figures of the posteriors of the CSVGD study."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,18 +20,43 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
     return figure, list(axes.ravel())
 
 
-def lengths(problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array]) -> Figure:
-    """Plot the two link lengths against each other, for each likelihood."""
-    figure, axes = _panels(1, len(thetas), (4.2, 3.8))
+def lengths(
+    problem: ShootingProblem, truths: Array, thetas: Mapping[str, Array], columns: int = 2
+) -> Figure:
+    """Plot the two link lengths against each other, for each likelihood or method."""
+    figure, axes = _panels(-(-len(thetas) // columns), columns, (4.2, 3.8))
     lower, upper = problem.limits
-    for axis, (name, theta) in zip(axes, thetas.items(), strict=True):
+    for axis, (name, theta) in zip(axes, thetas.items(), strict=False):
         axis.plot(*theta.T, 'o', color=_FIRST, alpha=0.4, markersize=5, label='particles')
         axis.plot(*truths.T, '*', color=_TRUTH, mfc='none', markersize=17, label='truths')
-        axis.set(title=f'{name} of likelihoods', xlabel='length of link 1 [m]')
+        axis.set(title=name)
         axis.set(xlim=(0.9 * lower[0], 1.02 * upper[0]), ylim=(0.9 * lower[1], 1.02 * upper[1]))
-    axes[0].set_ylabel('length of link 2 [m]')
+    _hide_unused(axes, len(thetas))
+    figure.supxlabel('length of link 1 [m]')
+    figure.supylabel('length of link 2 [m]')
     axes[0].legend(loc='center right')
     return figure
+
+
+def forecasts(
+    step_s: float, measured: Array, predictions: Mapping[str, Array], columns: int
+) -> Figure:
+    """Plot angles (N, T) that each method predicts, and those measured (T,)."""
+    figure, axes = _panels(-(-len(predictions) // columns), columns, (3.6, 2.2))
+    times = step_s * np.arange(1, len(measured) + 1)
+    for axis, (name, angles) in zip(axes, predictions.items(), strict=False):
+        axis.plot(times, angles.T, color=_FIRST, alpha=0.15, linewidth=1)
+        axis.plot(times, measured, '--', color=_TRUTH, linewidth=1.5)
+        axis.set(title=name, ylim=(measured.min() - 5.0, measured.max() + 5.0))
+    _hide_unused(axes, len(predictions))
+    figure.supxlabel('time [s]')
+    figure.supylabel('angle of joint 2 [rad]')
+    return figure
+
+
+def _hide_unused(axes: Sequence[Axes], used: int) -> None:
+    for axis in axes[used:]:
+        axis.set_visible(False)
 
 
 def pendulum(problem: ShootingProblem, truth: Array, thetas: Mapping[str, Array]) -> Figure:

@@ -162,7 +162,7 @@ def lengths(effort: SamplerBudget, out: Path, advance: Advance) -> dict[str, Any
         shares = share_near(result.theta, truths, LENGTH_TOLERANCE * truths.min(axis=0))
         median = np.median(result.theta, axis=0).tolist()
         rows[likelihood] = {'near': shares, 'median': median, **_cost(result)}
-        thetas[likelihood] = result.theta
+        thetas[f'{likelihood} of likelihoods'] = result.theta
     save_figure(csvgd_plots.lengths(problem, truths, thetas), out / 'stein_lengths.png')
     speed = measure_speed(problem, CsvgdConfig(effort.particles), effort.threads)
     return {'truths': truths.tolist(), 'methods': rows, 'pace': speed}

@@ -17,11 +17,12 @@ def rollout(
     model: mujoco.MjModel, parameters: tuple[Parameter, ...], theta: Array, start: Array,
     controls: Array,
 ) -> Array:  # fmt: skip
-    """Return the states (M, T, nq + nv) after each step, with parameters (M, P)."""
+    """Return the states (M, T, nq + nv) after each step, with parameters (M, P), from one or M."""
     ensemble = Ensemble(model, parameters, len(theta), threads=1)
     ensemble.write(theta)
     everywhere = np.broadcast_to(controls, (len(theta), 1, *controls.shape))
-    fields = ensemble.rollout(State(*np.split(start, 2)), everywhere, ('qpos', 'qvel')).fields
+    begin = State(*np.split(start, 2, axis=-1))
+    fields = ensemble.rollout(begin, everywhere, ('qpos', 'qvel')).fields
     return np.concatenate([fields['qpos'], fields['qvel']], axis=-1)[:, 0]
 
 

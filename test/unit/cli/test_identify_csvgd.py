@@ -249,6 +249,23 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
         np.testing.assert_allclose(ours, sd, rtol=0.05)
 
 
+def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_ones(here):
+    plant, learned = learned_in(here, 0.5)
+    problem, count = learned.problem, learned.windows
+    order = np.arange(len(problem.controls)).reshape(count, -1)[[0, 2, 1, 3]].ravel()
+    mixed = replace(
+        problem, controls=problem.controls[order], references=problem.references[:, order]
+    )
+    found = sysid.estimate(replace(learned, problem=mixed), plant.initial, lambda *_: None, 1)
+    assert found.windows == count and found.worse > 2.0
+    assert 'independent windows of 0.5 s' in found.note(learned)
+    value, sd = sysid.in_units(learned, found)
+    truth = [TRUTH[unknown.name] for unknown in plant.unknowns]
+    np.testing.assert_array_less(np.abs(value - truth), 5.0 * sd)
+    whole = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+    assert whole.worse is None and not whole.note(learned)
+
+
 def test_sysid_writes_a_prior_with_its_standard_deviations(here, capsys):
     out = here / 'prior.yaml'
     assert identify(here, '--method', 'sysid', '--out', str(out)) == 0

@@ -14,9 +14,8 @@ def test_the_study_compares_all_summaries_and_densities(
 ) -> None:
     monkeypatch.setattr(bayessim_study, 'SUMMARIES', {'statistics': None})
     monkeypatch.setattr(bayessim_study, 'DENSITIES', ('network', 'rbf'))
-    monkeypatch.setattr(bayessim_study, 'ITERATIONS', 2)
     command = ['bench', 'identify', '--method', 'bayessim', '--case', 'lengths', '--json']
-    command += ['--simulations', '500', '--epochs', '3', '--particles', '8']
+    command += ['--simulations', '500', '--epochs', '3', '--particles', '8', '--iterations', '2']
     command += ['--out', str(tmp_path)]
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)['methods']

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.real import cells, compute, datasets, results
+from emppi_ros.bench.real import cells, compute, datasets, marker_calibration, results
 from emppi_ros.bench.real.datasets import DATASETS
 from emppi_ros.bench.real.rows import Estimate, RealCell, RealRow, Score
 from emppi_ros.bench.report import Provenance
@@ -45,18 +45,38 @@ def test_models_exist_and_have_the_quantities_that_are_compared(name: str) -> No
     assert Plant.from_file(ASSETS / dataset.model).parameters
 
 
-def test_angles_of_filmed_links_are_those_of_their_markers(tmp_path: Path) -> None:
-    angles = np.linspace(0.0, 9.0, 40), np.linspace(0.5, -4.0, 40)  # of the links
+def filmed(angles: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the pixels (n, 6) of markers on the axes of links at these angles."""
+    count = len(angles[0])
     pivot = np.array([10.0, 20.0])
     elbow = pivot + 600.0 * np.column_stack([np.cos(angles[0]), np.sin(angles[0])])
     tip = elbow + 460.0 * np.column_stack([np.cos(angles[1]), np.sin(angles[1])])
-    rows = np.column_stack([np.tile(pivot, (40, 1)), elbow, tip])
-    np.savetxt(tmp_path / '0.csv.gz', rows, delimiter=',')
+    return np.column_stack([np.tile(pivot, (count, 1)), elbow, tip])
+
+
+def test_angles_of_filmed_links_are_those_of_their_markers(tmp_path: Path) -> None:
+    angles = np.linspace(0.0, 9.0, 40), np.linspace(0.5, -4.0, 40)  # of the links
+    np.savetxt(tmp_path / '0.csv.gz', filmed(angles), delimiter=',')
     (one,) = datasets._free_pendulum(tmp_path)
     np.testing.assert_allclose(one.columns['position/shoulder [rad]'], angles[0], atol=1e-9)
     np.testing.assert_allclose(
         one.columns['position/elbow [rad]'], angles[1] - angles[0], atol=1e-9
     )
+
+
+def test_offsets_of_markers_are_found_from_rigid_links() -> None:
+    angles = np.linspace(0.0, 9.0, 80), np.linspace(0.5, -14.0, 80)
+    pixels = filmed(angles)
+    found = marker_calibration.find_offsets(pixels)
+    assert np.max(np.abs(found)) < 1e-6  # markers on the axes: rounding of the search
+    turned = np.exp(1j * angles[0]) * (1.5 - 0.8j)  # off in the frame of the upper link
+    pixels[:, 2:4] -= np.column_stack([turned.real, turned.imag])
+    pixels[:, 0:2] -= [0.7, 1.8]
+    pixels[:, 4:6] -= [-1.0, 0.2]
+    upper, lower = marker_calibration.link_angles(pixels, marker_calibration.find_offsets(pixels))
+    # the frame of the upper link turns by less than 2 px / 600 px with the markers, times 2 px
+    np.testing.assert_allclose(upper, angles[0], atol=2e-5)
+    np.testing.assert_allclose(lower, angles[1], atol=2e-5)
 
 
 def test_the_length_of_a_real_pendulum_follows_from_its_motion() -> None:
