@@ -83,9 +83,9 @@ def compare(
 
     A particle makes one prediction for each trajectory, from a draw of what its first positions
     tell of its start, with measurement noise. Divergences are those between the two sets, in
-    standard deviations of the noise: zero in the mean for perfect predictions, with the errors of
-    small sets. `error` is the median absolute error of both angles [rad], `error_quarter` that in
-    the first quarter. Particles that diverge are NaN.
+    standard deviations of the noise: negative if each prediction is near its own trajectory,
+    positive if the sets differ. `error` is the median absolute error of both angles [rad],
+    `error_quarter` that in the first quarter. Particles that diverge are NaN.
     """
     rng = np.random.default_rng([seed, 3])
     sd = problem.noise[:2]

@@ -339,7 +339,7 @@ DATASETS: dict[str, Dataset] = {
         _calibrated_pendulum,
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
-        ('shooting', 'states'),
+        ('shooting',),
         ('length',),
     ),
     'driven-pendulum': Dataset(

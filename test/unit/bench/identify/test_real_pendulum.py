@@ -45,8 +45,7 @@ def test_the_truth_predicts_held_out_seconds_up_to_the_noise(recordings: Path) -
     # velocities from a cubic fit of 0.1 s have errors of 0.06 rad/s, after an eighth of a second
     assert found['error_quarter'][:8].mean() < 10.0 * NOISE
     assert 2.0 * found['error'][:8].mean() < found['error'][8:].mean()
-    # six trajectories: divergences of nothing but their own scatter
-    assert np.max(np.abs(found['mmd'][:8])) < 0.3
+    assert found['mmd'][:8].mean() < 0.0  # each prediction is near its own trajectory
 
 
 def test_the_limits_of_the_paper_and_missing_recordings(recordings: Path, tmp_path: Path) -> None:
