@@ -44,6 +44,7 @@ _STATE_BOUND = 1e3  # of start states, in units of their scale
 _STEP = 1e-6
 _DIVERGED = 1e50  # a residual whose square is still finite
 _SHORTEST = 12  # steps of a part of a window
+_MOST_PARTS = 100  # the search is dense: long recordings are divided less
 _WORSE = 2.0  # times the errors in the shortest windows: the model does not explain longer ones
 _EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows it explains none
 
@@ -242,7 +243,7 @@ def estimate(
     theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
     length = len(data.problem.controls) // data.windows
     for division in DIVISIONS:
-        if division > 1 and (length % division or length // division < _SHORTEST):
+        if division > 1 and not _can_divide(data.windows, length, division):
             continue
         shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
         z = csvgd.initial_particles(shooter)[0]
@@ -262,6 +263,12 @@ def estimate(
     if worse > _WORSE and least < _EXPLAINED:
         return _describe(kept[-1], worse)
     return _describe(now, None)
+
+
+def _can_divide(windows: int, length: int, division: int) -> bool:
+    """Return whether windows of `length` steps can be divided into so many parts."""
+    parts = windows * division
+    return length % division == 0 and length // division >= _SHORTEST and parts <= _MOST_PARTS
 
 
 def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
