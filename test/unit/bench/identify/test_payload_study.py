@@ -62,4 +62,4 @@ def test_a_case_of_another_method_is_an_error(method, case, expected, capsys):
 def test_the_help_lists_all_cases(capsys):
     with pytest.raises(SystemExit):
         main(['bench', 'identify', '--help'])
-    assert '{panda,payload,lengths,pendulum,weights}' in capsys.readouterr().out
+    assert '{panda,payload,lengths,pendulum,weights,real}' in capsys.readouterr().out
