@@ -145,6 +145,21 @@ def inverted(joint: FittedJoint) -> FittedJoint:
     )
 
 
+def covariance(joint: FittedJoint, scale: float = 1.0) -> Array:
+    """
+    Return the covariance (12, 12) of two motions of a joint, without that of the pitch of a screw.
+
+    The first is a twist of the joint in the frame of its parent, the second one of the child on
+    its joint, in the frame of the child. Motions along the joint, which its position makes up for,
+    have no variance.
+    """
+    found = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:12, :12]
+    turn = np.eye(12)
+    turn[6:, 6:] = rigid_motion.adjoint(rigid_motion.inverse(joint.model.child))
+    result: Array = turn @ found @ turn.T
+    return result
+
+
 def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
     """
     Return the standard deviations of axis [rad] and pivot [m], NaN if there is none.
