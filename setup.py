@@ -115,6 +115,7 @@ setup(
                     'task_server',
                     'depth_camera',
                     'tracker',
+                    'articulation',
                 )  # fmt: skip
             ),
         ]

@@ -97,9 +97,11 @@ def fit(kind: str, seen: Observations, rng: np.random.Generator) -> FittedJoint 
     _, found = joint_models.fit_positions(candidates, few)
     score = _robust_cost(found.squares, few)
     refined = [
-        refine(_pick(candidates, int(index)), some) for index in np.argsort(score)[:_REFINED]
+        evaluate(refine(_pick(candidates, int(index)), some), seen)
+        for index in np.argsort(score)[:_REFINED]
     ]
-    return evaluate(min(refined, key=lambda one: one[1])[0], seen)
+    scale = max(min(one.scale for one in refined), 1.0)
+    return min(refined, key=lambda one: float(np.sum(truncated(one.squares / scale, seen))))
 
 
 def evaluate(model: JointModel, seen: Observations) -> FittedJoint:
@@ -114,8 +116,8 @@ def evaluate(model: JointModel, seen: Observations) -> FittedJoint:
     return FittedJoint(model, q, found.squares, scale, normal, found.values, spread)
 
 
-def refine(model: JointModel, seen: Observations) -> tuple[JointModel, float]:
-    """Return the joint after robust least squares, and its robust cost."""
+def refine(model: JointModel, seen: Observations) -> JointModel:
+    """Return the joint after robust least squares."""
     for _ in range(_ROUNDS):
         q, found = joint_models.fit_positions(model, seen)
         scale = _scale(found.squares, seen.dimensions, DOF[model.kind])
@@ -123,8 +125,12 @@ def refine(model: JointModel, seen: Observations) -> tuple[JointModel, float]:
         model, moved = _least_squares(model, q, seen, weights)
         if moved < _ENOUGH:
             break
-    _, found = joint_models.fit_positions(model, seen)
-    return model, float(_robust_cost(found.squares, seen))
+    return model
+
+
+def truncated(squares: Array, seen: Observations) -> Array:
+    """Return squares (T,), in units of the noise, of which those of outliers are all the same."""
+    return np.minimum(squares, 2.0 * stats.chi2.ppf(INLIER, seen.dimensions))
 
 
 def _robust_cost(squares: Array, seen: Observations) -> Array:
@@ -143,6 +149,21 @@ def inverted(joint: FittedJoint) -> FittedJoint:
     return joint._replace(
         model=joint_models.inverted(model), information=turn.T @ joint.information @ turn
     )
+
+
+def covariance(joint: FittedJoint, scale: float = 1.0) -> Array:
+    """
+    Return the covariance (12, 12) of two motions of a joint, without that of the pitch of a screw.
+
+    The first is a twist of the joint in the frame of its parent, the second one of the child on
+    its joint, in the frame of the child. Motions along the joint, which its position makes up for,
+    have no variance.
+    """
+    found = scale * np.linalg.pinv(joint.information, rcond=1e-10, hermitian=True)[:12, :12]
+    turn = np.eye(12)
+    turn[6:, 6:] = rigid_motion.adjoint(rigid_motion.inverse(joint.model.child))
+    result: Array = turn @ found @ turn.T
+    return result
 
 
 def uncertainty(joint: FittedJoint, scale: float = 1.0) -> tuple[float, float]:
@@ -172,13 +193,14 @@ def _least_squares(
 ) -> tuple[JointModel, float]:
     """Return the joint after Levenberg-Marquardt, and the relative decrease of its cost."""
     found = joint_models.residuals(model, q, seen)
+    basis = _about_child(model)
     first = cost = float(np.sum(weights * found.squares))
     damping = 1e-4
     for _ in range(_ITERATIONS):
         slope, own = _slopes(model, q, found)
-        normal, gradient = _reduced(slope, own, found.values, weights)
+        normal, gradient = _reduced(slope @ basis, own, found.values, weights)
         ridge = damping * (np.diag(normal) + 1.0) + 1e-6
-        step = -np.asarray(np.linalg.solve(normal + np.diag(ridge), gradient), np.float64)
+        step = -basis @ np.linalg.solve(normal + np.diag(ridge), gradient)
         tried = joint_models.changed(model, step)
         moved = q + _position_steps(slope, own, found.values, step)
         new_q, new = joint_models.improve_positions(tried, moved, seen, 1)
@@ -194,6 +216,19 @@ def _least_squares(
             if damping > 1e4:  # noqa: PLR2004  (steps are zero)
                 break
     return model, (first - cost) / max(first, 1e-12)
+
+
+def _about_child(model: JointModel) -> Array:
+    """
+    Return the parameters (P, P) by twists about the child in place of the origins of frames.
+
+    These are hardly correlated, so that damping of one does not hold another one.
+    """
+    child = rigid_motion.compose(model.frame, model.child)
+    basis = np.eye(13 if model.kind == 'screw' else 12)
+    basis[:6, :6] = rigid_motion.shift(-child.position)
+    basis[6:12, 6:12] = rigid_motion.shift(-model.child.position)
+    return basis
 
 
 def _slopes(model: JointModel, q: Array, found: joint_models.PoseResiduals) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
 from emppi_ros.state.tracking import to_quaternion
+from emppi_ros.tracking import jointed_parts
 
 Array = npt.NDArray[np.float64]
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
@@ -43,6 +44,11 @@ def to_text(tree: KinematicTree) -> str:
             size=[_SIZE_M, 0.0, 0.0], mass=_MASS_KG, contype=0, conaffinity=0, name=joint.child
         )
         _add_joints(spec, body, joint)
+        if joint.covariance is not None:
+            numbers = jointed_parts.covariance_numbers(joint.covariance)
+            spec.add_numeric(
+                name=joint.child + jointed_parts.COVARIANCE, size=len(numbers), data=numbers
+            )
         bodies[joint.child] = body
     spec.compile()
     text: str = spec.to_xml()

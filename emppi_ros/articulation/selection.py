@@ -147,8 +147,7 @@ def _decide(
 
 def _cost(joint: FittedJoint, seen: Observations, scale: float, correlation: float) -> float:
     """Return the criterion of a joint."""
-    limit = 2.0 * stats.chi2.ppf(fitting.INLIER, seen.dimensions)
-    squares = np.minimum(joint.squares / scale, limit)
+    squares = fitting.truncated(joint.squares / scale, seen)
     independent = float(np.sum(seen.dimensions)) / correlation
     positions = 2.0 * DOF[joint.model.kind] * len(squares) / correlation
     return (

@@ -89,6 +89,8 @@ class TreeJoint:
         Share of frames that the joint explains.
     alternatives : tuple of (str, str, float)
         Edges that could replace this one, and by how much they are worse (twice log odds).
+    covariance : (12, 12) array or None
+        Of the place of the joint, as in `fitting.covariance`; None if free.
 
     """
 
@@ -104,6 +106,7 @@ class TreeJoint:
     residual: float
     explained: float
     alternatives: tuple[tuple[str, str, float], ...] = ()
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -306,14 +309,13 @@ def _tree_joint(
         own = own - own[0]
     q[places] = own
     travel = types.travel(joint._replace(q=own)) if len(own) else 0.0
-    axis_sd, pivot_sd = fitting.uncertainty(
-        joint, pair.selection.scale * pair.selection.correlation
-    )
+    inflation = pair.selection.scale * pair.selection.correlation
+    axis_sd, pivot_sd = fitting.uncertainty(joint, inflation)
     freedom = np.maximum(pair.observations.dimensions - DOF[model.kind], 1.0)[good]
     residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
     return TreeJoint(
         *names, pair.selection.kind, pair.selection.candidates, model, q, axis_sd, pivot_sd,
-        travel, residual, pair.explained, alternatives,
+        travel, residual, pair.explained, alternatives, fitting.covariance(joint, inflation),
     )  # fmt: skip
 
 
@@ -346,6 +348,7 @@ def _base_joint(
     return TreeJoint(
         world.name, part.name, 'planar', ('planar',), model, q, nothing, nothing, nothing,
         float(np.sqrt(np.sum(squares) / max(freedom, 1.0))), base.explained, alternatives,
+        fitting.covariance(base.fit, max(base.fit.scale, 1.0)),
     )  # fmt: skip
 
 

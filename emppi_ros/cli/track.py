@@ -8,6 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 import imageio.v2 as imageio
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -21,11 +22,12 @@ from emppi_ros.replay import depth_bag
 from emppi_ros.replay.bag_reader import SUFFIX, Bag
 from emppi_ros.replay.depth_bag import DepthTopics
 from emppi_ros.session import task_parts
-from emppi_ros.tracking import depth_video, parts_file, tracker
+from emppi_ros.tracking import depth_video, joint_tracker, parts_file, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.depth_messages import OpticalPose
 from emppi_ros.tracking.depth_video import DepthVideo
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
+from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.parts import Bools, TrackedParts, TrackerConfig
 from emppi_ros.tracking.parts_file import PartsFile
 from emppi_ros.tracking.search import LOST, TRACKED
 from emppi_ros.tracking.tracker import PartEstimate
@@ -71,6 +73,14 @@ def add_commands(commands: Any) -> None:
         'for a bag: its joint states',
     )
     _add_bag_options(parser)
+    parser.add_argument(
+        '--model',
+        metavar='FILE.xml',
+        type=Path,
+        help='track the joints of this MJCF file, such as `emppi articulate` writes from a first '
+        'pass, in place of free parts; its bodies have the names of the parts. The table also '
+        'has positions of joints',
+    )
     parser.add_argument(
         '--picture', metavar='F.png', type=Path, help='draw outlines of parts into some images'
     )
@@ -118,7 +128,11 @@ def track(options: argparse.Namespace) -> None:
     tracked = parts_file.prepare_parts(file, video.camera)
     times, count = video.time.tolist(), len(video.time)
     background = _recorded_robot(options, given)
-    state = tracker.start(tracked, file.start)
+    followed = (
+        _FreeParts(tracked, file)
+        if options.model is None
+        else _Joints(tracked, file, options.model)
+    )
     estimates: list[list[PartEstimate]] = []
     durations, pictures = [], []
     shown = set(np.linspace(0, count - 1, min(count, _PICTURES)).astype(int).tolist())
@@ -134,7 +148,7 @@ def track(options: argparse.Namespace) -> None:
             if background is not None:
                 background.move(times[i])
                 tracked.background = background.behind
-            state, found = tracker.track(tracked, state, times[i], image, mask)
+            found = followed.track(times[i], image, mask)
             durations.append(time.perf_counter() - began)
             estimates.append(found)
             if film is not None or (options.picture is not None and i in shown):
@@ -147,7 +161,7 @@ def track(options: argparse.Namespace) -> None:
                     pictures.append(picture)
             lost = [n for n, one in zip(file.names, found, strict=True) if one.status == LOST]
             advance(i + 1, f'lost: {", ".join(lost)}' if lost else '')
-    tables.write(options.out, signals(file.names, times, estimates))
+    tables.write(options.out, [*signals(file.names, times, estimates), *followed.signals()])
     if options.picture is not None:
         with paths.replacing(options.picture) as temporary:
             imageio.imwrite(temporary, depth_overlay.strip(pictures))
@@ -214,6 +228,57 @@ def _recorded_robot(options: argparse.Namespace, given: _TrackInput) -> '_Record
         return None
     where = str(options.video) if options.joints is None else f'--joints {options.joints}'
     return _RecordedRobot(where, joints, given.file, given.video)
+
+
+class _FreeParts:
+    """Parts that move freely."""
+
+    def __init__(self, tracked: TrackedParts, file: PartsFile) -> None:
+        self._tracked, self._state = tracked, tracker.start(tracked, file.start)
+
+    def track(self, time_s: float, image: Array, mask: Bools | None) -> list[PartEstimate]:
+        """Return the poses in an image."""
+        self._state, found = tracker.track(self._tracked, self._state, time_s, image, mask)
+        return found
+
+    def signals(self) -> list[Signal]:
+        """Return what was found besides poses."""
+        return []
+
+
+class _Joints:
+    """Parts on the joints of a model."""
+
+    def __init__(self, tracked: TrackedParts, file: PartsFile, path: Path) -> None:
+        self._tracked = tracked
+        model = scene.load_scene(path)
+        self._jointed = prefix_errors(f'--model {path}', JointedParts, model, file.names)
+        self._state = joint_tracker.start(self._jointed)
+        self._rows: list[tuple[float, Array]] = []
+
+    def track(self, time_s: float, image: Array, mask: Bools | None) -> list[PartEstimate]:
+        """Return the poses in an image."""
+        self._state, found = joint_tracker.track(
+            self._tracked, self._jointed, self._state, time_s, image, mask
+        )
+        if any(one.status == TRACKED for one in found.parts):
+            self._rows.append((time_s, found.qpos))
+        return found.parts
+
+    def signals(self) -> list[Signal]:
+        """Return the positions of hinges and slides."""
+        model = self._jointed.model
+        if not self._rows:
+            return []
+        clock, rows = (np.array(one) for one in zip(*self._rows, strict=True))
+        names, found = scene.names(model, 'joint'), []
+        for joint, name in enumerate(names):
+            if scene.is_scalar(model, joint):
+                is_slide = model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE
+                unit = UNITS['position'][int(is_slide)]
+                values = rows[:, model.jnt_qposadr[joint]]
+                found.append(Signal('position', name, unit, clock, values, 'track'))
+        return found
 
 
 class _RecordedRobot:

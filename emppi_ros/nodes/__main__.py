@@ -31,11 +31,12 @@ markers = functools.partial(start, 'markers')
 task_server = functools.partial(start, 'task_server')
 depth_camera = functools.partial(start, 'depth_camera')
 tracker = functools.partial(start, 'tracker')
+articulation = functools.partial(start, 'articulation')
 
 if __name__ == '__main__':
     NODES = (
         'planner', 'belief', 'bridge', 'simulator', 'markers', 'task_server', 'depth_camera',
-        'tracker',
+        'tracker', 'articulation',
     )  # fmt: skip
     if len(sys.argv) < 2 or sys.argv[1] not in NODES:
         sys.exit(f'usage: python -m emppi_ros.nodes {{{",".join(NODES)}}} [--ros-args ...]')

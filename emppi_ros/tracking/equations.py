@@ -22,13 +22,13 @@ _LARGEST_STEP = 0.5  # of the radius
 
 class PoseEquations(NamedTuple):
     """
-    Gauss-Newton's equations of one part.
+    Gauss-Newton's equations of one part (n = 6), or of joints.
 
     Attributes
     ----------
-    information : (6, 6) array
+    information : (n, n) array
         Sum of J' W J.
-    gradient : (6,) array
+    gradient : (n,) array
         Sum of J' W e.
 
     """
@@ -83,15 +83,15 @@ def tukey(errors: Array, limit: Array | float) -> Array:
 
 class Displacement(NamedTuple):
     """
-    A step of a pose.
+    A step of a pose (n = 6), or of joints.
 
     Attributes
     ----------
-    step : (6,) array
+    step : (n,) array
         Displacement of the origin, and rotation.
-    covariance : (6, 6) array
+    covariance : (n, n) array
         Of the displacement; large in directions that the image does not show.
-    seen : (6, 6) array
+    seen : (n, n) array
         Projection of displacements on directions that the image shows.
 
     """
@@ -112,11 +112,21 @@ def solve(
     of the radius, or far less than others, are left out. `information` (6, 6) says how well: it is
     less than that of the equations if their errors are correlated.
     """
-    from_centre = centred(centre, radius)
-    values, vectors = np.linalg.eigh(from_centre.T @ information @ from_centre)
+    return solve_along(equations, information, centred(centre, radius), radius)
+
+
+def solve_along(
+    equations: PoseEquations, information: Array, basis: Array, radius: float
+) -> Displacement:
+    """
+    Return the step along directions that are shown, as `solve` does, of any n coordinates.
+
+    `basis` (n, n) takes displacements of surfaces [m] to the coordinates.
+    """
+    values, vectors = np.linalg.eigh(basis.T @ information @ basis)
     shown = values > max((_LARGEST_SD * radius) ** -2, _RELATIVE * values[-1])
     safe = np.where(shown, values, 1.0)
-    along = from_centre @ vectors[:, shown]
+    along = basis @ vectors[:, shown]
     step = vectors[:, shown] @ np.linalg.solve(
         along.T @ equations.information @ along, along.T @ equations.gradient
     )
@@ -125,9 +135,9 @@ def solve(
     covariance = (vectors * variance) @ vectors.T
     projection = (vectors * shown) @ vectors.T
     return Displacement(
-        from_centre @ step,
-        from_centre @ covariance @ from_centre.T,
-        from_centre @ projection @ np.linalg.inv(from_centre),
+        basis @ step,
+        basis @ covariance @ basis.T,
+        basis @ projection @ np.linalg.inv(basis),
     )
 
 

@@ -17,7 +17,8 @@ NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6))
 RIGHT = 3.0  # standard deviations: 99.7 % of normal errors
 _ALIGNED_POINTS = 700  # at most
 _CONVERGED = 5e-5  # m
-_NARROWER = 0.7  # reach of alignment from one step to the next
+ALIGNED = 10.0 * _CONVERGED
+NARROWER = 0.7  # reach of alignment from one step to the next
 
 
 class Evidence(NamedTuple):
@@ -44,6 +45,23 @@ class Evidence(NamedTuple):
     gain: Array
 
 
+class PartEquations(NamedTuple):
+    """
+    Equations of a part that an image shows.
+
+    Attributes
+    ----------
+    step : PoseEquations
+        Whose solution is the step of the pose.
+    known : (6, 6) array
+        How well the pose is known: information, where errors of neighbours are correlated.
+
+    """
+
+    step: PoseEquations
+    known: Array
+
+
 class Fit(NamedTuple):
     """Poses that were fitted to an image, with the last step of each part that is seen."""
 
@@ -52,24 +70,44 @@ class Fit(NamedTuple):
     evidence: Evidence
 
 
+class Linearization(NamedTuple):
+    """What an image shows of parts at some poses: equations, None of parts that are not seen."""
+
+    equations: list[PartEquations | None]
+    rendered: RenderedDepth
+    window: Window
+
+
 def fit(tracked: TrackedParts, poses: Placement, image: Array, farther: int = 1) -> Fit:
     """
     Return the poses after Gauss-Newton steps; `image` has NaN where there is no depth.
 
     Outlines are searched `farther` away than the settings say, by this factor.
     """
-    iterations = tracked.settings.iterations
-    moved, reach = np.inf, farther * tracked.settings.outline_reach_px
-    for i in range(iterations + 1):
-        # errors of poses are larger than noise at first
-        width = 0.5 * tracked.settings.reach_m * 0.5**i
-        rendered, window = render(tracked, poses, reach)
-        steps = _steps(tracked, poses, image, rendered, window, width, reach)
-        last = i == iterations or moved < _CONVERGED
-        if last:
+    moved = np.inf
+    for i in range(tracked.settings.iterations + 1):
+        shown = linearize(tracked, poses, image, i, farther)
+        steps = _solve(tracked, poses, shown.equations)
+        if is_last(tracked, i, moved):
             break
         poses, moved = _move(tracked, poses, steps)
-    return Fit(poses, steps, assess(tracked, image, rendered, window))
+    return Fit(poses, steps, assess(tracked, image, shown))
+
+
+def is_last(tracked: TrackedParts, iteration: int, moved: float) -> bool:
+    """Return whether no more steps are taken, after one that moved surfaces by `moved` [m]."""
+    return iteration == tracked.settings.iterations or moved < _CONVERGED
+
+
+def linearize(
+    tracked: TrackedParts, poses: Placement, image: Array, iteration: int, farther: int
+) -> Linearization:
+    """Return what an image shows of parts in an iteration: errors are larger at first."""
+    width = 0.5 * tracked.settings.reach_m * 0.5**iteration
+    reach = farther * tracked.settings.outline_reach_px
+    rendered, window = render(tracked, poses, reach)
+    found = _part_equations(tracked, poses, image, rendered, window, width, reach)
+    return Linearization(found, rendered, window)
 
 
 def render(
@@ -91,12 +129,11 @@ def render(
     )
 
 
-def _steps(
+def _part_equations(
     tracked: TrackedParts, poses: Placement, image: Array, rendered: RenderedDepth, window: Window,
-    width: float,
-    reach: int,
-) -> list[Displacement | None]:  # fmt: skip
-    """Return Gauss-Newton's step of each part; errors of depth count up to a width [m] or more."""
+    width: float, reach: int,
+) -> list[PartEquations | None]:  # fmt: skip
+    """Return Gauss-Newton's equations; errors of depth count up to a width [m] or more."""
     settings, count = tracked.settings, len(poses.position)
     observed, rays = image[window.slices], tracked.rays[window.slices]
     found: list[PoseEquations | None] = [None] * count
@@ -112,15 +149,23 @@ def _steps(
         found[part] = equations.make_equations(slopes, error, weights)
     view = View(observed, *rendered, rays)
     outline = _outline_equations(tracked, poses, view, reach)
+    return [
+        None
+        if one is None
+        else PartEquations(one + edge, one.information + edge.information / settings.outline_lines)
+        for one, edge in zip(found, outline, strict=True)
+    ]
+
+
+def _solve(
+    tracked: TrackedParts, poses: Placement, found: Sequence[PartEquations | None]
+) -> list[Displacement | None]:
+    """Return the step of each part."""
     steps: list[Displacement | None] = []
     for part, one in enumerate(found):
-        if one is None:
-            steps.append(None)
-            continue
         shape = tracked.shapes[part]
-        known = one.information + outline[part].information / settings.outline_lines
         centre = poses.rotation[part] @ shape.centre
-        steps.append(equations.solve(one + outline[part], known, centre, shape.radius))
+        steps.append(one and equations.solve(one.step, one.known, centre, shape.radius))
     return steps
 
 
@@ -157,10 +202,9 @@ def _move(
     return Placement(position, rotation), most
 
 
-def assess(
-    tracked: TrackedParts, image: Array, rendered: RenderedDepth, window: Window
-) -> Evidence:
+def assess(tracked: TrackedParts, image: Array, shown: Linearization) -> Evidence:
     """Return how well an image agrees with what is rendered."""
+    rendered, window = shown.rendered, shown.window
     observed, behind = image[window.slices], tracked.background.crop(window)
     count = len(tracked.shapes)
     fits, visible, scale, gain = np.zeros(count), np.zeros(count), np.ones(count), np.zeros(count)
@@ -188,42 +232,38 @@ def align(
 
     Points count up to a distance [m] from the parts: `reach_m` of the settings, or more.
     """
-    if not tracked.settings.alignment_steps:
-        return poses
     reach = max(tracked.settings.reach_m, least_reach)
-    tracked.renderer.place(poses)
-    window = tracked.renderer.window(1, reach)
-    points, sd = _foreground(tracked, image, window)
-    return _align_with(tracked, poses, points, sd, reach)
-
-
-def _align_with(
-    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, farthest: float
-) -> Placement:
-    if not len(points):
-        return poses
-    thin = max(len(points) // _ALIGNED_POINTS, 1)
-    points, sd = points[::thin], sd[::thin]
-    for i in range(tracked.settings.alignment_steps):
-        reach = farthest * _NARROWER**i
-        found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
-        moves: list[Displacement | None] = [None] * len(tracked.shapes)
-        for part, one in found.items():
-            shape = tracked.shapes[part]
-            centre = poses.rotation[part] @ shape.centre
-            moves[part] = equations.solve(one, one.information, centre, shape.radius)
-        poses, moved = _move(tracked, poses, moves)
-        if moved < 10.0 * _CONVERGED:
+    points, sd = foreground(tracked, poses, image, reach)
+    for i in range(tracked.settings.alignment_steps if len(points) else 0):
+        found = alignment_equations(tracked, poses, points, sd, reach * NARROWER**i)
+        poses, moved = _move(tracked, poses, _solve(tracked, poses, found))
+        if moved < ALIGNED:
             break
     return poses
 
 
-def _foreground(tracked: TrackedParts, image: Array, window: Window) -> tuple[Array, Array]:
-    """Return points (n, 3) of a window that are in front of the background, and their noise."""
+def alignment_equations(
+    tracked: TrackedParts, poses: Placement, points: Array, sd: Array, reach: float
+) -> list[PartEquations | None]:
+    """Return the equations of a step of alignment with points (n, 3) within a distance [m]."""
+    found = surfaces.alignment_equations(tracked.surfaces, poses, points, sd, reach)
+    return [
+        PartEquations(found[part], found[part].information) if part in found else None
+        for part in range(len(tracked.shapes))
+    ]
+
+
+def foreground(
+    tracked: TrackedParts, poses: Placement, image: Array, reach: float
+) -> tuple[Array, Array]:
+    """Return points (n, 3) near parts that are in front of the background, and their noise."""
+    tracked.renderer.place(poses)
+    window = tracked.renderer.window(1, reach)
     observed = image[window.slices]
     front = tracked.is_foreground(observed, tracked.background.crop(window))
     depth = observed[front]
     points = (
         np.array(tracked.camera.position) + tracked.rays[window.slices][front] * depth[:, None]
     )
-    return points, tracked.noise(depth)
+    thin = max(len(points) // _ALIGNED_POINTS, 1)
+    return points[::thin], tracked.noise(depth)[::thin]

@@ -81,14 +81,15 @@ def find_outlines(view: View, camera: Camera, origins: Array, reach: int, gap: A
     Return the offsets of the outlines of all parts, up to `reach` pixels.
 
     `origins` (B, 3) are those of the parts. Outlines count where what is behind is farther by
-    more than `gap` (h, w) [m].
+    more than `gap` (h, w) [m], and as far from the part as it is.
     """
     normals, is_round = _outward(view, camera, len(origins))
     directions = [(axis, sign) for axis in (0, 1) for sign in (1, -1)]
     found = [_edges(view, normals, axis, sign, gap) for axis, sign in directions]
     # axis, sign of each line, all in one array: most of the time is that of calls
     lines = np.repeat(directions, [len(pixels) for pixels in found], axis=0)
-    return _offsets(view, camera, origins, reach, np.concatenate(found), normals, is_round, lines)
+    pixels = np.concatenate(found)
+    return _offsets(view, camera, origins, gap, reach, pixels, normals, is_round, lines)
 
 
 def _outward(view: View, camera: Camera, count: int) -> tuple[Array, Bools]:
@@ -140,8 +141,8 @@ def _edges(view: View, normals: Array, axis: int, sign: int, gap: Array) -> Ints
 
 
 def _offsets(
-    view: View, camera: Camera, origins: Array, reach: int, pixels: Ints, normals: Array,
-    is_round: Bools, lines: Ints,
+    view: View, camera: Camera, origins: Array, gap: Array, reach: int, pixels: Ints,
+    normals: Array, is_round: Bools, lines: Ints,
 ) -> Outline:  # fmt: skip
     """
     Return the outlines that are found along lines of pixels across the rendered ones.
@@ -162,7 +163,9 @@ def _offsets(
     is_own = inside & (view.part.ravel()[flat] == own[:, None])
     # within the part only as far as it reaches, and beyond it not where it begins again
     within = np.cumprod(is_own[:, reach - 1 :: -1], axis=1)[:, ::-1].astype(bool)
-    beyond = inside[:, reach:] & ~is_own[:, reach:]
+    # behind a slit, not what is beside it at the depth of the part
+    behind = depths[:, reach:] > (depth + gap[row, column])[:, None]
+    beyond = np.cumprod(inside[:, reach:] & ~is_own[:, reach:] & behind, axis=1).astype(bool)
     valid = np.concatenate([within, beyond], axis=1)
     near = np.where(is_own, depths, depth[:, None])
     after = depths[:, reach, None]

@@ -9,7 +9,7 @@ from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.tracking import fitting
-from emppi_ros.tracking.fitting import Fit
+from emppi_ros.tracking.fitting import Evidence, Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
 from emppi_ros.tracking.renderer import Placement, Window
 
@@ -28,9 +28,8 @@ _GAIN = 0.5  # squared errors that a part explains better than the background, p
 _GOOD = 2.0  # the same, for a part that is found again
 
 
-def judge(tracked: TrackedParts, fitted: Fit) -> tuple[str, ...]:
+def judge(tracked: TrackedParts, evidence: Evidence) -> tuple[str, ...]:
     """Return the status of each part."""
-    evidence = fitted.evidence
     lost = evidence.fits < tracked.settings.lost_below
     lost |= (evidence.scale > _MISFIT) | (evidence.gain < _GAIN)
     hidden = evidence.visible < FEWEST_PIXELS
@@ -84,7 +83,7 @@ def find_again(
         again = fitting.fit(tracked, poses, image)
         score = _score(tracked, again.poses, part, where, image)
         if score > _ENOUGH and again.evidence.scale[part] < _GOOD:
-            fitted, status = again, judge(tracked, again)
+            fitted, status = again, judge(tracked, again.evidence)
     return fitted, status
 
 

@@ -24,7 +24,7 @@ from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
 _WELL = 0.95  # share of visible pixels with the right depth
-_FARTHER = 3  # reach of outlines for a part that fits badly
+FARTHER = 3  # reach of outlines for a part that fits badly
 
 
 class PartEstimate(NamedTuple):
@@ -109,10 +109,10 @@ def track(
     `image` (h, w) are depths [m], NaN or 0 where there is none; `mask` (h, w) is true where parts
     may be. PoseError if sizes or times do not fit.
     """
-    image = prepare(tracked, state, time, image, mask)
+    image = prepare(tracked, state.time, time, image, mask)
     guess = _predict(tracked, state, time)
     fitted = _fit_from(tracked, guess, image)
-    status = search.judge(tracked, fitted)
+    status = search.judge(tracked, fitted.evidence)
     if set(status) != {TRACKED}:
         missing_s = np.nan_to_num(time - state.seen_at)
         fitted, status = search.find_again(tracked, fitted, status, image, state.seen, missing_s)
@@ -137,7 +137,7 @@ def track(
 
 
 def prepare(
-    tracked: TrackedParts, state: TrackerState, time: float, image: Array, mask: Bools | None
+    tracked: TrackedParts, last: float, time: float, image: Array, mask: Bools | None
 ) -> Array:
     """Return an image with NaN where there is no depth; PoseError if it does not fit."""
     shape = tracked.camera.height, tracked.camera.width
@@ -148,8 +148,8 @@ def prepare(
             f'image at {time:.6g} s: found {other.shape[1]} x {other.shape[0]} px, expected '
             f'{shape[1]} x {shape[0]}, as the intrinsics say'
         )
-    if time <= state.time:
-        raise PoseError(f'image at {time:.6g} s: not after the one before, at {state.time:.6g} s')
+    if time <= last:
+        raise PoseError(f'image at {time:.6g} s: not after the one before, at {last:.6g} s')
     image = np.where((image > 0.0) & np.isfinite(image), image, np.nan)
     return image if mask is None else np.where(mask, image, FAR)
 
@@ -162,7 +162,7 @@ def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
     """
     fitted = fitting.fit(tracked, guess, image)
     evidence = fitted.evidence
-    bad = (evidence.fits < _WELL) & (evidence.visible >= search.FEWEST_PIXELS)
+    bad = fits_badly(evidence)
     if not bad.any() or not tracked.settings.alignment_steps:
         return fitted
     aligned = fitting.align(tracked, guess, image)
@@ -170,12 +170,17 @@ def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
         np.where(bad[:, None], aligned.position, fitted.poses.position),
         np.where(bad[:, None, None], aligned.rotation, fitted.poses.rotation),
     )
-    wide = fitting.fit(tracked, poses, image, _FARTHER)
+    wide = fitting.fit(tracked, poses, image, FARTHER)
     other = fitting.fit(tracked, wide.poses, image)
-    return other if _quality(other.evidence, bad) > _quality(evidence, bad) else fitted
+    return other if quality(other.evidence, bad) > quality(evidence, bad) else fitted
 
 
-def _quality(evidence: Evidence, parts: Bools) -> float:
+def fits_badly(evidence: Evidence) -> Bools:
+    """Return which parts (B,) fit so badly that alignment may help."""
+    return (evidence.fits < _WELL) & (evidence.visible >= search.FEWEST_PIXELS)
+
+
+def quality(evidence: Evidence, parts: Bools) -> float:
     """Return how many more pixels have the right depth than a wrong one, relative to noise."""
     return float(np.sum((evidence.visible * (2.0 * evidence.fits - 1.0) / evidence.scale)[parts]))
 

@@ -23,6 +23,7 @@ NODES = {
         'task_server',
         'depth_camera',
         'tracker',
+        'articulation',
     )
 }
 

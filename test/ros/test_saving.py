@@ -123,3 +123,32 @@ def test_a_node_that_was_told_no_place_says_so(harness):
     harness.spin_until(lambda: node.state == 'active')
     answer = ask_to_save(harness)
     assert not answer.success and 'set the parameter save_to' in answer.message
+
+
+def test_a_reset_reads_a_prior_file_again_that_has_changed(harness, tmp_path):
+    path = tmp_path / 'known.yaml'
+
+    def write(mass):
+        known = ParameterPrior('kg', values=(mass, mass + 0.001))
+        prior = PriorFile('test', (), {'pole_mass': known}, (1.0, 1.0))
+        prior_file.write(path, prior, overwrite=True)
+
+    def reset():
+        return harness.call(Trigger, 'emppi/reset_belief', Trigger.Request())
+
+    def mass():
+        return float(harness.says('belief')[2].get('mean pole_mass', 'nan'))
+
+    write(0.1)
+    harness.publish_task(CARTPOLE)
+    harness.make(BeliefNode, prior=str(path))
+    harness.spin_until(lambda: abs(mass() - 0.1) < 0.005)
+    assert reset().message == 'the belief was reset to the prior'
+    write(0.2)
+    assert f'which was read again: {path}' in reset().message
+    harness.spin_until(lambda: abs(mass() - 0.2) < 0.005)
+    path.write_text('method: 3')
+    answer = reset()
+    assert not answer.success and 'known.yaml' in answer.message
+    harness.spin_until(lambda: harness.says('belief')[2]['lifecycle'] == 'active')
+    assert abs(mass() - 0.2) < 0.005

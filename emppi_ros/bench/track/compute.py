@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.track.estimators import OWN, TRACKERS, EstimatedPoses
+from emppi_ros.bench.track.estimators import JOINTED, OWN, TRACKERS, EstimatedPoses
 from emppi_ros.bench.track.videos import IMAGES, VIDEOS, MadeVideo, make
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, unknown
@@ -21,7 +21,7 @@ from emppi_ros.tracking import equations, surfaces
 
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 120)  # settings were chosen with others
-QUICK_IMAGES = 5
+QUICK_IMAGES = 12
 _SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
@@ -82,15 +82,16 @@ class TrackCell:
     @property
     def digest(self) -> str:
         """Identifies the video, and the code that makes it and tracks."""
-        return f'{code_digest()}-{self.images}'
+        return f'{code_digest(self.tracker == JOINTED)}-{self.images}'
 
 
 @functools.cache
-def code_digest() -> str:
-    """Return a digest of the tracker, the videos and the scenes."""
-    folders = paths.PACKAGE / 'tracking', paths.PACKAGE / 'bench' / 'track'
+def code_digest(with_joints: bool) -> str:
+    """Return a digest of the tracker, the videos, the scenes, and of the inference of joints."""
+    folders = ['tracking', 'articulation'] if with_joints else ['tracking']
+    files = [file for one in folders for file in sorted((paths.PACKAGE / one).glob('*.py'))]
     names = ('videos.py', 'estimators.py', 'compute.py')
-    files = [*sorted(folders[0].glob('*.py')), *(folders[1] / name for name in names)]
+    files += [paths.PACKAGE / 'bench' / 'track' / name for name in names]
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 

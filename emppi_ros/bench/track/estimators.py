@@ -8,20 +8,26 @@ segmentation of each image, which inverse rendering does not.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.articulation import mjcf, topology
+from emppi_ros.articulation.rigid_motion import Poses
+from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.bench.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.core.errors import BenchError, import_optional
-from emppi_ros.tracking import renderer, surfaces, tracker
+from emppi_ros.tracking import joint_tracker, renderer, surfaces, tracker
+from emppi_ros.tracking.jointed_parts import JointedParts
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.surfaces import Surface
+from emppi_ros.tracking.tracker import PartEstimate
 
 Array = npt.NDArray[np.float64]
-OURS = 'rendering'
+OURS, JOINTED = 'rendering', 'rendering-joints'
 _REACH_M = 0.1  # beyond which points do not match
 _ITERATIONS, _CONVERGED = 30, 1e-5
 _POINTS = 1500  # of a part in an image, at most
@@ -58,14 +64,56 @@ class RenderingTracker:
         """Return the poses in an image."""
         image = self._video.images[index]
         self._state, found = tracker.track(self.parts, self._state, index / RATE_HZ, image)
-        return EstimatedPoses(
-            Placement(
-                np.array([one.position for one in found]),
-                np.array([one.rotation for one in found]),
-            ),
-            np.array([one.covariance for one in found]),
-            tuple(one.status == 'tracked' for one in found),
+        return _as_poses(found)
+
+
+class JointedTracker:
+    """This package, in a second pass: on the joints that a first pass of the video showed."""
+
+    def __init__(self, video: MadeVideo) -> None:
+        """Track free parts from their true poses, and infer their joints."""
+        first = RenderingTracker(video)
+        found = [first.track(index) for index in range(len(video.images))]
+        tree = topology.infer(_as_tracks(video, found))
+        model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
+        self._video, self._parts = video, first.parts
+        self._jointed = JointedParts(model, _names(video))
+        self._state = joint_tracker.start(self._jointed)
+
+    def track(self, index: int) -> EstimatedPoses:
+        """Return the poses in an image."""
+        self._state, found = joint_tracker.track(
+            self._parts, self._jointed, self._state, index / RATE_HZ, self._video.images[index]
         )
+        return _as_poses(found.parts)
+
+
+def _names(video: MadeVideo) -> list[str]:
+    return [video.model.body(body).name for body in video.bodies]
+
+
+def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
+    return EstimatedPoses(
+        Placement(
+            np.array([one.position for one in found]), np.array([one.rotation for one in found])
+        ),
+        np.array([one.covariance for one in found]),
+        tuple(one.status == 'tracked' for one in found),
+    )
+
+
+def _as_tracks(video: MadeVideo, found: Sequence[EstimatedPoses]) -> Tracks:
+    """Return the tracks of all parts, as `emppi track` writes them."""
+    parts = []
+    for part, name in enumerate(_names(video)):
+        rotation = np.array([one.poses.rotation[part] for one in found])
+        position = np.array([one.poses.position[part] for one in found])
+        covariance = np.array(
+            [one.covariance[part] for one in found if one.covariance is not None]
+        )
+        seen = np.array([one.tracked[part] for one in found])
+        parts.append(PartTrack(name, Poses(rotation, position), covariance, seen))
+    return Tracks(np.arange(len(found)) / RATE_HZ, tuple(parts))
 
 
 class IterativeClosestPoints:
@@ -173,10 +221,11 @@ def _reference(name: str) -> Any:
 
 TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     OURS: RenderingTracker,
+    JOINTED: JointedTracker,
     'icp': lambda video: IterativeClosestPoints(video, register_to_model),
     'icp-from-model': lambda video: IterativeClosestPoints(video, register_from_model),
     'open3d-icp': lambda video: IterativeClosestPoints(video, _open3d),
     'small-gicp-icp': lambda video: IterativeClosestPoints(video, _small_gicp('ICP')),
     'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
 }
-OWN: Sequence[str] = (OURS, 'icp', 'icp-from-model')  # need no other package
+OWN: Sequence[str] = (OURS, JOINTED, 'icp', 'icp-from-model')  # need no other package

@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from emppi_ros.belief import explanations
 from emppi_ros.core import weights
-from emppi_ros.core.errors import StaleInputError
+from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.belief import saver
 from emppi_ros.nodes.belief.saver import BeliefSaver
 from emppi_ros.nodes.common import process, qos
@@ -60,6 +60,7 @@ class BeliefNode(TaskFollowerNode):
         """Load the task and draw particles from its prior."""
         self.task = self.follow.take()
         self.task, prior = saver.with_prior(self.task, self._settings.prior)
+        self._prior = prior  # its text
         if prior:
             self.get_logger().info(f'prior: {self.task.prior.describe()}')
         seed = self._settings.seed
@@ -206,11 +207,29 @@ class BeliefNode(TaskFollowerNode):
         if not response.success:
             response.message = 'no task yet'
             return response
+        try:
+            if self._prior_changed():
+                self.swap_task()
+                prior = self.task.prior.describe()
+                response.message = (
+                    f'the belief was reset to the prior, which was read again: {prior}'
+                )
+                return response
+        except EmppiError as error:
+            response.success, response.message = False, str(error)
+            return response
         with self._turn, self._lock:
             self.session.reset()
             self._publish_current()
         response.message = 'the belief was reset to the prior'
         return response
+
+    def _prior_changed(self) -> bool:
+        """Return whether the prior file has changed, but for a belief that this node saved."""
+        if self._settings.prior == self._settings.save_to:
+            return False
+        _, text = saver.with_prior(self.task, self._settings.prior)
+        return text != self._prior
 
     def _save(self) -> str:
         """Save the belief; return a message, or raise an EmppiError."""

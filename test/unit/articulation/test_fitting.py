@@ -2,8 +2,11 @@
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation
 
-from emppi_ros.articulation import fitting, tracks
+from emppi_ros.articulation import fitting, rigid_motion, tracks
+from emppi_ros.articulation.joint_models import JointModel
+from emppi_ros.articulation.rigid_motion import Poses
 
 from .conftest import AXIS, PIVOT, on_hinge, on_slide, part
 
@@ -58,7 +61,7 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
     count = 20
     for seed in range(count):
         seen = observe(part('door', rotation, position, np.random.default_rng(seed)))
-        found = fitting.evaluate(fitting.refine(start, seen)[0], seen)
+        found = fitting.evaluate(fitting.refine(start, seen), seen)
         axis_sd, pivot_sd = fitting.uncertainty(found)
         frame = found.model.frame.position
         axes.append(angle(found.model.axis) / axis_sd)
@@ -68,6 +71,23 @@ def test_errors_of_axis_and_pivot_are_as_large_as_their_standard_deviations():
     # axis of its ellipse is much longer: the mean of 20 then has a standard deviation of 0.32
     for ratio in (axes, pivots):
         assert abs(np.mean(np.square(ratio)) - 1.0) < 3.0 * np.sqrt(2.0 / count)
+
+
+def test_short_slides_far_from_the_origin_are_fitted_from_wrong_axes():
+    rotation, position = on_slide(0.01 * np.linspace(0.0, 1.0, 100))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        shift = np.array([2.0, -1.0, 0.5])
+        seen = observe(part('drawer', rotation, position + shift, rng))
+        costs = []
+        for axis in (AXIS, AXIS + 0.4 * rng.normal(size=3)):  # off by some 20 degrees
+            frame = Poses(Rotation.align_vectors([axis], [[0, 0, 1]])[0].as_matrix(), shift)
+            inner = rigid_motion.relative(frame, seen.poses.at(0))
+            start = JointModel('prismatic', frame, inner, np.zeros(()))
+            found = fitting.evaluate(fitting.refine(start, seen), seen)
+            costs.append(found.squares.sum())
+        # one minimum: steps end when squares, of some 500, fall by less than 1e-5 of them
+        assert abs(costs[1] - costs[0]) < 0.05
 
 
 def test_the_accuracy_of_an_exchanged_joint_is_that_of_the_exchanged_poses(rng):

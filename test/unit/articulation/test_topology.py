@@ -1,5 +1,6 @@
 """Trees of several parts, and their export to MuJoCo and back."""
 
+import dataclasses
 from pathlib import Path
 
 import mujoco
@@ -8,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 import yaml
 
-from emppi_ros.articulation import mjcf, report, topology, tracks
+from emppi_ros.articulation import joint_models, mjcf, report, rigid_motion, topology, tracks
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.belief.distributions import Prior
 from emppi_ros.bench.articulation import mechanisms, truth
@@ -16,6 +17,7 @@ from emppi_ros.bench.articulation.mechanisms import MECHANISMS, Mechanism
 from emppi_ros.core import config
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.tasks.schema import ParameterConfig, TrackedObjectConfig
+from emppi_ros.tracking.jointed_parts import JointedParts
 
 from .conftest import AXIS, as_tracks, on_hinge, on_slide, part
 
@@ -67,6 +69,32 @@ def test_the_exported_model_moves_as_the_tree_says(cabinet):
     # a chi-square of 1500 has a relative standard deviation of 4 %
     assert len(off) > 280
     assert squares / (5 * len(off)) == pytest.approx(1.0, abs=0.12)
+
+
+@pytest.mark.parametrize('name', ['drawer', 'door'])
+def test_covariances_in_the_exported_model_are_of_motions_of_the_joint(cabinet, rng, name):
+    tree, _ = cabinet
+    joint = tree.joint(name)
+    step = 1e-3 * rng.normal(size=12)  # of the fit's parameters: m and rad
+    in_child = rigid_motion.adjoint(rigid_motion.inverse(joint.model.child)) @ step[6:]
+    motions = np.concatenate([step[:6], in_child])
+    places = []
+    for model, covariance in (
+        (joint.model, np.outer(motions, motions)),
+        (joint_models.changed(joint.model, step), None),
+    ):
+        own = dataclasses.replace(joint, model=model, covariance=covariance)
+        others = [one for one in tree.joints if one.child != name]
+        others = [dataclasses.replace(one, covariance=None) for one in others]
+        text = mjcf.to_text(dataclasses.replace(tree, joints=(own, *others)))
+        jointed = JointedParts(mujoco.MjModel.from_xml_string(text), (name,))
+        places.append(jointed.places(np.array([0.4, 0.4])))
+    before, after = (one.placement for one in places)
+    turn = Rotation.from_matrix(after.rotation[0] @ before.rotation[0].T).as_rotvec()
+    moved = np.concatenate([after.position[0] - before.position[0], turn])
+    expected = np.outer(moved, moved)
+    # second order of the step, and rounding of the file: 0.1 % each
+    np.testing.assert_allclose(places[0].covariance, expected, atol=0.01 * np.abs(expected).max())
 
 
 def round_trip(first, seed):

@@ -69,6 +69,24 @@ def test_a_table_of_poses_with_covariances_is_written(video, capsys):
     assert all((video.parent / name).stat().st_size > 1000 for name in ('strip.png', 'film.gif'))
 
 
+def test_joints_of_a_model_are_tracked_in_place_of_free_parts(video, capsys):
+    model = video.parent / 'model.xml'
+    body = '<body name="box" pos="0 0 0.06"><joint name="rail" type="slide" axis="1 0 0"/>'
+    text = f'<mujoco><worldbody>{body}<geom size="0.01"/></body></worldbody></mujoco>'
+    model.write_text(text)
+    assert main(arguments(video, '--model', str(model))) == 0
+    found = {one.kind: one for one in tables.read(video.parent / 'tracks.csv')}
+    rail, pose = found['position'], found['pose']
+    assert (rail.of, rail.unit, len(rail.time)) == ('rail', 'm', GONE)
+    # half of a pixel of 11 mm, seen by many
+    np.testing.assert_allclose(rail.values, SPEED * rail.time, atol=0.003)
+    exact = np.column_stack([rail.values, 0.0 * rail.time, 0.06 + 0.0 * rail.time])
+    np.testing.assert_allclose(pose.values[:, :3], exact, atol=1e-9)  # rounding
+    model.write_text(text.replace('"box"', '"lid"'))
+    assert main(arguments(video, '--model', str(model))) == 2
+    assert f"--model {model}: unknown body 'box'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ('text', 'words'),
     [

@@ -67,6 +67,22 @@ def test_outlines_are_found_where_a_part_was_moved_to(stage):
     assert abs(error.mean()) < 0.15
 
 
+def test_what_is_beside_a_slit_at_the_depth_of_the_part_moves_no_outline(stage):
+    camera, shape = stage('box').camera, (120, 160)
+    column = np.arange(shape[1])
+    part = np.broadcast_to(np.where(column < 80, 0, -1), shape)
+    # a door, a slit of 2 pixels, and the frame beside it
+    slit = (column >= 80) & (column < 82)
+    depth = np.broadcast_to(np.where(slit, 2.0, np.where(column < 80, 1.0, 1.02)), shape)
+    seen = depth + 0.01 * np.random.default_rng(2).normal(size=shape)
+    normal = np.broadcast_to(-camera.matrix[:, 2], (*shape, 3))
+    view = View(seen, depth, part, normal, camera.rays())
+    outline = outlines.find_outlines(view, camera, np.zeros((1, 3)), 6, np.full(shape, 0.05))
+    # noise of 1 cm, and 1 m behind: each line of pixels shows exactly where the door ends
+    assert len(outline.offset) > 100
+    np.testing.assert_array_equal(outline.offset, 0.0)
+
+
 def test_the_step_solves_what_is_seen_and_leaves_the_rest():
     rng = np.random.default_rng(3)
     slopes = rng.normal(size=(200, 6))

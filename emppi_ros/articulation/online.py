@@ -1,0 +1,176 @@
+"""
+The kinematic tree while parts move: from tracked poses as they arrive.
+
+Frames are kept when a part has moved since the last one that was kept, beyond its noise, and now
+and then at rest, so that they are far apart and few. The tree is inferred from all of them again;
+the evidence for its joints grows with the motion. Until a joint has shown its type it is
+`undecided`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from emppi_ros.articulation import topology, tracks
+from emppi_ros.articulation.topology import KinematicTree, TreeJoint
+from emppi_ros.articulation.tracks import Noise, Tracks
+from emppi_ros.core import config
+from emppi_ros.core.errors import IdentificationError
+
+Array = npt.NDArray[np.float64]
+_MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved
+_NOT_SHOWN = ('static', 'undecided')
+
+
+@dataclass(frozen=True)
+class OnlineArticulationConfig:
+    """Settings of the inference from poses as they arrive."""
+
+    position_sd_m: float = config.positive(0.002, doc='noise of positions per axis')
+    rotation_sd_deg: float = config.positive(1.0, doc='noise of rotations per axis')
+    frames: int = config.between(
+        20, 2000, 200, doc='frames that are kept: of more, every second one'
+    )
+    rest_s: float = config.positive(0.2, doc='time between two frames at rest')
+    same_stamp_s: float = config.non_negative(
+        0.005, doc='poses whose stamps differ less are of one frame'
+    )
+
+    @property
+    def noise(self) -> Noise:
+        """Noise of poses."""
+        return Noise(self.position_sd_m, float(np.radians(self.rotation_sd_deg)))
+
+
+class PoseFrame(NamedTuple):
+    """Poses (7,) of some parts at one time [s]: position and quaternion wxyz."""
+
+    time: float
+    poses: Mapping[str, Array]
+
+
+class PoseHistory(NamedTuple):
+    """
+    What is known of the motion so far.
+
+    Attributes
+    ----------
+    kept : tuple of PoseFrame
+        Frames in the order of time.
+    open : PoseFrame or None
+        The newest frame, to which poses of other parts may be added.
+
+    """
+
+    kept: tuple[PoseFrame, ...] = ()
+    open: PoseFrame | None = None
+
+
+class ArticulationProposal(NamedTuple):
+    """
+    A kinematic tree from the motion so far.
+
+    Attributes
+    ----------
+    time : float
+        Of the last frame [s].
+    tree : KinematicTree
+        The most probable tree.
+    kinds : dict
+        Part -> type of its joint; `undecided` also if the part has not moved.
+    evidence : dict
+        Part -> log odds [nats] of this type against the next one; NaN without a joint.
+
+    """
+
+    time: float
+    tree: KinematicTree
+    kinds: dict[str, str]
+    evidence: dict[str, float]
+
+
+def add(
+    settings: OnlineArticulationConfig, history: PoseHistory, name: str, time: float, pose: Array
+) -> PoseHistory:
+    """
+    Return the history with a pose (7,) of a part; poses that come too late are left out.
+
+    A pose much older than the last one begins a new history: the clock was set back.
+    """
+    last = history.open
+    if last is None:
+        return history._replace(open=PoseFrame(time, {name: pose}))
+    if abs(time - last.time) <= settings.same_stamp_s:
+        return history._replace(open=PoseFrame(last.time, {**last.poses, name: pose}))
+    if time < last.time:
+        late = time > last.time - settings.rest_s
+        return history if late else PoseHistory((), PoseFrame(time, {name: pose}))
+    kept = history.kept
+    if not kept or _is_new(settings, kept[-1], last):
+        kept = (*kept, last)
+        if len(kept) > settings.frames:
+            kept = kept[::2]
+    return PoseHistory(kept, PoseFrame(time, {name: pose}))
+
+
+def propose(
+    settings: OnlineArticulationConfig, history: PoseHistory, seed: int = 0
+) -> ArticulationProposal | None:
+    """Return the tree of the motion so far; None while there are too few frames."""
+    given = as_tracks(settings, history)
+    try:
+        tree = topology.infer(given, seed)
+    except IdentificationError:
+        return None
+    kinds = {
+        joint.child: 'undecided' if joint.kind in _NOT_SHOWN else joint.kind
+        for joint in tree.joints
+    }
+    found = {joint.child: log_odds(tree, joint) for joint in tree.joints}
+    return ArticulationProposal(float(given.time[-1]), tree, kinds, found)
+
+
+def as_tracks(settings: OnlineArticulationConfig, history: PoseHistory) -> Tracks:
+    """Return the kept frames as tracks of all parts that were seen often enough."""
+    time = np.array([frame.time for frame in history.kept])
+    names = dict.fromkeys(name for frame in history.kept for name in frame.poses)
+    nothing = np.full(7, np.nan)
+    parts = []
+    for name in names:
+        rows = np.array([frame.poses.get(name, nothing) for frame in history.kept])
+        part = tracks.from_arrays(name, rows[:, :3], rows[:, 3:], noise=settings.noise)
+        if np.sum(part.seen) >= tracks.MIN_FRAMES:
+            parts.append(part)
+    return Tracks(time, tuple(parts))
+
+
+def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
+    """Return the log odds [nats] of the type of a joint against the next one."""
+    edge = {joint.parent, joint.child}
+    for pair in tree.pairs:
+        if {pair.parent, pair.child} == edge and joint.candidates == pair.selection.candidates:
+            costs = sorted(fit.cost for fit in pair.selection.fits.values() if not fit.reason)
+            return 0.5 * float(costs[1] - costs[0]) if len(costs) > 1 else float('inf')
+    return float('nan')
+
+
+def _is_new(settings: OnlineArticulationConfig, before: PoseFrame, frame: PoseFrame) -> bool:
+    """Return whether a part moved since a frame, or came into view, or enough time passed."""
+    if frame.time - before.time >= settings.rest_s or set(frame.poses) - set(before.poses):
+        return True
+    return any(
+        _square(settings, before.poses[name], pose) > _MOVED for name, pose in frame.poses.items()
+    )
+
+
+def _square(settings: OnlineArticulationConfig, before: Array, after: Array) -> float:
+    """Return the squared distance of two poses in units of their noise."""
+    shift = np.linalg.norm(after[:3] - before[:3])
+    cosine = abs(float(before[3:] @ after[3:]))
+    turn = 2.0 * np.arccos(min(cosine, 1.0))
+    noise = settings.noise
+    return 0.5 * float((shift / noise.position_sd_m) ** 2 + (turn / noise.rotation_sd_rad) ** 2)

@@ -1,0 +1,1 @@
+"""Node `articulation`: joints of tracked objects while they move."""

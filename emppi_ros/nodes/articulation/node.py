@@ -1,0 +1,205 @@
+"""
+The node `articulation`: proposes the joints of tracked objects while they move.
+
+A person or a robot moves the objects of the task. The kinematic tree of their tracked poses is
+inferred again at `rate_hz`, and published with its evidence. Once joints of the task are decided,
+they are written as a prior, and the belief is asked to start from it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+import functools
+import json
+import math
+from pathlib import Path
+import sys
+import time
+
+from geometry_msgs.msg import PoseStamped
+import numpy as np
+from rclpy.clock import Clock, ClockType
+from rclpy.task import Future
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from emppi_ros.articulation import mjcf, online, prior, report
+from emppi_ros.articulation.online import (
+    ArticulationProposal,
+    OnlineArticulationConfig,
+    PoseHistory,
+)
+from emppi_ros.belief import prior_file
+from emppi_ros.core import config, paths
+from emppi_ros.core.errors import EmppiError
+from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.parameters import declare_all
+from emppi_ros.nodes.common.polling import Loop
+from emppi_ros.nodes.topics.task import TaskFollowerNode
+
+PROPOSAL, RESET = 'emppi/articulation', 'emppi/reset_belief'
+_TASK, _DECIDED = '{task}', ('revolute', 'prismatic')
+_BETTER = 0.5  # of the standard deviation of an axis, from which the prior is written again
+_DELIVERY_S = 0.1  # between two looks for what the loop has made
+
+
+@dataclass(frozen=True)
+class ArticulationParameters(OnlineArticulationConfig):
+    """Parameters of the node."""
+
+    rate_hz: float = config.between(0.1, 5.0, 1.0, doc='proposals per second')
+    model: str = config.key(
+        '', doc="MJCF file of the last proposal; {task} stands for the task's name"
+    )
+    prior: str = config.key(
+        '', doc='prior file to write, the same as the parameter `prior` of the belief node'
+    )
+    reset_belief: bool = config.key(
+        True, doc='whether the belief is asked to start from each prior that was written'
+    )
+
+
+class ArticulationNode(TaskFollowerNode):
+    """Infers joints from the tracked objects of the task."""
+
+    def __init__(self, **kwargs: object) -> None:
+        super().__init__('articulation', **kwargs)
+        self._settings = declare_all(self, ArticulationParameters)
+        if self._settings.prior:
+            prior_file.check_path(Path(self._settings.prior))
+        self._publisher = self.create_publisher(String, PROPOSAL, qos.LATCHED)
+        self._client = self.create_client(Trigger, RESET)
+        # the loop must not call services: what it made is delivered by the executor
+        self._made: deque[Callable[[], None]] = deque()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(_DELIVERY_S, self._deliver, clock=steady)
+
+    def setup(self) -> None:
+        """Take the task, and listen to its tracked objects."""
+        self.task = self.follow.take()
+        self._forget()
+        # not polled by the loop, which would miss poses while it infers
+        self._poses = [
+            self.create_subscription(
+                PoseStamped, f'tracking/{name}', functools.partial(self._take, name), qos.SENSOR
+            )
+            for name in self.task.tracked
+        ]
+
+    def start(self) -> None:
+        """Begin with nothing that was seen."""
+        self._forget()
+        self.loop = Loop('articulation', 1.0 / self._settings.rate_hz, self._work)
+
+    def teardown(self) -> None:
+        """Release the task."""
+        for subscription in self._poses:
+            self.destroy_subscription(subscription)
+        super().teardown()
+
+    def report(self) -> Report:
+        """Return the types of joints, with their evidence, and what keeps a prior from it."""
+        found = self._found
+        values: dict[str, object] = {
+            'frames': len(self._history.kept),
+            'infer_ms_p50': self._times.quantile_ms(0.5),
+            'prior': self._written,
+        }
+        kinds = {} if found is None else found.kinds
+        for name, kind in kinds.items():
+            values |= {f'joint {name}': kind, f'log_odds {name}': found.evidence[name]}
+        waiting = f'waiting for the motion of {", ".join(self.task.tracked) or "nothing"}'
+        joints = ', '.join(f'{name}: {kind}' for name, kind in kinds.items())
+        level = WARN if self._problem else OK
+        return Report(level, self._problem or joints or waiting, values)
+
+    def _forget(self) -> None:
+        self._history, self._found = PoseHistory(), None
+        self._problem, self._written, self._sd = '', '', math.inf
+        self._times, self._proposed_at = Durations(), -1
+        self._made.clear()
+
+    def _take(self, name: str, message: PoseStamped) -> None:
+        """Add a pose to the history; one that is invalid is left out."""
+        try:
+            stamp, pose = convert.read_pose(self.task.robot, message)
+        except EmppiError as error:
+            self._problem = f'tracking/{name}: {error}'
+            return
+        row = np.concatenate([pose.position, pose.quaternion])
+        if np.isfinite(row).all():
+            self._history = online.add(self._settings, self._history, name, stamp, row)
+
+    def _work(self, _moment: float) -> None:
+        """Infer the tree if there are new frames."""
+        history = self._history
+        newest = history.kept[-1].time if history.kept else -1.0
+        if newest == self._proposed_at:
+            return
+        self._proposed_at, began = newest, time.perf_counter()
+        found = online.propose(self._settings, history)
+        self._times.add(time.perf_counter() - began)
+        if found is None:
+            return
+        self._found, self._problem = found, ''
+        self._made.append(functools.partial(self._publish, found))
+        try:
+            self._write(found)
+        except EmppiError as error:
+            self._problem = str(error)
+
+    def _write(self, found: ArticulationProposal) -> None:
+        """Write model and prior, if they are wanted."""
+        if self._settings.model:
+            paths.write_text(self._path(self._settings.model), mjcf.to_text(found.tree), True)
+        moved = [name for name in self.task.jointed if name in found.kinds]
+        decided = all(found.kinds[name] in _DECIDED for name in moved)
+        if not self._settings.prior or not moved or not decided:
+            return
+        sd = max(found.tree.joint(name).axis_sd_rad for name in moved)
+        if sd > _BETTER * self._sd:
+            return
+        path = self._path(self._settings.prior)
+        prior_file.write(path, prior.make(found.tree, self.task, ()), True)
+        self._sd, self._written = sd, str(path)
+        if self._settings.reset_belief:
+            self._made.append(self._reset_belief)
+
+    def _path(self, name: str) -> Path:
+        return Path(name.replace(_TASK, self.task.name)).expanduser()
+
+    def _deliver(self) -> None:
+        while self._made:
+            self._made.popleft()()
+
+    def _publish(self, found: ArticulationProposal) -> None:
+        """Publish a proposal as JSON."""
+        joints = report.summary(found.tree)
+        for name, entry in joints.items():
+            assert isinstance(entry, dict)
+            odds = found.evidence[name]
+            entry |= {
+                'joint': found.kinds[name],
+                'log_odds': odds if math.isfinite(odds) else None,
+            }
+        self._publisher.publish(String(data=json.dumps({'time_s': found.time, 'joints': joints})))
+
+    def _reset_belief(self) -> None:
+        """Ask the belief to start from the prior that was written."""
+        if not self._client.service_is_ready():
+            self._problem = f'{RESET}: no such service: the belief does not take the prior'
+            return
+        self._client.call_async(Trigger.Request()).add_done_callback(self._answered)
+
+    def _answered(self, future: Future) -> None:
+        answer = future.result()
+        if answer is not None:
+            self.get_logger().info(f'{self._written}: {answer.message}')
+            if not answer.success:
+                self._problem = f'{RESET}: {answer.message}'
+
+
+def main() -> None:
+    """Run the node at the lowest priority but that of idle time."""
+    sys.exit(process.run(ArticulationNode, nice=19))
