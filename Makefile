@@ -116,7 +116,7 @@ real: $(STAMP)
 track: $(STAMP)
 	$(call publish,track,results_track,$(TRACK))
 
-# VIDEO='--seeds ... --methods ...' selects runs
+# VIDEO='--seeds ... --mechanisms ... --methods ...' selects runs
 video: $(STAMP)
 	$(call publish,video,results_video,$(VIDEO))
 

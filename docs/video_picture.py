@@ -1,7 +1,8 @@
 """
 Draw docs/video.png: a depth video, the inferred mechanism, its posterior, and a swing-up with it.
 
-Run it as `python docs/video_picture.py`. The film is that of seed 102 of `emppi bench video`.
+Run it as `python docs/video_picture.py`. The film is the cart-pole of seed 102 of
+`emppi bench video`.
 """
 
 from pathlib import Path
@@ -13,22 +14,23 @@ import numpy as np
 from emppi_ros.articulation.mjcf import joint_frame
 from emppi_ros.bench.video import compute, control, films, pipeline
 from emppi_ros.bench.video.compute import OWN, VideoCell
-from emppi_ros.bench.video.films import PARTS
+from emppi_ros.bench.video.mechanisms import MECHANISMS
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE
 from emppi_ros.viz.report.plots import styled
 
-SEED, IMAGE = 102, 60
+NAME, SEED, IMAGE = 'cartpole', 102, 60
 OUT = Path(__file__).with_name('video.png')
 
 
 def main() -> None:
     """Go the whole way for one film, and draw a panel for each step."""
-    film = films.make(SEED)
+    film = films.make(MECHANISMS[NAME], SEED)
     followed = pipeline.follow(film)
     with tempfile.TemporaryDirectory() as name, styled():
         folder = Path(name)
-        mechanism = pipeline.infer_mechanism(followed, film, SEED, folder)
-        samples = compute.METHODS[OWN](mechanism, film, VideoCell(OWN, SEED))
+        tree = pipeline.infer_tree(followed, film, SEED)
+        mechanism = pipeline.write_mechanism(tree, film, folder)
+        samples = compute.METHODS[OWN](mechanism, film, VideoCell(NAME, OWN, SEED))
         figure = Figure(figsize=(13, 3.3), layout='constrained')
         seen, moved, known, swung = figure.subplots(1, 4)
         seen.imshow(film.images[IMAGE], cmap='viridis', vmin=1.0, vmax=3.0)
@@ -39,7 +41,7 @@ def main() -> None:
             if part.name == 'pole':
                 middle = middle + 0.4 * part.poses.rotation[:, :, 2]
             moved.plot(middle[:, 0], middle[:, 2], '.', color=color, label=part.name, ms=3)
-        cart, pole = (mechanism.tree.joint(part) for part in PARTS)
+        cart, pole = (mechanism.tree.joint(part) for part in film.mechanism.parts)
         ends = cart.model.axis[[0, 2]] * np.array([[-0.6], [0.6]])
         moved.plot(*ends.T, '-', color=GREY, label='inferred slide', zorder=0)
         first = followed.tracks.parts[1].poses.at(0)
@@ -57,7 +59,7 @@ def main() -> None:
         known.set_yticks(range(len(names)), names)
         known.set_xlabel('90 % interval, % from the truth')
         known.set_title('posterior')
-        times, angles = control.swing_up(mechanism, film.truth, samples, 0, folder)
+        times, angles = control.run('swing-up', mechanism, film, samples, 0, folder)
         swung.plot(times, np.degrees(angles), color=BLUE)
         swung.set(xlabel='time [s]', ylabel='pole from upright [deg]')
         swung.set_title('swing-up with it')

@@ -51,11 +51,17 @@ class FilmedParts:
     def take(self, qpos: Array, rng: np.random.Generator) -> FilmedImage:
         """Return the image of a state (nq,), with noise."""
         poses = renderer.body_poses(scene.kinematics(self._model, qpos), self.bodies)
+        depth, labels = self._see(poses)
+        return FilmedImage(depth_noise.add_noise(self._settings, depth, rng), poses, labels)
+
+    def depth(self, poses: Placement) -> Array:
+        """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""
+        return self._see(poses)[0]
+
+    def _see(self, poses: Placement) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Return depths without noise and the part of each pixel (h, w)."""
         self._parts.place(poses)
         seen = self._parts.render()
-        depth = np.minimum(seen.depth, self._background)
-        return FilmedImage(
-            depth_noise.add_noise(self._settings, depth, rng),
-            poses,
-            np.where(seen.depth <= self._background, seen.part, renderer.NOTHING),
+        return np.minimum(seen.depth, self._background), np.where(
+            seen.depth <= self._background, seen.part, renderer.NOTHING
         )

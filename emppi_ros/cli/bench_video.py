@@ -1,4 +1,4 @@
-"""`emppi bench video`: from depth videos of a cart-pole to its joints, masses and dampings."""
+"""`emppi bench video`: from depth videos of mechanisms to joints, masses and dampings."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,14 @@ from emppi_ros.bench.video.compute import (
     compute,
     make_cells,
 )
+from emppi_ros.bench.video.mechanisms import MECHANISMS
 from emppi_ros.cli import resumable
 from emppi_ros.parallel import workers
 
 DESCRIPTION = """
-Film a simulated cart-pole with a depth camera, track its parts, infer its joints, and estimate
-masses and dampings, by several methods of identification.
+Film simulated mechanisms with a depth camera, track their parts, infer their joints, and estimate
+masses and dampings by several methods of identification. Then forecast the images of another film
+with what was found, and swing up and balance the cart-pole. It needs the extra `identify`.
 
 Each finished run is stored as a row of DIR/rows.jsonl, and the same command with the same DIR
 resumes an interrupted benchmark. After a change of the code, use another DIR.
@@ -35,18 +37,20 @@ def add_command(studies: Any) -> None:
         description=DESCRIPTION.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    resumable.add_names(parser, '--mechanisms', f'mechanisms (all): {", ".join(MECHANISMS)}')
     resumable.add_names(parser, '--methods', f'methods (all): {", ".join(METHODS)}')
     resumable.add_seeds(parser, f'{SEEDS[0]}-{SEEDS[-1]}')
-    resumable.add_options(parser, 'out/video', 'one film, few iterations; no evidence')
+    resumable.add_options(parser, 'out/video', 'one film of each, few iterations; no evidence')
     parser.set_defaults(execute=video)
 
 
 def video(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
-    given = resumable.selected(options, 'methods')
+    given = resumable.selected(options, 'mechanisms', 'methods')
     workers.check(options.jobs, options.scheduler)
     seeds = SEEDS if options.seeds is None else options.seeds
     wanted = make_cells(
+        given.get('mechanisms', tuple(MECHANISMS)),
         given.get('methods', tuple(METHODS)),
         seeds[:1] if options.quick else seeds,
         options.quick,

@@ -1,4 +1,4 @@
-"""Baseline samplers with single shooting: CMA-ES, emcee, SGLD and SVGD."""
+"""Baselines with single shooting: the samplers CMA-ES, emcee, SGLD and SVGD, and Adam."""
 
 from collections.abc import Callable, Mapping
 
@@ -107,17 +107,44 @@ def svgd(
     Steps are scaled by Adam (Kingma and Ba 2015).
     """
     shooter = MultipleShooting(problem, particles, threads=1)
-    z = csvgd.sobol_parameters(problem, particles)
-    now, (a, b) = evaluate(shooter, z, likelihood), _FADES
+
+    def direction(z: Array) -> Array:
+        return svgd_direction(np.clip(z, -LIMIT, LIMIT), evaluate(shooter, z, likelihood).score)
+
+    z = climb(csvgd.sobol_parameters(problem, particles), direction, iterations)
+    return problem.theta(z), shooter.steps
+
+
+def adam(
+    problem: ShootingProblem, starts: int, iterations: int, likelihood: Likelihood
+) -> tuple[Array, int]:
+    """
+    Return the best (1, P) of some searches by Adam, and the number of physics steps.
+
+    Gradients are forward differences, each of 1 + P simulations. It is no sampler: there is no
+    posterior.
+    """
+    shooter = MultipleShooting(problem, starts, threads=1)
+
+    def direction(z: Array) -> Array:
+        return evaluate(shooter, z, likelihood).score
+
+    z = climb(csvgd.sobol_parameters(problem, starts), direction, iterations)
+    z = np.clip(z, -LIMIT, LIMIT)
+    best = int(np.argmax(evaluate(shooter, z, likelihood).log_p))
+    return problem.theta(z[best : best + 1]), shooter.steps
+
+
+def climb(z: Array, direction: Callable[[Array], Array], iterations: int) -> Array:
+    """Return points (N, P) after steps of Adam along a direction (Kingma and Ba 2015)."""
+    a, b = _FADES
     mean, square = np.zeros_like(z), np.zeros_like(z)
     for count, rate in enumerate(np.geomspace(0.1, 0.01, iterations), start=1):
-        z = np.clip(z, -LIMIT, LIMIT)
-        slope = svgd_direction(z, now.score)
+        slope = direction(z)
         mean, square = a * mean + (1.0 - a) * slope, b * square + (1.0 - b) * slope**2
         size = np.sqrt(square / (1.0 - b**count)) + _EPSILON
-        z = z + rate * mean / (1.0 - a**count) / size
-        now = evaluate(shooter, z, likelihood)
-    return problem.theta(z), shooter.steps
+        z = np.clip(z, -LIMIT, LIMIT) + rate * mean / (1.0 - a**count) / size
+    return z
 
 
 BASELINES: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}

@@ -1,4 +1,4 @@
-"""Depth videos of a driven cart-pole with unknown masses and damping, and the recorded force."""
+"""Depth videos of mechanisms with unknown masses and damping, and the recorded forces."""
 
 from typing import NamedTuple
 
@@ -7,26 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.bench.filmed_parts import FilmedParts
-from emppi_ros.core import paths
-from emppi_ros.model import scene
+from emppi_ros.bench.video.mechanisms import FilmedMechanism, unknowns
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.depth_noise import DepthCameraConfig
 from emppi_ros.tracking.renderer import Placement
 
 Array = npt.NDArray[np.float64]
-FILE, PARTS, ACTUATOR = 'filmed_cartpole.xml', ('cart', 'pole'), 'force'
 RATE_HZ, SECONDS = 30.0, 10.0
 CAMERA = DepthCameraConfig(rate_hz=RATE_HZ)
-DENSITY = (100.0, 2000.0)  # kg/m^3, of wood and plastics: range of priors and of the truth
-RANGES = {  # damping: range of priors and of the truth
-    'cart_damping': (0.05, 5.0),
-    'pole_damping': (0.001, 0.05),
-}
-UNITS = {
-    'cart_mass': 'kg', 'pole_mass': 'kg', 'cart_damping': 'N s/m', 'pole_damping': 'N m s/rad',
-}  # fmt: skip
 _MIDDLE = 0.5  # of each range, in the logarithm, that true values are drawn from
-_STIFFNESS, _DAMPING = 8.0, 4.0  # N/m, N s/m: the force brings the cart back into view
+_PUSH = 3.0  # m/s^2: forces over the mass of all parts
+_STIFFNESS, _DAMPING = (
+    4.0,
+    2.0,
+)  # 1/s^2, 1/s, times mass: forces that bring it back
 
 
 class Film(NamedTuple):
@@ -35,6 +29,8 @@ class Film(NamedTuple):
 
     Attributes
     ----------
+    mechanism : FilmedMechanism
+        What was filmed.
     truth : dict
         Parameter -> value.
     time : (T,) array
@@ -43,13 +39,16 @@ class Film(NamedTuple):
         Depths (h, w) [m].
     poses : list of Placement
         True poses of the parts.
-    clock, force : (n,) array
-        The recorded force [N], each value until the next time [s].
+    clock : (n,) array
+        Times of the forces [s].
+    force : (n, nu) array
+        The recorded forces [N], each value until the next time.
     camera : Camera
         Its intrinsics and pose.
 
     """
 
+    mechanism: FilmedMechanism
     truth: dict[str, float]
     time: Array
     images: list[Array]
@@ -58,52 +57,68 @@ class Film(NamedTuple):
     force: Array
     camera: Camera
 
-
-def bounds(model: mujoco.MjModel) -> dict[str, tuple[float, float]]:
-    """Return the range of each parameter; masses follow from shapes and densities."""
-    spec, masses = mujoco.MjSpec.from_file(str(paths.ASSETS / FILE)), {}
-    for part in PARTS:
-        volume = float(model.body(part).mass[0]) / float(spec.geom(part).density)
-        masses[f'{part}_mass'] = (DENSITY[0] * volume, DENSITY[1] * volume)
-    return masses | RANGES
+    def first(self, count: int) -> 'Film':
+        """Return the film with its first images only."""
+        images, poses = self.images[:count], self.poses[:count]
+        return self._replace(time=self.time[:count], images=images, poses=poses)
 
 
-def make(seed: int) -> Film:
-    """Return the film of a seed: true parameters, start, force and noise are drawn with it."""
-    rng = np.random.default_rng(seed)
-    model = scene.load_scene(paths.ASSETS / FILE, visual=True)
-    truth = {}
-    for name, (low, high) in bounds(model).items():
-        middle, half = 0.5 * np.log(low * high), 0.5 * _MIDDLE * np.log(high / low)
-        truth[name] = float(np.exp(middle + rng.uniform(-half, half)))
-    _set(model, truth)
+def make(mechanism: FilmedMechanism, seed: int, take: int = 0, seconds: float = SECONDS) -> Film:
+    """
+    Return a film.
+
+    True parameters are drawn with the seed; start, forces and noise with the seed and the number
+    of the take.
+    """
+    truth = draw_truth(mechanism, seed)
+    rng = np.random.default_rng([seed, take])
+    model = mechanism.load(visual=True)
+    set_truth(model, mechanism, truth)
     data = mujoco.MjData(model)
-    data.qpos[:] = rng.uniform(-0.1, 0.1), np.pi + rng.uniform(-1.0, 1.0)
-    frequencies, phases = rng.uniform(0.3, 1.5, 3), rng.uniform(0.0, 2.0 * np.pi, 3)
-    size = 3.0 * sum(truth[f'{part}_mass'] for part in PARTS) / len(frequencies)
-    parts = FilmedParts(model, PARTS, CAMERA)
+    data.qpos[:] = rng.uniform(*mechanism.start)
+    mujoco.mj_forward(model, data)
+    waves = 3
+    frequencies = rng.uniform(0.3, 1.5, (model.nu, waves))
+    phases = rng.uniform(0.0, 2.0 * np.pi, (model.nu, waves))
+    mass = float(np.sum(model.body_mass))
+    parts = FilmedParts(model, mechanism.parts, CAMERA)
     times, images, poses, clock, force = [], [], [], [], []
-    while data.time < SECONDS:
+    while data.time < seconds - 1e-9:
         if data.time >= len(times) / RATE_HZ - 1e-9:
             taken = parts.take(data.qpos, rng)
             times.append(data.time)
             poses.append(taken.poses)
             images.append(taken.depth)
         turns = 2.0 * np.pi * frequencies * data.time + phases
-        back = _STIFFNESS * data.qpos[0] + _DAMPING * data.qvel[0]
-        data.ctrl[0] = np.clip(size * np.sum(np.sin(turns)) - back, -20.0, 20.0)
+        back = _STIFFNESS * data.actuator_length + _DAMPING * data.actuator_velocity
+        pushed = mass * (_PUSH * np.mean(np.sin(turns), axis=1) - back)
+        data.ctrl[:] = np.clip(pushed, *model.actuator_ctrlrange.T)
         clock.append(data.time)
-        force.append(float(data.ctrl[0]))
+        force.append(data.ctrl.copy())
         mujoco.mj_step(model, data)
     return Film(
-        truth, np.array(times), images, poses, np.array(clock), np.array(force), parts.camera
-    )
+        mechanism, truth, np.array(times), images, poses, np.array(clock), np.array(force),
+        parts.camera,
+    )  # fmt: skip
 
 
-def _set(model: mujoco.MjModel, truth: dict[str, float]) -> None:
-    for part in PARTS:
-        body = model.body(part)
-        body.inertia[:] *= truth[f'{part}_mass'] / body.mass[0]
-        body.mass[0] = truth[f'{part}_mass']
-        model.joint(part).damping[0] = truth[f'{part}_damping']
+def draw_truth(mechanism: FilmedMechanism, seed: int) -> dict[str, float]:
+    """Return true parameters from the middle of their ranges."""
+    rng, truth = np.random.default_rng(seed), {}
+    for name, one in unknowns(mechanism).items():
+        middle = 0.5 * np.log(one.lower * one.upper)
+        half = 0.5 * _MIDDLE * np.log(one.upper / one.lower)
+        truth[name] = float(np.exp(middle + rng.uniform(-half, half)))
+    return truth
+
+
+def set_truth(model: mujoco.MjModel, mechanism: FilmedMechanism, truth: dict[str, float]) -> None:
+    """Set the true parameters in the model of a mechanism."""
+    for name, one in unknowns(mechanism).items():
+        if one.field == 'dof_damping':
+            model.joint(one.part).damping[0] = truth[name]
+            continue
+        body = model.body(one.part)
+        body.inertia[:] *= truth[name] / body.mass[0]
+        body.mass[0] = truth[name]
     mujoco.mj_setConst(model, mujoco.MjData(model))

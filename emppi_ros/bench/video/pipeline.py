@@ -15,11 +15,10 @@ import yaml
 
 from emppi_ros.articulation import mjcf, report, topology
 from emppi_ros.articulation.rigid_motion import Poses
-from emppi_ros.articulation.topology import KinematicTree
+from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import PartTrack, Tracks
-from emppi_ros.bench.video import films
-from emppi_ros.bench.video.films import ACTUATOR, CAMERA, FILE, PARTS, UNITS, Film
-from emppi_ros.core import paths
+from emppi_ros.bench.video.films import CAMERA, Film
+from emppi_ros.bench.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.plant import Plant
@@ -31,7 +30,6 @@ from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
-_FIELDS = {'mass': 'body_mass', 'damping': 'dof_damping'}
 
 
 class Followed(NamedTuple):
@@ -51,8 +49,8 @@ class InferredMechanism(NamedTuple):
 
 def follow(film: Film) -> Followed:
     """Track the parts of a film, from their true poses in the first image."""
-    model = scene.load_scene(paths.ASSETS / FILE, visual=True)
-    bodies = tuple(scene.find(model, 'body', part) for part in PARTS)
+    model, names = film.mechanism.load(visual=True), film.mechanism.parts
+    bodies = tuple(scene.find(model, 'body', part) for part in names)
     background = renderer.render_background(model, bodies, film.camera)
     settings = TrackerConfig(noise_sd_per_m=CAMERA.noise_sd_per_m)
     tracked = TrackedParts(settings, model, bodies, film.camera, background)
@@ -61,8 +59,8 @@ def follow(film: Film) -> Followed:
     for time, image in zip(film.time.tolist(), film.images, strict=True):
         state, estimates = tracker.track(tracked, state, time, image)
         rows.append(estimates)
-    errors, parts = np.empty((len(rows), len(PARTS))), []
-    for index, name in enumerate(PARTS):
+    errors, parts = np.empty((len(rows), len(names))), []
+    for index, name in enumerate(names):
         own = [row[index] for row in rows]
         position = np.array([one.position for one in own])
         parts.append(
@@ -78,75 +76,114 @@ def follow(film: Film) -> Followed:
     return Followed(Tracks(film.time, tuple(parts)), errors)
 
 
-def is_right(tree: KinematicTree) -> bool:
-    """Return whether the tree is a slide on the world with a hinge on it."""
-    found = {joint.child: (joint.parent, joint.kind) for joint in tree.joints}
-    return found == {'cart': (topology.WORLD, 'prismatic'), 'pole': ('cart', 'revolute')}
+def is_right(tree: KinematicTree, mechanism: FilmedMechanism) -> bool:
+    """Return whether a tree is the true one; any part may carry a planar joint on the world."""
+    wanted = [_edge(one.parent, one.child, one.kind) for one in mechanism.joints]
+    found = [_edge(one.parent, one.child, one.kind) for one in tree.joints]
+    return sorted(wanted) == sorted(found)
 
 
-def geometry_errors(tree: KinematicTree) -> tuple[float, float]:
-    """Return the error of the worse axis [deg], and how far the axis of the hinge is off [mm]."""
-    model = scene.load_scene(paths.ASSETS / FILE)
-    angles = []
-    for part in PARTS:
-        axis = tree.joint(part).model.axis  # type: ignore[union-attr]  # in the parent
-        along = abs(float(axis @ model.joint(part).axis))
+def _edge(parent: str, child: str, kind: str) -> tuple[str, ...]:
+    """Return the same for both directions of an edge, and for all parts of a planar joint."""
+    return (kind,) if kind == 'planar' else (kind, *sorted((parent, child)))
+
+
+def joint_between(tree: KinematicTree, joint: FilmedJoint) -> TreeJoint:
+    """Return the joint of a right tree that is a true one."""
+    wanted = _edge(joint.parent, joint.child, joint.kind)
+    return next(one for one in tree.joints if _edge(one.parent, one.child, one.kind) == wanted)
+
+
+def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[float, float]:
+    """Return the errors of the worst axis [deg], and of the place of the worst hinge [mm]."""
+    model, spec = mechanism.load(), mujoco.MjSpec.from_string(mjcf.to_text(tree))
+    angles, places = [], []
+    for joint in mechanism.joints:
+        found = joint_between(tree, joint)
+        true = model.joint(f'{joint.child}_turn' if joint.kind == 'planar' else joint.child)
+        assert found.model is not None
+        along = abs(float(found.model.axis @ true.axis))  # frames are parallel at the start
         angles.append(np.degrees(np.arccos(min(along, 1.0))))
-    hinge = mujoco.MjSpec.from_string(mjcf.to_text(tree)).joint('pole')
-    apart = hinge.pos - model.joint('pole').pos
-    away = apart - hinge.axis * float(apart @ hinge.axis)
-    return float(np.max(angles)), 1e3 * float(np.linalg.norm(away))
+        if joint.kind == 'revolute':
+            place = true.pos.copy()
+            if found.child != joint.child:
+                place += model.body(joint.child).pos
+            hinge = spec.joint(found.child)
+            apart = hinge.pos - place
+            away = apart - hinge.axis * float(apart @ hinge.axis)
+            places.append(1e3 * float(np.linalg.norm(away)))
+    return float(np.max(angles)), float(np.max(places))
 
 
-def infer_mechanism(followed: Followed, film: Film, seed: int, folder: Path) -> InferredMechanism:
-    """
-    Infer the mechanism, and write model and recording into a folder, as users would.
-
-    IdentificationError if the tree is not that of a cart-pole.
-    """
+def infer_tree(followed: Followed, film: Film, seed: int) -> KinematicTree:
+    """Return the kinematic tree of the tracks; IdentificationError if it is wrong."""
     tree = topology.infer(followed.tracks, seed)
-    if not is_right(tree):
+    if not is_right(tree, film.mechanism):
         found = ', '.join(f'{one.child} on {one.parent}: {one.kind}' for one in tree.joints)
         raise IdentificationError(f'the inferred tree is wrong: {found}')
-    (folder / 'scene.xml').write_text(_with_shapes(tree))
-    (folder / 'plant.yaml').write_text(yaml.safe_dump(_plant_file()))
-    force = Signal('command', ACTUATOR, 'N', film.clock, film.force, 'film')
-    tables.write(folder / 'film.csv', [*report.signals(tree), force])
+    return tree
+
+
+def write_mechanism(tree: KinematicTree, film: Film, folder: Path) -> InferredMechanism:
+    """Write model and recording of a right tree into a folder, as users would, and read them."""
+    mechanism = film.mechanism
+    (folder / 'scene.xml').write_text(_with_shapes(tree, mechanism))
+    (folder / 'plant.yaml').write_text(yaml.safe_dump(_plant_file(tree, mechanism)))
+    forces = [
+        Signal('command', name, 'N', film.clock, column, 'film')
+        for name, column in zip(_actuators(mechanism), film.force.T, strict=True)
+    ]
+    tables.write(folder / 'film.csv', [*report.signals(tree), *forces])
     plant = Plant.from_file(folder / 'plant.yaml')
     return InferredMechanism(tree, plant, read_recording([folder / 'film.csv']))
 
 
-def _with_shapes(tree: KinematicTree) -> str:
-    """Return the inferred mechanism with the shapes of its parts, and a motor along the slide."""
-    shapes = mujoco.MjSpec.from_file(str(paths.ASSETS / FILE))
+def _actuators(mechanism: FilmedMechanism) -> list[str]:
+    return scene.names(mechanism.load(), 'actuator')
+
+
+def _with_shapes(tree: KinematicTree, mechanism: FilmedMechanism) -> str:
+    """Return the inferred mechanism with the shapes of its parts, and its actuators."""
+    shapes = mechanism.spec()
     spec = mujoco.MjSpec.from_string(mjcf.to_text(tree))
     spec.option.timestep = shapes.option.timestep
     spec.option.integrator = shapes.option.integrator
-    for part in PARTS:
+    spec.option.gravity = shapes.option.gravity
+    for part in mechanism.parts:
+        body = spec.body(part)
         spec.delete(spec.geom(part))
-        geom = shapes.geom(part)
-        spec.body(part).add_geom(
-            name=part, type=geom.type, size=geom.size, pos=geom.pos, quat=geom.quat,
-            fromto=geom.fromto, density=geom.density, contype=0, conaffinity=0,
+        for geom in shapes.body(part).geoms:
+            body.add_geom(
+                name=geom.name, type=geom.type, size=geom.size, pos=geom.pos, quat=geom.quat,
+                fromto=geom.fromto, density=geom.density, contype=0, conaffinity=0,
+            )  # fmt: skip
+    for site in shapes.sites:
+        name = site.parent.name
+        spec.body(name).add_site(name=site.name)
+    for actuator in shapes.actuators:
+        gear = actuator.gear.copy()
+        if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT:
+            slide = tree.joint(actuator.target).model
+            gear[0] *= np.sign(slide.axis[0])  # type: ignore[union-attr]  # along x
+        spec.add_actuator(
+            name=actuator.name, target=actuator.target, refsite=actuator.refsite,
+            trntype=actuator.trntype, gear=gear,
         )  # fmt: skip
-    axis = tree.joint('cart').model.axis  # type: ignore[union-attr]  # a slide
-    motor = spec.add_actuator(name=ACTUATOR, target='cart', trntype=mujoco.mjtTrn.mjTRN_JOINT)
-    motor.gear[0] = float(np.sign(axis[0]))
     text: str = spec.to_xml()
     return text
 
 
-def _plant_file() -> dict[str, object]:
-    model = scene.load_scene(paths.ASSETS / FILE)
-    parameters = {}
-    for name, (low, high) in films.bounds(model).items():
-        part, _, quantity = name.partition('_')
-        parameters[name] = {
-            'field': _FIELDS[quantity],
-            'of': part,
-            'unit': UNITS[name],
-            'initial': float(np.sqrt(low * high)),
-            'lower': low,
-            'upper': high,
+def _plant_file(tree: KinematicTree, mechanism: FilmedMechanism) -> dict[str, object]:
+    holding = {one.child: joint_between(tree, one).child for one in mechanism.joints}
+    parameters = {
+        name: {
+            'field': one.field,
+            'of': one.part if one.field == 'body_mass' else holding[one.part],
+            'unit': one.unit,
+            'initial': float(np.sqrt(one.lower * one.upper)),
+            'lower': one.lower,
+            'upper': one.upper,
         }
+        for name, one in unknowns(mechanism).items()
+    }
     return {'scene': 'scene.xml', 'parameters': parameters}

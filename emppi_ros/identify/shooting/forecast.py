@@ -73,9 +73,12 @@ def forecast(
     )
     begins = known.steps - 1 + horizon * np.arange(count)
     rng = np.random.default_rng(seed)
-    fitted = _draw_starts(plant, thetas, scale, whole, begins - length, length, rng, threads)
-    if fitted is None:
+    fit = fit_starts(plant, thetas, scale, whole, begins - length, length, threads)
+    if fit is None:
         return None
+    mean, gram = fit
+    root = np.linalg.cholesky(np.linalg.inv(gram))
+    fitted = mean + (root @ rng.standard_normal((*mean.shape, 1)))[..., 0]
     windows = cuts.at_starts(whole, begins - length, length + horizon)
     ensemble = make_ensemble(plant, len(thetas), count, threads)
     ensemble.write(thetas)
@@ -95,20 +98,20 @@ def inside(one: HeldOutForecast, share: float = 0.9) -> list[float]:
     return hits
 
 
-def _draw_starts(
+def fit_starts(
     plant: Plant,
     thetas: Array,
     scale: Array,
     motion: Motion,
     begins: npt.NDArray[np.int_],
     length: int,
-    rng: np.random.Generator,
-    threads: int,
-) -> Array | None:
+    threads: int = 0,
+) -> tuple[Array, Array] | None:
     """
-    Return states (N, W, 2 nv) at the starts of windows, one draw for each sample of parameters.
+    Return the states (N, W, 2 nv) that explain windows best, for each sample of parameters.
 
-    They are normal around those that explain the window best. None if a simulation diverges.
+    Windows of `length` steps begin at the steps `begins` (W,). The second array is the information
+    (N, W, 2 nv, 2 nv) of these states. None if a simulation diverges.
     """
     states = 2 * plant.model.nv
     ensemble = make_ensemble(plant, len(thetas) * (1 + states), len(begins), threads)
@@ -123,9 +126,7 @@ def _draw_starts(
             if fitted is None:
                 return None
             starts, gram = fitted
-    root = np.linalg.cholesky(np.linalg.inv(gram))
-    draws: Array = starts + (root @ rng.standard_normal((*starts.shape, 1)))[..., 0]
-    return draws
+    return starts, gram
 
 
 def _growing(first: int, last: int) -> list[int]:

@@ -1,0 +1,133 @@
+"""
+The mechanisms of the benchmark; to add one, add a line to MECHANISMS.
+
+A scene has a camera `depth`, and bodies whose joints have their names; those of a planar joint
+end in `_x`, `_y` and `_turn`. All frames are parallel at joint positions 0. Actuators push along
+slides, or at a site, which is then at the origin of a part.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from emppi_ros.articulation.topology import WORLD
+from emppi_ros.core import paths
+from emppi_ros.model import scene
+
+DENSITY = (100.0, 2000.0)  # kg/m^3, of wood and plastics: range of priors and of the truth
+
+
+class FilmedJoint(NamedTuple):
+    """A joint of the true tree."""
+
+    parent: str
+    child: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class FilmedMechanism:
+    """
+    A mechanism that is filmed.
+
+    Attributes
+    ----------
+    description : str
+        For the report.
+    file : str
+        Scene, among the package's assets.
+    joints : tuple of FilmedJoint
+        The tree, parents first, with one joint on the world.
+    damping : mapping
+        Joint -> range of its damping, of priors and of the truth.
+    start : tuple
+        Lower and upper bounds of the joint positions at the start.
+    weighed : tuple of str
+        Parts of known mass: without forces, motion shows ratios of masses only.
+    swings_up : bool
+        Whether an actuator can bring the last part upright.
+
+    """
+
+    description: str
+    file: str
+    joints: tuple[FilmedJoint, ...]
+    damping: Mapping[str, tuple[float, float]]
+    start: tuple[tuple[float, ...], tuple[float, ...]]
+    weighed: tuple[str, ...] = ()
+    swings_up: bool = False
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts."""
+        return tuple(joint.child for joint in self.joints)
+
+    def load(self, visual: bool = False) -> mujoco.MjModel:
+        """Return the model of the scene."""
+        return scene.load_scene(paths.ASSETS / self.file, visual=visual)
+
+    def spec(self) -> mujoco.MjSpec:
+        """Return the scene, to change."""
+        return mujoco.MjSpec.from_file(str(paths.ASSETS / self.file))
+
+
+class Unknown(NamedTuple):
+    """An unknown parameter: its field, of a part or of the joint that holds it, and its range."""
+
+    field: str
+    part: str
+    unit: str
+    lower: float
+    upper: float
+
+
+def unknowns(mechanism: FilmedMechanism) -> dict[str, Unknown]:
+    """Return the unknown parameters by name; masses follow from shapes and densities."""
+    model, spec, found = mechanism.load(), mechanism.spec(), {}
+    for part in mechanism.parts:
+        if part not in mechanism.weighed:
+            volume = float(model.body(part).mass[0]) / float(spec.geom(part).density)
+            limits = DENSITY[0] * volume, DENSITY[1] * volume
+            found[f'{part}_mass'] = Unknown('body_mass', part, 'kg', *limits)
+    for joint in mechanism.joints:
+        if joint.child in mechanism.damping:
+            unit = 'N s/m' if joint.kind == 'prismatic' else 'N m s/rad'
+            limits = mechanism.damping[joint.child]
+            found[f'{joint.child}_damping'] = Unknown('dof_damping', joint.child, unit, *limits)
+    return found
+
+
+MECHANISMS = {
+    'cartpole': FilmedMechanism(
+        'A cart with a pole is driven by a force along its rail.',
+        'filmed_cartpole.xml',
+        (FilmedJoint(WORLD, 'cart', 'prismatic'), FilmedJoint('cart', 'pole', 'revolute')),
+        {'cart': (0.05, 5.0), 'pole': (0.001, 0.05)},
+        ((-0.1, np.pi - 1.0), (0.1, np.pi + 1.0)),
+        swings_up=True,
+    ),
+    'rott': FilmedMechanism(
+        "A coupled pendulum such as Rott's, an L with a second pendulum at its end, is let go. "
+        'The L was weighed, since without forces motion only shows ratios of masses and dampings.',
+        'filmed_rott.xml',
+        (FilmedJoint(WORLD, 'frame', 'revolute'), FilmedJoint('frame', 'bob', 'revolute')),
+        {'frame': (0.0005, 0.02), 'bob': (0.00005, 0.002)},
+        ((-1.5, -1.5), (1.5, 1.5)),
+        weighed=('frame',),
+    ),
+    'craftsman': FilmedMechanism(
+        'Three levers on two hinges, as of the toy Craftsman, slide on a table that bears their '
+        'weight without friction. A force in the plane of the table pushes the first one.',
+        'filmed_craftsman.xml',
+        (
+            FilmedJoint(WORLD, 'base', 'planar'),
+            FilmedJoint('base', 'middle', 'revolute'),
+            FilmedJoint('middle', 'end', 'revolute'),
+        ),
+        {'middle': (0.0005, 0.02), 'end': (0.0005, 0.02)},
+        ((-0.1, -0.1, -0.5, -1.0, -1.0), (0.1, 0.1, 0.5, 1.0, 1.0)),
+    ),
+}
