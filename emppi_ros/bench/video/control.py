@@ -23,6 +23,7 @@ from emppi_ros.tasks.task import load_task
 
 Array = npt.NDArray[np.float64]
 FORCE_N = 40.0  # limit: with 20 N, true models did not swing up carts of 3 kg and more
+RAIL_M = 10.0  # to each side: at 1.8 m, carts with an upright pole left the rail
 MODEL_OF_TRUTH, MODELS_OF_PRIOR = 'mppi-true', 'no-update'  # controllers of `emppi run`
 _PARTICLES = 64
 _ROBOT, _TASK, _PRIOR = 'filmed_robot.yaml', 'filmed_task.yaml', 'filmed_prior.yaml'
@@ -45,8 +46,8 @@ class ControlTask:
 
 
 TASKS = {  # as in video2sim, Sec. V-C
-    'swing-up': ControlTask(180.0, 0.0, 10.0),
-    'balancing': ControlTask(20.0, 0.1, 5.0),
+    'swing-up': ControlTask(180.0, 0.0, 8.0),
+    'balancing': ControlTask(20.0, 0.1, 4.0),
 }
 
 
@@ -110,7 +111,7 @@ def _robot(rest: Rest, start: ControlTask) -> dict[str, object]:
         name='filmed', joints=['cart', 'pole'], commanded=['cart'],
         home=[rest.cart, rest.pole + float(np.radians(start.angle_deg))],
     )  # fmt: skip
-    limits = [[rest.cart + end] for end in (-1.8, 1.8)]
+    limits = [[rest.cart + end] for end in (-RAIL_M, RAIL_M)]
     robot['limits']['position'] = {'lower': limits[0], 'upper': limits[1]}
     robot['limits']['effort'] = [FORCE_N]
     return dict(robot)
