@@ -288,9 +288,11 @@ def _required(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:
             good = float(np.mean(errors)) <= MOST_NMAE
             yield f'{name}: NMAE', f'at most {MOST_NMAE:g}', _mean(errors), _yes(good)
         inside = statistics.share(_inside(own))
-        good = INSIDE[0] <= inside.rate <= INSIDE[1]
+        reached = _yes(INSIDE[0] <= inside.rate <= INSIDE[1])
+        if reached != 'yes' and inside.low <= INSIDE[1] and inside.high >= INSIDE[0]:
+            reached = '**no**, but too few to tell'
         wanted = f'{100 * INSIDE[0]:.0f} to {100 * INSIDE[1]:.0f} %'
-        yield f'{name}: true values in 90 % intervals', wanted, str(inside), _yes(good)
+        yield f'{name}: true values in 90 % intervals', wanted, str(inside), reached
         yield from _required_rewards(_of(rows, name))
 
 
@@ -308,13 +310,14 @@ def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str,
         yield f'{task}: reward', least, share, _yes(reward >= REWARD * true)
         others = [name for name in _methods(rows) if name != OWN]
         if others:
-            best = max(others, key=lambda name: float(np.mean(_rewards(_by(rows, name), task))))
-            apart = _mean_apart(own, _by(rows, best), task)
+            apart, best = min((_mean_apart(own, _by(rows, name), task), name) for name in others)
             wanted = 'no less than with the best other method'
             better = _yes(apart.mean >= 0.0)
             if apart.mean < 0.0 and apart.high is not None and apart.high >= 0.0:
                 better = 'equal within noise'
-            yield f'{task}: reward', wanted, f'difference from `{best}` {apart}', better
+            films = len({row.seed for row in own} & {row.seed for row in _by(rows, best)})
+            found = f'difference from `{best}` {apart}, of {films} films'
+            yield f'{task}: reward', wanted, found, better
 
 
 def _mean_apart(rows: Sequence[VideoRow], others: Sequence[VideoRow], task: str) -> Mean:

@@ -230,5 +230,6 @@ def test_the_command_writes_a_report_of_stored_runs(
         in text
     )
     assert (
-        '| rott: true values in 90 % intervals | 80 to 97 % | 6/6 (61 %-100 %) | **no** |' in text
+        'true values in 90 % intervals | 80 to 97 % | 6/6 (61 %-100 %) | **no**, but too few'
+        in text
     )
