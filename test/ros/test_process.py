@@ -194,5 +194,6 @@ def test_a_node_that_does_not_exist_is_refused_with_the_names_of_those_that_do()
     assert done.returncode == 1
     assert done.stderr == (
         'usage: python -m emppi_ros.nodes '
-        '{planner,belief,bridge,simulator,markers,task_server,tracker} [--ros-args ...]\n'
+        '{planner,belief,bridge,simulator,markers,task_server,depth_camera,tracker,articulation} '
+        '[--ros-args ...]\n'
     )
