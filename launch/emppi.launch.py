@@ -41,6 +41,11 @@ ARGUMENTS = {
     ),
     'depth_image': ('depth/image', 'topic of the depth images, with tracking:=depth'),
     'camera_info': ('depth/camera_info', 'topic of their intrinsics'),
+    'articulation': (
+        'false',
+        'infer the joints of tracked objects while they move, and write them to the file prior, '
+        'which must be a path',
+    ),
     'backend': ('', "how the bridge talks to the robot; the robot's own if empty"),
     'params_file': (
         PathJoinSubstitution([FindPackageShare(graph.PACKAGE), 'config', 'nodes.yaml']),
@@ -92,6 +97,8 @@ def _our_nodes(values: dict[str, str]) -> list[Node]:
     simulate = launch_arguments.flag('simulate', values['simulate'])
     respawn = launch_arguments.flag('respawn', values['respawn'])
     optional = [graph.MARKERS, *([graph.TASK_SERVER] if interfaces.AVAILABLE else [])]
+    if launch_arguments.flag('articulation', values['articulation']):
+        optional.append(graph.articulation(values['prior']))
     specs = graph.describe(
         task=values['task'],
         robot=values['robot'],

@@ -38,7 +38,7 @@ def opened(task):
 
 
 def test_a_door_that_somebody_opens_becomes_the_prior_of_the_belief(harness, tmp_path):
-    task, prior = harness.publish_task('panda_cabinet'), str(tmp_path / '{task}.yaml')
+    task, prior = harness.publish_task('panda_cabinet'), str(tmp_path / 'known' / '{task}.yaml')
     model = tmp_path / 'door.xml'
     harness.make(ArticulationNode, prior=prior, model=str(model), rate_hz=5.0)
     harness.make(BeliefNode, prior=prior)
@@ -54,12 +54,12 @@ def test_a_door_that_somebody_opens_becomes_the_prior_of_the_belief(harness, tmp
     for i, (stamp, pose) in enumerate(opened(task)):
         if i == 30:  # nothing has moved yet
             harness.spin_until(lambda: heard)
-            assert last()['joint'] == 'undecided' and not list(tmp_path.glob('*.yaml'))
+            assert last()['joint'] == 'undecided' and not (tmp_path / 'known').exists()
         poses.publish(convert.write_pose(task.robot, stamp, pose))
         harness.spin_for(0.0)
     harness.spin_until(lambda: last()['joint'] == 'revolute')
     assert last()['log_odds'] > 3.0  # odds of 20 to 1
-    written = str(tmp_path / 'panda_cabinet.yaml')
+    written = str(tmp_path / 'known' / 'panda_cabinet.yaml')
     harness.spin_until(lambda: harness.says('belief')[2]['prior'] == written)
     harness.spin_until(lambda: float(harness.says('belief')[2]['sd axis_z']) < 0.2 * before)
     axis = np.array([float(harness.says('belief')[2][f'mean axis_{c}']) for c in 'xyz'])
@@ -68,6 +68,7 @@ def test_a_door_that_somebody_opens_becomes_the_prior_of_the_belief(harness, tmp
     # within five standard deviations of the first prior, or of a later one that is narrower
     assert np.degrees(np.arcsin(sine)) < 5.0 * last()['axis_sd_deg'] / 0.5
     assert mujoco.MjModel.from_xml_path(str(model)).njnt == 1
+    assert len(list((tmp_path / 'known').iterdir())) == 1  # no copies of what the node wrote
 
 
 def test_poses_in_another_frame_are_named_and_left_out(harness):

@@ -16,7 +16,7 @@ GOOD = {
     'task': 'cartpole_swingup', 'robot': '', 'prior': '', 'save_belief': '', 'backend': '',
     'params_file': str(NODES_YAML), 'namespace': '', 'seed': '', 'real_time_factor': '1.0',
     'log_level': 'info', 'simulate': 'true', 'hardware': '', 'use_sim_time': 'false',
-    'tracking': 'truth',
+    'tracking': 'truth', 'articulation': 'false',
 }  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def write(folder: Path, text: str) -> dict[str, str]:
         {'prior': 'unsaved/{task}.yaml'}, {'namespace': 'left'}, {'namespace': '/a/left'},
         {'log_level': 'WARN'}, {'log_level': 'planner:=debug'}, {'use_sim_time': 'true'},
         {'use_sim_time': 'true', 'simulate': 'false', 'hardware': 'false'},
+        {'articulation': 'true', 'prior': 'unsaved/{task}.yaml', 'save_belief': 'b.yaml'},
     ],
 )  # fmt: skip
 def test_valid_arguments_are_accepted(values):
@@ -48,6 +49,8 @@ def test_valid_arguments_are_accepted(values):
         ('prior', 'heavy', "unknown prior 'heavy'"),
         ('backend', 'forwards', 'did you mean .forward'),
         ('tracking', 'dept', "did you mean 'depth'"),
+        ('articulation', 'yes', 'expected true or false'),
+        ('articulation', 'true', 'no prior file to write: .*need not exist yet'),
         ('log_level', 'warning', 'did you mean .warn.*available: debug'),
         ('params_file', '/no/such.yaml', 'no such file: /no/such.yaml'),
         ('namespace', 'a//b', "repeated '/'"),
@@ -61,6 +64,20 @@ def test_a_wrong_argument_is_refused_by_name(name, value, words):
     with pytest.raises(ConfigError, match=words) as caught:
         launch_arguments.check({**GOOD, name: value})
     assert str(caught.value).startswith(f'{name}: ')
+
+
+@pytest.mark.parametrize(
+    ('prior', 'words'),
+    [
+        ('heavy', r'^prior: heavy: expected a name ending in \.yaml'),
+        ('/no/such.yaml', r'^prior: no such file: /no/such\.yaml; a path with {task}'),
+        ('{task}.yaml', "^articulation: prior and save_belief are both '{task}.yaml'"),
+    ],
+)
+def test_a_prior_that_the_belief_would_not_read_is_refused(tmp_path, prior, words):
+    file = write(tmp_path, "belief: {ros__parameters: {save_to: '{task}.yaml'}}")
+    with pytest.raises(ConfigError, match=words):
+        launch_arguments.check({**GOOD, **file, 'articulation': 'true', 'prior': prior})
 
 
 @pytest.mark.parametrize('real', [{'simulate': 'false'}, {'hardware': 'true'}])

@@ -13,6 +13,7 @@ from rclpy.action import (
 )
 
 from emppi_ros.core import paths
+from emppi_ros.nodes.articulation.node import ArticulationNode
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.graph_monitor import DESCRIPTION
 from emppi_ros.nodes.bridge.node import BridgeNode
@@ -38,7 +39,12 @@ KINDS = {  # element and attribute, by what a node's entity is called in the gra
     'action server': ('actions', 'execute'),
     'action client': ('actions', 'call'),
 }
-ALL = [*graph.describe('', '', 0, tracking='depth'), graph.MARKERS, graph.TASK_SERVER]
+ALL = [
+    *graph.describe('', '', 0, tracking='depth'),
+    graph.articulation(''),
+    graph.MARKERS,
+    graph.TASK_SERVER,
+]
 NODES = [spec.name for spec in ALL]
 LOOKS = {
     'action server': get_action_server_names_and_types_by_node,
@@ -91,6 +97,7 @@ def run(harness, backend):
     harness.make(DepthCameraNode)
     pose = {'camera_position': [1.6, -1.0, 0.9], 'camera_quaternion': [0.4, 0.8, -0.4, 0.2]}
     harness.make(TrackerNode, **({} if transforms.TFMessage else pose))
+    harness.make(ArticulationNode)
     if interfaces.AVAILABLE:
         server = harness.make(TaskServerNode)
         harness.spin_until(lambda: server.state == 'active', 60.0)
@@ -131,6 +138,8 @@ def test_only_the_bridge_may_command_and_only_the_operator_may_arm():
     assert [n for n in everyone if f'/{STATE}' in allowed(n, 'subscriber')] == ['depth_camera']
     for service in ('/emppi/arm', '/bridge/change_state', '/simulator/reset'):
         assert [n for n in everyone if service in allowed(n, 'client')] == ['operator']
+    resetting = [n for n in everyone if '/emppi/reset_belief' in allowed(n, 'client')]
+    assert resetting == ['articulation', 'operator']
     pausing = [n for n in everyone if '/emppi/pause' in allowed(n, 'client')]
     assert pausing == ['task_server', 'operator']
     for topic, who in (('request', ['task_server', 'operator']), ('next', ['planner'])):

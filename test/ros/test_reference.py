@@ -61,7 +61,7 @@ def test_topics_and_services_have_the_types_and_qos_that_are_written(harness):
     harness.listen(MarkerArray, ROLLOUTS)  # else nobody draws
     modules = parameters.node_modules()
     harness.make(PlannerNode, task='panda_push')
-    for name in ('simulator', 'belief', 'markers', 'depth_camera'):
+    for name in ('simulator', 'belief', 'markers', 'depth_camera', 'articulation'):
         harness.make(parameters.node_class(modules[name]))
     harness.make(BridgeNode, backend='trajectory')
     if interfaces.AVAILABLE:

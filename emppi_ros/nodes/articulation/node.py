@@ -161,7 +161,8 @@ class ArticulationNode(TaskFollowerNode):
         if sd > _BETTER * self._sd:
             return
         path = self._path(self._settings.prior)
-        prior_file.write(path, prior.make(found.tree, self.task, ()), True)
+        file = prior.make(found.tree, self.task, ())
+        prior_file.save(path, file, replace=self._written == str(path))
         self._sd, self._written = sd, str(path)
         if self._settings.reset_belief:
             self._made.append(self._reset_belief)

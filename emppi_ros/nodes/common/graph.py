@@ -60,6 +60,11 @@ def describe(
     ]
 
 
+def articulation(prior: Any) -> NodeSpec:
+    """Return the node that writes the belief's prior file; the robot does not need it."""
+    return NodeSpec('articulation', {'prior': prior})
+
+
 MARKERS = NodeSpec('markers')  # for display only; the robot does not need it
 # the action `emppi/run_task`, where emppi_msgs is built; the robot does not need it
 TASK_SERVER = NodeSpec('task_server')

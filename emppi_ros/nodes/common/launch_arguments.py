@@ -70,6 +70,9 @@ def check(values: Mapping[str, str]) -> None:
         raise ConfigError(f'backend: {unknown("backend", values["backend"], BACKENDS)}')
     if values['save_belief']:
         _name('save_belief', prior_file.check_path, Path(values['save_belief']))
+    if flag('articulation', values['articulation']):
+        save_to = values['save_belief'] or str(dict(_of_node(file, 'belief')).get('save_to', ''))
+        _check_articulation(values['prior'], save_to)
     chosen = dict(_of_node(file, 'planner'))
     name = values['task'] or str(chosen.get('task', 'panda_push'))
     robot = values['robot'] or str(chosen.get('robot', ''))
@@ -77,6 +80,21 @@ def check(values: Mapping[str, str]) -> None:
     argument = 'robot' if robot else 'task'
     task = _name(argument, parse_task, _name(argument, task_text, name, robot), name)
     _name('prior', with_prior, task, values['prior'])
+
+
+def _check_articulation(prior: str, save_to: str) -> None:
+    """Check that the node can write the prior, and that the belief reads it."""
+    example = 'a path with {task}, such as prior:=known/{task}.yaml, need not exist yet'
+    if not prior:
+        raise ConfigError(f'articulation: there is no prior file to write: {example}')
+    path = _name('prior', prior_file.check_path, Path(prior)).expanduser()
+    if '{task}' not in prior and not path.is_file():
+        raise ConfigError(f'prior: no such file: {prior}; {example}')
+    if prior == save_to:
+        raise ConfigError(
+            f'articulation: prior and save_belief are both {prior!r}, and the belief does not '
+            'read again what it saves: expected two files'
+        )
 
 
 def _name(argument: str, function: Any, *args: Any) -> Any:
