@@ -19,6 +19,12 @@ METHOD = (
     '`mppi-true` plans with the true parameters, but knows nothing else of what is changed: it '
     'shows what no belief could do better.'
 )
+BUSY = (
+    'The graph of ROS 2 nodes runs a task in real time, with its simulated robot on the same '
+    'machine, beside processes that are always busy. A late plan is used as soon as it comes; if '
+    'it is too late for the bridge, this brakes, and goes on after an acknowledgement, at most '
+    'ten times in a run.'
+)
 COLUMNS = (
     '- success: runs that succeed within the time limit; 95 % Wilson interval.\n'
     '- time: median time to success [s]; inf: less than half of the runs succeed.\n'
@@ -28,10 +34,15 @@ COLUMNS = (
     'measurements.\n'
     '- inside or misfit: runs in which all intervals hold the truth, or a misfit is shown: the '
     'belief is right, or says that it may be wrong.\n'
-    '- faults: runs that the bridge stopped, by reason.\n'
+    '- faults: runs that the bridge stopped, by reason.'
+)
+BUSY_COLUMNS = (
+    '- success: runs that succeed within the time limit; 95 % Wilson interval.\n'
+    '- time: median time to success [s]; inf: less than half of the runs succeed.\n'
     '- late plans: plans that miss their deadline, median of the runs with its 95 % interval.\n'
     '- held: runs in which the bridge brakes because plans are late, and which go on after an '
-    'acknowledgement.'
+    'acknowledgement.\n'
+    '- faults: runs that ended with the bridge at rest, by reason.'
 )
 _HEADER = (
     'controller', 'success', 'time', 'inside 90 %', 'misfit', 'inside or misfit', 'faults',
@@ -50,13 +61,14 @@ def write(
 ) -> list[Path]:
     """Write the plots and the report, and return the paths."""
     pictures = plots.write_all(groups, tasks, folder)
+    busy = [SWEEPS[group.sweep].real_time for group in groups]
     parts = [
-        '# When it works, and when it does not',
+        '# On a busy machine' if all(busy) else '# When it works, and when it does not',
         *report.origin(rows, wanted, provenance),
         *report.makers(rows),
-        METHOD,
-        COLUMNS,
-        f'The estimates of each run are in `{TABLE}`.',
+        *([] if all(busy) else [METHOD, COLUMNS]),
+        *([BUSY, BUSY_COLUMNS] if any(busy) else []),
+        f'The numbers of each run are in `{TABLE}`.',
     ]
     if skipped:
         parts += ['Left out:', '\n'.join(f'- {line}' for line in skipped)]
