@@ -27,6 +27,7 @@ exclude_patterns = [
     'results_peers/*',
     'results_real/*',
     'results_robustness/*',
+    'results_load/*',
     'results_track/*',
     'results_video/*',
     'emppi_docs/*',

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED = {
     'docs/results.md', 'docs/results_articulate.md', 'docs/results_belief.md',
     'docs/results_peers.md', 'docs/results_real.md', 'docs/results_robustness.md',
+    'docs/results_load.md',
     'docs/results_track.md', 'docs/results_video.md', 'docs/reliability.md',
 }  # fmt: skip
 PAGES = sorted(
