@@ -2,8 +2,8 @@
 The node `depth_camera`: depth images of the simulated scene, with the noise of a camera.
 
 It renders the true state, which the simulator publishes for it at the camera's rate. It is a
-process of its own, at a lower priority: a thread of the simulator would hold its interpreter, and
-so delay its steps. States that arrive while an image is rendered are left out, but for the last.
+process of its own, without real-time priority: a thread of the simulator would hold its
+interpreter, and so delay its steps. States that arrive while an image is rendered are left out, but for the last.
 """
 
 import sys
@@ -112,5 +112,5 @@ class DepthCameraNode(TaskFollowerNode):
 
 
 def main() -> None:
-    """Run the node at a lower priority than the tracker, which takes the newest image only."""
-    sys.exit(process.run(DepthCameraNode, nice=15))
+    """Run the node below the real-time priority of the simulated robot."""
+    sys.exit(process.run(DepthCameraNode))

@@ -328,5 +328,5 @@ class TrackerNode(TaskFollowerNode):
 
 
 def main() -> None:
-    """Run the node at the priority of the belief."""
-    sys.exit(process.run(TrackerNode, nice=10))
+    """Run the node before the belief: without recent poses the planner does not plan."""
+    sys.exit(process.run(TrackerNode))
