@@ -3,7 +3,8 @@ The node `depth_camera`: depth images of the simulated scene, with the noise of 
 
 It renders the true state, which the simulator publishes for it at the camera's rate. It is a
 process of its own, without real-time priority: a thread of the simulator would hold its
-interpreter, and so delay its steps. States that arrive while an image is rendered are left out, but for the last.
+interpreter, and so delay its steps. States that arrive while an image is rendered are left out,
+but for the last.
 """
 
 import sys
