@@ -89,7 +89,6 @@ class TrackerParameters:
     reach_m: float = config.positive(
         0.03, doc='distance that they move at most from one image to the next, likewise'
     )
-
     iterations: int = config.between(
         1, 50, 2, doc='Gauss-Newton steps for an image, at most, likewise'
     )
