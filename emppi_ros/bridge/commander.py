@@ -9,6 +9,7 @@ A late plan is tolerated at first: the arm begins to brake when it must in order
 time, and continues if a plan arrives before `plan_lost_s`, when a fault is raised.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -150,6 +151,7 @@ class Commander:
         self._config, self._robot, self._delay = config, robot, delay_s
         self._settle, self._settles, self._settled_at = settle_s, False, -np.inf
         self._monitor_config, self._monitor = monitor_config or MonitorConfig(), MonitorState()
+        self._tolerated = self._monitor_config  # in the stage of the task
         self._longest = 2.0 / config.rate_hz  # regular time between commands, at most
         self._machine = Machine()
         self._command: Command | None = None  # the last one; none before the first measurement
@@ -162,6 +164,17 @@ class Commander:
     def configure(self, config: BridgeConfig) -> None:
         """Use other timeouts from the next command on; the rate must stay the same."""
         self._config = config
+
+    def tolerate(self, residual_rad_per_s: float | None) -> None:
+        """Tolerate a larger residual than configured; None: as configured."""
+        config = self._monitor_config
+        largest = max(config.residual_rad_per_s, residual_rad_per_s or 0.0)
+        self._tolerated = dataclasses.replace(config, residual_rad_per_s=largest)
+
+    @property
+    def tolerated_residual(self) -> float:
+        """The residual that is tolerated now [rad/s or m/s]."""
+        return self._tolerated.residual_rad_per_s
 
     @property
     def ready(self) -> bool:
@@ -217,7 +230,7 @@ class Commander:
 
     def measure(self, measurement: Measurement) -> None:
         """Take a measurement of the commanded joints; commands start from the first one."""
-        config, robot = self._monitor_config, self._robot
+        config, robot = self._tolerated, self._robot
         self._monitor = monitors.measure(config, robot, self._monitor, measurement)
         if not self._monitor.used:
             return
@@ -311,7 +324,7 @@ class Commander:
         """Take the command that is in force from now on (joints,), to monitor the robot by it."""
         velocity = applied if self._robot.command == 'velocity' else self._last_command().rate
         self._monitor = monitors.command(
-            self._monitor_config, self._robot, self._monitor, now, velocity
+            self._tolerated, self._robot, self._monitor, now, velocity
         )
 
     def _last_command(self) -> Command:

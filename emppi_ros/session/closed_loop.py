@@ -258,6 +258,7 @@ class ClosedLoop:
             self._stage = self.planner.stage
             self.robot.activate(self._stage.grasp)
             self.belief.set_stage(self._stage.name)
+            self.bridge.tolerate(self._stage.settings.residual_rad_per_s)
             self.trace.stages.append((self.robot.time, self._stage.name))
 
     def _step_physics(self) -> None:
@@ -305,6 +306,7 @@ class ClosedLoop:
         bridge = Commander(
             self._config, self.task.robot, monitor_config=_monitor_config(self.task)
         )
+        bridge.tolerate(self._stage.settings.residual_rad_per_s)
         bridge.measure(self._measurement(self.robot.read_joints()))
         return bridge
 
@@ -313,8 +315,7 @@ def _monitor_config(task: Task) -> MonitorConfig:
     """Return the thresholds of the bridge node, except for what simulated robots exceed."""
     if not task.file.real_time:  # hands with noisier sensors and faster fingers than any robot
         return MonitorConfig(**{field.name: _OFF for field in dataclasses.fields(MonitorConfig)})
-    # soft servos yield to what is grasped, or pushed hard
-    if any(stage.grasp for stage in task.stages) or not task.simulation.residual_monitor:
+    if not task.simulation.residual_monitor:  # soft servos yield to what is pushed hard
         return MonitorConfig(residual_rad_per_s=_OFF)
     return MonitorConfig()
 

@@ -227,7 +227,7 @@ class Planner(Measurements):
         replayed = np.empty((0, len(self._first)))
         if count:  # the commands that act before those of this plan
             replayed = in_steps(commands, stamp, ahead, count, delays)[..., self._order]
-        cost = self._enter_stage(state, stamp)
+        cost = self._enter_stage(state, stamp, tracks or {})
         if probing and self.task.probe_cost is not None:
             cost = self.task.probe_cost
         spread = articulation.fit_state(self.task, self.ensemble, state, tracks or {})
@@ -272,9 +272,10 @@ class Planner(Measurements):
         predictions = self._measurements.evaluate(fields)
         return information.per_step(predictions, self._log_weights)
 
-    def _enter_stage(self, state: State, stamp: float) -> Cost:
+    def _enter_stage(self, state: State, stamp: float, tracks: Mapping[str, Track]) -> Cost:
         """Advance the stage with a measured state; return its cost and activate its grasp."""
-        before, self.stage = self.stage, self._stage_tracker.advance(state, stamp)
+        before = self.stage
+        self.stage = self._stage_tracker.advance(state, stamp, tracks, self._belief)
         if self.stage is not before:
             self.ensemble.activate(self.stage.grasp)
         return self.stage.cost

@@ -1,8 +1,13 @@
 """The current stage of a task, from measured states and the conditions of the stages."""
 
+from collections.abc import Mapping
+
 import mujoco
 
+from emppi_ros.belief.particles import Belief
 from emppi_ros.model.ensemble import State
+from emppi_ros.state.estimated_scene import EstimatedScene
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage
@@ -16,7 +21,7 @@ class StageTracker:
 
     def __init__(self, task: Task) -> None:
         """Start in the first stage."""
-        self._task, self._data = task, mujoco.MjData(task.model)
+        self._task, self._scene = task, EstimatedScene(task)
         self._index, self._held = 0, HoldTimer()
 
     @property
@@ -28,25 +33,29 @@ class StageTracker:
         """Use the tuned parameters of the same task; stay in the stage."""
         self._task = task
 
-    def advance(self, state: State, stamp: float) -> Stage:
-        """Return the stage after a state, measured at `stamp` [s]."""
+    def advance(
+        self,
+        state: State,
+        stamp: float,
+        tracks: Mapping[str, Track] | None = None,
+        belief: Belief | None = None,
+    ) -> Stage:
+        """Return the stage after a state, measured at `stamp` [s], with a belief about joints."""
         if len(self._task.stages) == 1:
             return self.stage
-        self._data.qpos[:], self._data.qvel[:] = state
-        mujoco.mj_forward(self._task.model, self._data)
+        data = self._scene.update(state, tracks or {}, belief)
         until, back_above = self.stage.settings.until, self.stage.settings.back_above
         if back_above is not None:
             before = self._task.stages[self._index - 1]
-            if self._error(before.until) > back_above:
+            if _error(before.until, data) > back_above:
                 self._index, self._held = self._index - 1, HoldTimer()
                 return self.stage
         if until is not None:
-            near = self._error(self.stage.until) < until.below
+            near = _error(self.stage.until, data) < until.below
             if self._held.update(near, stamp, until.hold_s):
                 self._index, self._held = self._index + 1, HoldTimer()
         return self.stage
 
-    def _error(self, residual: Residual | None) -> float:
-        if residual is None:
-            return 0.0
-        return norm(residual, self._data)
+
+def _error(residual: Residual | None, data: mujoco.MjData) -> float:
+    return 0.0 if residual is None else norm(residual, data)

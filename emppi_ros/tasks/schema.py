@@ -86,6 +86,11 @@ class StageConfig:
     back_above: float | None = positive(
         None, doc='return to the previous stage when the residual of its `until` exceeds this'
     )
+    residual_rad_per_s: float | None = positive(
+        None,
+        doc="what the bridge's monitor `residual` tolerates in this stage, if more than its "
+        'parameter of this name: what is held drags the arm',
+    )
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class BeliefNode(TaskFollowerNode):
         self._publisher = self.create_publisher(PointCloud2, 'emppi/belief', qos.LATCHED)
         self._journal_publisher.set_journal(journal)
         self._inputs = MeasurementInputs(self, self.task, self.session)
-        self._stage = StageSubscriber(self, self.task, self._enter)
+        self._stage = StageSubscriber(self, self.task.stages, self._enter)
 
     def start(self) -> None:
         """Start to update the belief."""

@@ -49,6 +49,7 @@ class CommandLoop:
         self._config, self._monitor_config = config, monitor_config
         self.lock = threading.RLock()  # between the loop and the services
         self.commander: Commander | None = None  # from `start` to `stop`
+        self._residual: float | None = None  # that the task's stage tolerates
         self.periods, self.latencies = Durations(), Durations()
         self._ahead: deque[float] = deque(maxlen=_CLOCK_COUNT)  # s, stamps before our clock
         self.rejected_plans, self.rejection, self.input_error = 0, '', ''
@@ -91,6 +92,7 @@ class CommandLoop:
         self.commander = Commander(
             self._config, self.robot, backend.delay_s, self._monitor_config, backend.settle_s
         )
+        self.commander.tolerate(self._residual)
 
     def begin_reset(self) -> bool:
         """
@@ -167,6 +169,13 @@ class CommandLoop:
             self._config = config
             if self.commander is not None:
                 self.commander.configure(config)
+
+    def tolerate(self, residual_rad_per_s: float | None) -> None:
+        """Tolerate a larger residual than configured, as the task's stage does; None: do not."""
+        with self.lock:
+            self._residual = residual_rad_per_s
+            if self.commander is not None:
+                self.commander.tolerate(residual_rad_per_s)
 
     def trip(self, fault: Fault) -> None:
         """Brake and hold because of a fault."""

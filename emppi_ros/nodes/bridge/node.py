@@ -22,6 +22,7 @@ from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
+from emppi_ros.core import config as task_config
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
@@ -33,9 +34,10 @@ from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandCloc
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
-from emppi_ros.nodes.topics.task import TOPIC, TaskFollowerNode
+from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks import switch_protocol
+from emppi_ros.tasks.schema import StageConfig, TaskFile
 
 _STATE_CHECK_S = 0.05  # between two checks for a change of state, which is published at once
 _LOG_S = 2.0  # between two warnings of a kind
@@ -79,6 +81,8 @@ class BridgeNode(TaskFollowerNode):
         )
         self.command_loop: CommandLoop | None = None  # while the node is configured
         self.graph: GraphMonitor | None = None
+        self._stages: tuple[StageConfig, ...] = ()  # of the task that was checked last
+        self._stage: StageSubscriber[StageConfig] | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
         self._logged_fault: Fault | None = None
@@ -119,6 +123,8 @@ class BridgeNode(TaskFollowerNode):
         )
         self.graph = GraphMonitor(self, task.robot, backend, self.command_loop.joints_profile)
         self._logged_rejections = 0
+        self._stages = task.file.stages
+        self._subscribe_stage()
 
     def start(self) -> None:
         """Start commanding."""
@@ -131,6 +137,7 @@ class BridgeNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Release task and robot."""
+        self._stage.close()
         self.command_loop.close()
         self.graph.close()
         self.command_loop = self.graph = None
@@ -140,12 +147,27 @@ class BridgeNode(TaskFollowerNode):
         """Keep commanding: its own clock is never set back."""
 
     def try_task(self, text: str) -> None:
-        """Raise unless a task is for the same robot; the bridge needs nothing else of it."""
+        """Raise unless a task is for the same robot; apart from stages nothing else is needed."""
         if self.command_loop is not None:
             switch_protocol.check_robot(text, TOPIC, self.command_loop.robot)
+            self._stages = task_config.build(
+                TaskFile, task_config.parse(text, TOPIC), TOPIC
+            ).stages
 
     def swap_task(self) -> None:
-        """Keep commanding: the robot is the same."""
+        """Keep commanding: the robot is the same. Follow the stages of the task."""
+        if self.command_loop is not None:
+            self._stage.close()
+            self._subscribe_stage()
+
+    def _subscribe_stage(self) -> None:
+        """Tolerate what the stages of the task do, one after the other."""
+        self.command_loop.tolerate(None)
+        self._stage = StageSubscriber(
+            self,
+            self._stages,
+            lambda stage: self.command_loop.tolerate(stage.residual_rad_per_s),
+        )
 
     def report(self) -> Report:
         """Return the state of the bridge and the reason."""
@@ -157,6 +179,7 @@ class BridgeNode(TaskFollowerNode):
             'armed': machine.armed,
             'paused': machine.paused,
             'swapping': machine.swapping,
+            'tolerated_residual': loop.commander.tolerated_residual if loop.commander else '',
             'period_ms_p50': loop.periods.quantile_ms(0.5),
             'period_ms_p99': loop.periods.quantile_ms(0.99),
             'latency_ms_p50': loop.latencies.quantile_ms(0.5),

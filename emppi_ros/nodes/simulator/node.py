@@ -172,7 +172,7 @@ class SimulatorNode(Node, TaskFollower):
         rate = settings.depth_camera.rate_hz
         self._image_every = max(1, round(1.0 / rate / settings.timestep_s))
         self._task, self._robot, self._problem = task, robot, ''
-        self._stage = StageSubscriber(self, task, self._hold)
+        self._stage = StageSubscriber(self, task.stages, self._hold)
         self._rebase()
         period = self._every * settings.timestep_s / self._pace.factor
         self.loop = Loop('physics', max(period, _SHORTEST_S), self._work)

@@ -2,13 +2,13 @@
 
 import math
 
-import mujoco
 from rclpy.node import Node
 
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
 from emppi_ros.nodes.topics.named_belief import estimates
+from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.tasks.task import Task
 
 
@@ -16,7 +16,7 @@ class RunInputs:
     """Subscriptions that exist only while a goal is active."""
 
     def __init__(self, node: Node, task: Task) -> None:
-        self._task, self._data = task, mujoco.MjData(task.model)
+        self._task, self._scene = task, EstimatedScene(task)
         self._measurements = MeasurementInputs(node, task)
         self._belief = BeliefSubscriber(node, task)
 
@@ -30,12 +30,12 @@ class RunInputs:
         self._measurements.poll()
         estimator = self._measurements.estimator
         try:
-            state = estimator.state(estimator.stamp)
+            stamp = estimator.stamp
+            state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         except StaleInputError:
             return math.nan, -math.inf
-        self._data.qpos[:], self._data.qvel[:] = state
-        mujoco.mj_forward(self._task.model, self._data)
-        return float(self._task.error(self._task.model, self._data)), float(estimator.stamp)
+        data = self._scene.update(state, tracks, self._belief.latest)
+        return float(self._task.error(self._scene.model, data)), float(stamp)
 
     def estimates(self) -> list:
         """Return the messages of the parameters' estimates, without any before a belief."""

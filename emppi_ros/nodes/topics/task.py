@@ -5,8 +5,8 @@ Before the planner publishes another task there, it announces it on `emppi/task/
 node replies whether it can follow. Once the task is published, each node switches to it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -17,6 +17,7 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN, Report
 from emppi_ros.nodes.common.lifecycle import ManagedNode
 from emppi_ros.tasks import switch_protocol, tuning
+from emppi_ros.tasks.schema import StageConfig
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task, parse_task
@@ -25,6 +26,8 @@ TOPIC = 'emppi/task'
 NEXT = 'emppi/task/next'
 ANSWERS = 'emppi/task/answers'
 STAGE = 'emppi/stage'  # name of the current stage; latched, published by the planner
+
+StageT = TypeVar('StageT', Stage, StageConfig)
 
 
 class TaskFollower(Protocol):
@@ -127,12 +130,14 @@ class TaskSubscriber:
         self._answers.publish(String(data=reply.to_text()))
 
 
-class StageSubscriber:
+class StageSubscriber(Generic[StageT]):
     """Subscribe to the planner's stage; `enter` is called when it changes."""
 
-    def __init__(self, node: Node, task: Task, enter: Callable[[Stage], None]) -> None:
+    def __init__(
+        self, node: Node, stages: Iterable[StageT], enter: Callable[[StageT], None]
+    ) -> None:
         self._node, self._enter = node, enter
-        self._stages = {stage.name: stage for stage in task.stages}
+        self._stages = {stage.name: stage for stage in stages}
         self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +14,7 @@ from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.session.trace import Trace
+from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.task import Task
@@ -93,7 +93,7 @@ class RunObserver:
 
     def __init__(self, task: Task) -> None:
         """Record nothing until `start`."""
-        self._task, self._data = task, mujoco.MjData(task.model)
+        self._task, self._scene = task, EstimatedScene(task)
         self.diagnostics: dict[str, Mapping[str, str]] = {}  # by node, the latest
         self.belief: Belief | None = None
         self.success_time: float | None = None
@@ -120,12 +120,11 @@ class RunObserver:
         if time < max(0.0, last + _STEP_S - 1e-6):
             return
         try:
-            state = estimator.state(stamp)
+            state, tracks = estimator.state(stamp), estimator.tracks(stamp)
         except StaleInputError:
             return
-        self._data.qpos[:], self._data.qvel[:] = state
-        mujoco.mj_forward(self._task.model, self._data)
-        error = self._task.error(self._task.model, self._data)
+        data = self._scene.update(state, tracks, self.belief)
+        error = self._task.error(self._scene.model, data)
         for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
             self.rows[name].append(value)
         success = self._task.file.success

@@ -333,6 +333,45 @@ def assert_smooth(arm):
 
 # --- late plans, on a robot of one joint that is not monitored -----------------------------------
 
+
+def _slip(residual, tolerance):
+    """Return the code of the fault of an arm that is dragged along; a stage tolerates some."""
+    arm = Arm()
+    arm.commander.tolerate(tolerance)
+    arm.moving()
+    arm.measures = False
+    for _ in range(round(0.3 / DT)):
+        arm.run(DT)
+        arm.position = arm.position + DT * (arm.rows[-1] + residual)
+        speed = arm.rows[-1] + residual
+        arm.commander.measure(Measurement(arm.now, arm.now, arm.position, speed))
+    fault = arm.commander.machine.fault
+    return fault and fault.code
+
+
+@pytest.mark.parametrize(
+    ('residual', 'tolerance', 'code'),
+    [
+        (0.2, None, faults.RESIDUAL),
+        (0.2, 0.3, None),
+        (0.4, 0.3, faults.RESIDUAL),
+        (0.2, 0.05, faults.RESIDUAL),  # a stage makes no monitor stricter, or looser than it asks
+        (0.09, 0.05, None),
+    ],
+)
+def test_a_stage_may_tolerate_what_drags_the_arm(residual, tolerance, code):
+    assert _slip(np.full(7, residual), tolerance) == code
+
+
+def test_after_a_stage_that_tolerates_more_the_configured_residual_holds_again():
+    commander = Arm(monitor_config=MonitorConfig(residual_rad_per_s=0.2)).commander
+    seen = []
+    for tolerance in (None, 0.6, None):
+        commander.tolerate(tolerance)
+        seen.append(commander.tolerated_residual)
+    assert seen == [0.2, 0.6, 0.2]
+
+
 SLIDER = Robot(
     'r', ('a',), ('a',), 'velocity', (0.0,),
     JointLimits(PositionLimits((-9.0,), (9.0,)), (1.0,), (10.0,)),
