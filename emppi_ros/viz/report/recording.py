@@ -13,7 +13,9 @@ from emppi_ros.belief import diagnostics
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
+from emppi_ros.model import uncertain_joints
 from emppi_ros.session.trace import Trace
+from emppi_ros.state import articulation
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.tasks.hold_timer import HoldTimer
@@ -125,7 +127,8 @@ class RunObserver:
             return
         data = self._scene.update(state, tracks, self.belief)
         error = self._task.error(self._scene.model, data)
-        for name, value in (('times', time), ('qpos', state.qpos), ('error', error)):
+        row = ('times', time), ('qpos', state.qpos), ('tracks', tracks), ('error', error)
+        for name, value in row:
             self.rows[name].append(value)
         success = self._task.file.success
         reached = self._held.update(error < success.below, time, success.hold_s)
@@ -224,7 +227,7 @@ class RunObserver:
         ess = [weights.effective_sample_size(belief.log_weights) for _, belief in beliefs]
         return RunRecord(
             times=np.array(rows['times']),
-            qpos=np.array(rows['qpos']).reshape(-1, self._task.model.nq),
+            qpos=self._positions(),
             error=np.array(rows['error']),
             plan_ms=np.array(rows['plan_ms']),
             bridge_period_ms=1e3 * np.diff(rows['applied']),
@@ -234,6 +237,22 @@ class RunObserver:
             **self.truths(self._task),
             **belief_series(beliefs, len(self._task.parameters)),
         )
+
+    def _positions(self) -> Array:
+        """Return the positions (n, nq), of drawers and doors those of the true joint if known."""
+        task, rows = self._task, self.rows
+        qpos = np.array(rows['qpos']).reshape(-1, task.model.nq)
+        truth = self.truths(task)['truths'][-1:]
+        if not np.isfinite(truth).all():
+            return qpos
+        uncertain = uncertain_joints.uncertain(task.model, task.parameters)
+        for name, item in task.jointed.items():
+            for joint in (one for one in uncertain if one.id == item.joint):
+                motion = uncertain_joints.motion(task.model, task.parameters, joint, truth)
+                joints = articulation.from_joints(item, *motion)
+                for row, tracks in zip(qpos, rows['tracks'], strict=True):
+                    row[item.qpos] = articulation.fit(item, joints, tracks[name])[0][0]
+        return qpos
 
 
 def belief_series(beliefs: Sequence[tuple[float, Belief]], parameters: int) -> dict[str, Array]:

@@ -8,11 +8,16 @@ import shutil
 from typing import Any
 
 import imageio.v2 as imageio
+import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.belief.particles import Belief
 from emppi_ros.cli import main
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.state.estimator import Estimator
+from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.viz.palette import GREEN, RED
 from emppi_ros.viz.report import plots, recording, video
@@ -165,6 +170,34 @@ def test_an_observer_takes_the_truth_from_the_simulator() -> None:
     assert found['truth_times'].tolist() == [0.0, 1.5]
     assert found['truths'][:, names.index('pole_mass')].tolist() == [0.4, 0.5]
     assert np.isnan(observer.truths(load_task('panda_push'))['truths']).all()
+
+
+def test_an_observed_door_is_as_far_open_as_its_true_joint_says() -> None:
+    task = load_task('panda_cabinet')
+    truth = np.array([0.03, -0.02, 1.0, 0.01, -0.2, 0.0])  # a hinge; the scene has a slide
+    data, item = mujoco.MjData(with_parameters(task.model, task.parameters, truth)), 'handle'
+    names, opened = [parameter.name for parameter in task.parameters], (0.0, 0.1, 0.3)
+    observer, estimator = recording.RunObserver(task), Estimator(task)
+    values = {f'true {name}': repr(float(x)) for name, x in zip(names, truth, strict=True)}
+    observer.record_diagnostics('simulator', 0.0, values)
+    observer.record_belief(0.0, Belief(truth[None], np.zeros(1)))
+    observer.start(0.0)
+    home = np.array(task.robot.home)
+    data.qpos[:] = task.start().qpos
+    for stamp, q in enumerate(opened):
+        estimator.clear()  # it has no time to filter
+        data.qpos[task.jointed[item].qpos] = q
+        mujoco.mj_kinematics(data.model, data)
+        body = data.body(task.jointed[item].body)
+        for time in (stamp - 0.01, stamp):
+            estimator.add_joints(time, home, np.zeros_like(home))
+            estimator.add_pose(item, time, Pose(body.xpos.copy(), body.xquat.copy()))
+        observer.record_state(estimator)
+    summary, record = observer.summarize()
+    # up to the rounding of a fit in closed form
+    assert record.qpos[:, task.jointed[item].qpos] == pytest.approx(opened, abs=1e-6)
+    assert record.error == pytest.approx([0.2, 0.1, 0.0], abs=1e-6)
+    assert summary['success'] and record.success_s == 2.0
 
 
 def test_the_summary_of_an_observed_run_names_misfits() -> None:
