@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
+import mujoco
+
 from emppi_ros.belief.particles import Belief
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
-from emppi_ros.model.scene import kinematics
 from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
+from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost
 from emppi_ros.tasks.task import Task
@@ -51,11 +53,15 @@ class TaskShapes:
         """Draw histograms as in a scene of the size `least_m` [m], if this one is smaller."""
         self._task, self.extent = task, scene_extent(task)
         self._sheets = self.extent._replace(size=max(self.extent.size, least_m))
-        self.preview = PlanPreview(task)
+        self.preview, self._scene = PlanPreview(task), EstimatedScene(task)
+
+    def _place(self, display: DisplayState) -> mujoco.MjData:
+        """Return the scene with all objects where they were tracked."""
+        return self._scene.update(display.state, display.tracks, display.belief)
 
     def belief(self, display: DisplayState) -> list[Shape]:
         """Return the belief: joint axes, histograms, and changes that were just detected."""
-        data = kinematics(self._task.model, display.state.qpos)
+        data = self._place(display)
         return [
             *joint_axes.shapes(self._task, self.extent, data, display.belief),
             *histograms.shapes(self._task, self._sheets, data, display.belief),
@@ -66,12 +72,12 @@ class TaskShapes:
 
     def points(self, display: DisplayState) -> Array:
         """Return the belief as one point a particle (M, 3)."""
-        data = kinematics(self._task.model, display.state.qpos)
+        data = self._place(display)
         return histograms.points(self._task, self.extent, data, display.belief)
 
     def objects(self, display: DisplayState) -> list[Shape]:
         """Return tracked objects and the target."""
-        data = kinematics(self._task.model, display.state.qpos)
+        data = self._place(display)
         return objects.shapes(self._task, self.extent, data)
 
     def predict(self, display: DisplayState, cost: Cost | None = None) -> PlanRollouts:

@@ -3,6 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.belief import distributions
 from emppi_ros.belief.particles import Belief, uniform
@@ -10,6 +11,7 @@ from emppi_ros.control.plan import Plan
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.plan_preview import Candidates
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette
 from emppi_ros.viz.shapes import changes, histograms, joint_axes, objects, rollouts, scene_extent
@@ -236,6 +238,24 @@ def test_layers_have_a_colour_for_each_part(push, rng):
     for shape in found:
         if isinstance(shape, (Lines, Triangles)):
             assert len(shape[1]) == len(shape.colors)
+
+
+def test_a_door_is_shown_where_it_was_tracked(drawer):
+    ((_, item),) = uncertain_objects(drawer)
+    hinge = np.array([0.0, 0.0, 1.0, 0.0, -0.2, 0.0])  # the scene has a slide along x
+    data = mujoco.MjData(with_parameters(drawer.model, drawer.parameters, hinge))
+    data.qpos[:] = drawer.start().qpos
+    data.qpos[item.qpos] = 0.7
+    mujoco.mj_kinematics(data.model, data)
+    turn = Rotation.from_quat(data.xquat[item.body], scalar_first=True)
+    still, zero = np.zeros(3), np.zeros((2, 2))
+    track = Track(0.0, data.xpos[item.body].copy(), still, turn, still, zero, zero)
+    display = DisplayState(0.0, drawer.start(), {'handle': track}, uniform(hinge[None]))
+    frame = layer(TaskShapes(drawer).objects(display), 'object frames').ends
+    # up to the rounding of a fit in closed form
+    np.testing.assert_allclose(frame[:, 0], np.tile(track.position, (3, 1)), atol=1e-9)
+    directions = (frame[:, 1] - frame[:, 0]) / np.linalg.norm(frame[:, 1] - frame[:, 0], axis=1)
+    np.testing.assert_allclose(directions.T, turn.as_matrix(), atol=1e-6)
 
 
 def test_points_of_a_belief_lie_in_the_box_of_the_prior(push):
