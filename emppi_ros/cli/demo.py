@@ -42,6 +42,12 @@ def add_commands(commands: Any) -> None:
         '`tracker`, which finds them in images of the simulated depth camera (truth)',
     )
     parser.add_argument(
+        '--articulation',
+        action='store_true',
+        help='infer the joints of the task while they move, and let the belief start again from '
+        'them; with --out their prior is kept',
+    )
+    parser.add_argument(
         '--out',
         metavar='DIR',
         type=Path,
@@ -68,6 +74,10 @@ def demo(options: argparse.Namespace) -> None:
             f'{task.name} cannot be planned in real time on two cores (`real_time: false`): '
             f'`emppi run {options.task}` runs it in simulated time'
         )
+    if options.articulation and options.prior:
+        raise ConfigError('--prior and --articulation: expected one, since both give the prior')
+    if options.articulation and not task.jointed:
+        raise ConfigError(f'--articulation: {task.name} has no object with `motion: jointed`')
     graph = extras.load_node_module('tools.demo')
     limit = options.duration or task.file.duration_s
     with output.progress(task.name, limit, 's') as advance:
@@ -81,6 +91,7 @@ def demo(options: argparse.Namespace) -> None:
             options.prior,
             options.truth,
             options.tracking,
+            options.articulation,
         )
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)

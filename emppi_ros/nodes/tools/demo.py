@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 import dataclasses
 from pathlib import Path
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -25,6 +27,8 @@ _START_S = 60.0  # for the graph to start
 _POLL_S = 0.02
 _OVERLOAD = {faults.PLAN_LATE, faults.PLANNER_SLOW, faults.STATE_LATE}
 _MAX_HOLDS = 10
+_JOINT = 'joint '  # before the name of an object, in diagnostics
+SEEN = 'seen_{task}.yaml'  # the prior from joints that were seen
 _OF_TRACKER = ('images', 'rate_hz', 'track_ms_p50', 'latency_ms_p50', 'latency_ms_p95')
 
 
@@ -42,6 +46,7 @@ def run_demo(
     prior: str = '',
     truth: Sequence[str] = (),
     tracking: str = graph.TRUTH,
+    articulation: bool = False,
 ) -> tuple[dict[str, Any], RunRecord]:
     """
     Run a task as a graph of processes in real time, until success or a time limit.
@@ -50,7 +55,9 @@ def run_demo(
     seconds since arming. A folder `out` receives the logs of the nodes and a bag, which replaces
     an existing one. Without a name in `backend` the robot's own connects bridge and simulator.
     `prior` names a prior file; `truth` has true values such as `block_mass=0.3`; `tracking` says
-    where poses of objects come from, one of `graph.TRACKING`.
+    where poses of objects come from, one of `graph.TRACKING`. With `articulation` the joints of the
+    task's objects are inferred while they move, and the belief starts again from them; their
+    prior is written to `out`.
     Return the summary that `emppi demo --json` prints, and the data of the report. EmppiError if a
     node dies, or the graph does not start.
     """
@@ -58,7 +65,12 @@ def run_demo(
     _exit_on_sigterm()
     environment = isolated_environment()
     client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
+    folder = Path(tempfile.mkdtemp(prefix='emppi_demo_')) if out is None else out
+    if articulation:
+        prior = str(folder / SEEN)
     specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
+    if articulation:
+        specs.append(graph.articulation(prior))
     more: dict[str, dict[str, Any]] = {}  # parameters of nodes
     if truth:
         more['simulator'] = {'truth': list(truth)}
@@ -96,12 +108,18 @@ def run_demo(
         if tracking == graph.DEPTH:
             values = session.monitor.diagnostics.get('tracker', {})
             summary['tracker'] = {k: float(values.get(k, 'nan')) for k in _OF_TRACKER}
+        if articulation:
+            values = session.monitor.diagnostics.get('articulation', {})
+            joints = (key for key in values if key.startswith(_JOINT))
+            summary['articulation'] = {key.removeprefix(_JOINT): values[key] for key in joints}
         return summary, record
     finally:
         children.stop()
         if bag is not None:
             bag.close()
         client.close()
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exit_on_sigterm() -> None:

@@ -305,6 +305,7 @@ def test_run_starts_from_a_prior_and_names_parameters_without_one(
         (['demo', 'x'], ["'x'", 'panda_push']),
         (['demo', 'panda_push', '--truth', 'mass=1'], ["'mass'", 'block_mass']),
         (['demo', 'panda_push', '--prior', 'nowhere.yaml'], ['nowhere.yaml', 'no such file']),
+        (['demo', 'panda_push', '--articulation'], ['panda_push', 'motion: jointed']),
     ],
 )
 def test_errors_are_one_line_on_stderr(
