@@ -28,7 +28,7 @@ from emppi_ros.identify.states.forecast import split
 
 Array = npt.NDArray[np.float64]
 OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
-METHODS = ('shooting', 'states', 'rigid-body', 'sysid', *OTHERS)
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'csvgd', *OTHERS)
 HELD_OUT = 0.3
 WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
 _SAMPLES = 40

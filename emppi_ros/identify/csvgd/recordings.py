@@ -27,6 +27,7 @@ from emppi_ros.identify.common.noise import (
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, recording_names
 from emppi_ros.identify.common.signals import Signal
+from emppi_ros.identify.csvgd.particle_start import ParticleStart
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model import scene
 
@@ -49,6 +50,8 @@ class TrainingData:
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
+    begin: ParticleStart | None = None  # None: all over the limits
+    notes: tuple[str, ...] = ()  # for the user
 
 
 def prepare(

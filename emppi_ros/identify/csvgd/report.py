@@ -217,7 +217,9 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
         'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
         'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
     }
-    if notes := noise_advice(plant, learned, converged):
+    if not learned.problem.continuous:
+        del summary['defect']
+    if notes := [*learned.notes, *noise_advice(plant, learned, converged)]:
         summary['notes'] = '; '.join(notes)
     return summary
 

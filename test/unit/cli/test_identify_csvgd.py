@@ -16,7 +16,7 @@ from emppi_ros.identify import sysid
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
-from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import csvgd, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
@@ -131,13 +131,13 @@ def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     assert identify(here, '--out', str(whole)) == 0
     infer = csvgd.infer
 
-    def interrupted(problem, settings, threads, watch, state, share):
+    def interrupted(problem, settings, threads, watch, *more):
         def until(now):
             watch(now)
             if now.iteration == 11:
                 raise KeyboardInterrupt
 
-        return infer(problem, settings, threads, until, state, share)
+        return infer(problem, settings, threads, until, *more)
 
     monkeypatch.setattr(csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130
@@ -242,7 +242,7 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
     squares = 2.0 * theirs.cost / (len(theirs.fun) - 4)
     sd = np.sqrt(squares * np.diag(np.linalg.inv(theirs.jac.T @ theirs.jac)))[:2]
     for learned in (one, several):
-        found = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+        found = window_search.estimate(learned, plant.initial, lambda *_: None, 1)
         value, ours = sysid.in_units(learned, found)
         # forward differences, and three (or fifteen) fewer degrees of freedom
         np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
@@ -256,13 +256,15 @@ def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_o
     mixed = replace(
         problem, controls=problem.controls[order], references=problem.references[:, order]
     )
-    found = sysid.estimate(replace(learned, problem=mixed), plant.initial, lambda *_: None, 1)
+    found = window_search.estimate(
+        replace(learned, problem=mixed), plant.initial, lambda *_: None, 1
+    )
     assert found.windows == count and found.worse > 2.0
     assert 'independent windows of 0.5 s' in found.note(learned)
     value, sd = sysid.in_units(learned, found)
     truth = [TRUTH[unknown.name] for unknown in plant.unknowns]
     np.testing.assert_array_less(np.abs(value - truth), 5.0 * sd)
-    whole = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+    whole = window_search.estimate(learned, plant.initial, lambda *_: None, 1)
     assert whole.worse is None and not whole.note(learned)
 
 
