@@ -134,24 +134,9 @@ def estimate(
 
     def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
         nonlocal done
-        residuals, before = ResidualFunction(shooter, weight), done
-
-        def report(trace: list[minimize.IterLog]) -> None:
-            progress(before + len(trace), float(trace[-1].objective))
-
-        bound = np.full(shooter.size, _STATE_BOUND)
-        bound[: shooter.unknown] = LIMIT
-        z, trace = minimize.least_squares(
-            z,
-            residuals.value,
-            [-bound, bound],
-            residuals.jacobian,
-            max_iter=ITERATIONS,
-            verbose=minimize.Verbosity.SILENT,
-            iter_callback=report,
-        )
-        done += len(trace)
-        return _Search(residuals, z.ravel())
+        found, costs = _minimize(shooter, z, weight, lambda n, cost: progress(done + n, cost))
+        done += costs
+        return found
 
     theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
     length = len(data.problem.controls) // data.windows
@@ -176,6 +161,30 @@ def estimate(
     if worse > _WORSE and least < _EXPLAINED:
         return _describe(kept[-1], worse)
     return _describe(now, None)
+
+
+def refit(shooter: MultipleShooting, z: Array) -> Array:
+    """Return the point (D,) that explains independent windows best, from a point near it."""
+    return _minimize(shooter, z, 0.0, lambda *_: None)[0].z
+
+
+def _minimize(
+    shooter: MultipleShooting, z: Array, weight: float, progress: Callable[[int, float], None]
+) -> tuple[_Search, int]:
+    """Return the point that a search finds, and the number of its iterations."""
+    residuals = ResidualFunction(shooter, weight)
+    bound = np.full(shooter.size, _STATE_BOUND)
+    bound[: shooter.unknown] = LIMIT
+    z, trace = minimize.least_squares(
+        z,
+        residuals.value,
+        [-bound, bound],
+        residuals.jacobian,
+        max_iter=ITERATIONS,
+        verbose=minimize.Verbosity.SILENT,
+        iter_callback=lambda trace: progress(len(trace), float(trace[-1].objective)),
+    )
+    return _Search(residuals, z.ravel()), len(trace)
 
 
 def _can_divide(windows: int, length: int, division: int) -> bool:
