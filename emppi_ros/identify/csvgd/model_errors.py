@@ -26,6 +26,7 @@ from emppi_ros.identify.shooting.uncertainty import score_covariance
 Array = npt.NDArray[np.float64]
 _MOST_FITS = 20  # with noise that is the size of the errors that the fit before left
 _SETTLED = 0.01  # relative change of the noise
+_FLOOR = 1e-9  # of the spread of a component: the least noise
 _LEAST_SPARE = 0.1  # share of measurements that unknowns leave as degrees of freedom
 
 
@@ -77,7 +78,8 @@ def _errors(shooter: MultipleShooting, z: Array, measured: npt.NDArray[np.bool_]
     seen = np.isfinite(np.broadcast_to(shooter.noise, windows.states.shape[1:]))[..., measured]
     errors = (windows.states - shooter.measurements()[0])[0][..., measured]
     spare = max(1.0 - shooter.size / np.sum(seen), _LEAST_SPARE)
-    sd = np.sqrt(np.sum(errors**2, axis=(0, 1), where=seen) / (spare * np.sum(seen, axis=(0, 1))))
+    squares = np.sum(errors**2, axis=(0, 1), where=seen)
+    sd = np.maximum(np.sqrt(squares / (spare * np.sum(seen, axis=(0, 1)))), _FLOOR)
     weights = seen / sd
     slopes = np.moveaxis(windows.slopes[0][..., measured] * weights, 0, -1)
     count = shooter.windows
