@@ -22,6 +22,7 @@ from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.method import HELD_OUT
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize
@@ -64,15 +65,24 @@ class SysidMethod(Method):
 
             result = estimate(data, plant.initial, progress, run.threads)
             advance(MAX_ITERATIONS)
-        data = replace(data, windows=result.windows)
+        problem = replace(data.problem, continuous=result.worse is None)
+        data = replace(data, problem=problem, windows=result.windows)
         count = len(plant.unknowns)
         knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = posterior_samples.excited(knowledge)
         posterior = as_posterior(data, result)
         particle = csvgd_report.select_converged(data, posterior, run.threads)
         csvgd_report.check(plant, data, particle)
-        forecasts = csvgd_report.forecast(data, particle, run.threads)
-        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts))
+        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
+        forecasts: Sequence[Array] = ()
+        pieces: Sequence[HeldOutForecast] = ()
+        if problem.continuous:
+            forecasts = csvgd_report.forecast(data, particle, run.threads)
+        else:
+            pieces = forecast_pieces(
+                plant, data, theta, particle.residual_rms, run.seed, run.threads
+            )
+        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts, pieces))
         for row, value, sd, level in zip(
             summary['parameters'].values(), *in_units(data, result), knowledge, strict=True
         ):
@@ -83,9 +93,10 @@ class SysidMethod(Method):
         del summary['particles'], summary['stranded']
         if note := result.note(data):
             summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
-        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
 
         def sample_forecasts() -> list[HeldOutForecast]:
+            if not problem.continuous:
+                return list(pieces)
             samples = csvgd_report.with_particles(particle, theta)
             return csvgd_report.futures(data, csvgd_report.forecast(data, samples, run.threads))
 

@@ -23,6 +23,7 @@ from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
 from emppi_ros.identify.csvgd.target_density import SimulationRecipe
@@ -125,7 +126,9 @@ class CsvgdMethod(Method):
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
             forecasts=lambda: [
-                one for s in systems for one in csvgd_report.futures(s.learned, s.forecasts)
+                one
+                for s in systems
+                for one in s.pieces or csvgd_report.futures(s.learned, s.forecasts)
             ],
         )
 
@@ -173,8 +176,13 @@ def _infer(
         posterior, medians = _sample(data, config, saved, run)
         converged = csvgd_report.select_converged(data, posterior, run.threads)
         csvgd_report.check(plant, data, converged)
-    forecasts = csvgd_report.forecast(data, converged, run.threads)
-    return SystemResult(data, posterior, converged, forecasts), np.array(medians)
+    if data.problem.continuous:
+        forecasts = csvgd_report.forecast(data, converged, run.threads)
+        return SystemResult(data, posterior, converged, forecasts), np.array(medians)
+    pieces = forecast_pieces(
+        plant, data, converged.theta, converged.residual_rms, run.seed, run.threads
+    )
+    return SystemResult(data, posterior, converged, (), pieces), np.array(medians)
 
 
 def _sample(

@@ -21,6 +21,7 @@ from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.tasks.task import load_task
 
@@ -247,6 +248,17 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
         # forward differences, and three (or fifteen) fewer degrees of freedom
         np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
         np.testing.assert_allclose(ours, sd, rtol=0.05)
+
+
+def test_forecasts_that_begin_anew_use_commands_and_samples_of_their_time(here):
+    plant, learned = learned_in(here, 0.5)
+    theta = np.tile([TRUTH[unknown.name] for unknown in plant.unknowns], (30, 1))
+    errors = np.array([[NOISE, np.nan]])
+    (found,) = forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
+    assert found.measured.shape == (50, 1)  # the half second that fits into the held-out part
+    away = np.median(found.forecast, axis=0) - found.measured
+    # with commands one step late or early it would be ten times as much
+    assert np.sqrt(np.mean(away**2)) < 2.0 * NOISE
 
 
 def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_ones(here):

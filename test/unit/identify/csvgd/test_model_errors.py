@@ -30,7 +30,7 @@ def kicked(swing):
     problem = replace(
         swing, controls=controls, references=seen[None], start=seen[:1], first_steps=(0,)
     )
-    return TrainingData(problem, WINDOWS, (), ('run',))
+    return TrainingData(problem, WINDOWS, (), ('run',), ())
 
 
 def test_a_motion_with_kicks_is_identified_from_independent_windows(kicked):
