@@ -40,9 +40,10 @@ COLUMNS = (
     '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
     'writes; not determined: the motion does not show it.\n'
     '- error: root mean square, and median of absolute values, of the median forecast [rad].\n'
-    '- inside 90 %: share of measurements in the 90 % band of the forecasts. Forecasts of the '
-    'second number also have random torques; their covariance is that of the impulses that the '
-    'model does not explain between windows of the learned part (-: not computed).'
+    '- inside 90 %: share of measurements in the 90 % band of the forecasts. A second '
+    'number, where it was computed, is for forecasts that also have random torques; their '
+    'covariance is that of the impulses that the model does not explain between windows of the '
+    'learned part.'
 )
 
 
@@ -211,8 +212,8 @@ def _errors(row: RealRow, joints: Sequence[str]) -> list[object]:
 
 
 def _inside(one: ForecastError) -> str:
-    noisy = '-' if one.inside_noisy is None else f'{100.0 * one.inside_noisy:.0f} %'
-    return f'{100.0 * one.inside:.0f} %, {noisy}'
+    shares = [share for share in (one.inside, one.inside_noisy) if share is not None]
+    return ', '.join(f'{100.0 * share:.0f} %' for share in shares)
 
 
 def lines(rows: Sequence[RealRow]) -> Iterable[str]:
