@@ -2,13 +2,13 @@
 
 _FREE_PENDULUM = """\
 In all ten recordings `csvgd` finds that the model explains windows of 0.125 s, and that longer or
-continuous ones leave 2.6 to 4.3 times as large errors. Windows therefore stay independent,
-particles begin near the estimate, and none is stranded. The noise is the errors in the windows
-times 3.7 to 6.1, because they are correlated, so that ten lengths agree within their intervals
-without any further factor; those of `sysid` and `states` contain `--spread` 3, those of `shooting`
-`--widen` 2. With particles all over the limits and continuous windows, the median log likelihood on
-recording 0 was still -5e9 after 70 of 100 iterations. Two runs of `csvgd` shared two busy cores:
-one takes about 150 s on a free one.
+continuous ones leave 2.6 to 4.3 times as large errors. Windows therefore stay independent, and
+particles begin near the estimate. The noise is the errors in the windows times 3.7 to 6.1, because
+they are correlated. With it ten lengths agree within their intervals without any further factor;
+the intervals of `sysid` and `states` contain `--spread` 3, those of `shooting` `--widen` 2. With
+particles all over the limits and continuous windows, the median log likelihood on recording 0 was
+still -5e9 after 70 of 100 iterations. The computing time of `csvgd` is that of two runs at a time,
+while other work had most of the processor; about 80 s of processor time went into each.
 
 All methods miss by about the same, because they share the model, whose steps of 2.5 ms are a part
 of the error: see the calibrated pendulum.
@@ -16,11 +16,12 @@ of the error: see the calibrated pendulum.
 _CALIBRATED_PENDULUM = """\
 With calibrated markers, centres of mass beside the links, dry friction of the elbow and a
 fourth-order integrator (RK4), `shooting` forecasts half a second two to three times as well as
-without (medians over the recordings: @CAL@ rad instead of 0.024 and 0.040), and its lengths differ
-by half as much. The model explains windows of 0.24 s in most recordings, up to the noise of the
-markers in those of 0.12 s. With two steps of `implicitfast` per frame in place of RK4, forecasts
-missed by 0.010 and 0.022 rad. The mean length is the published one if the camera took about 500
-frames per second instead of 400.
+without (medians over the recordings: 0.008 and 0.020 rad instead of 0.024 and 0.040), and its
+lengths differ by half as much. With two steps of `implicitfast` per frame in place of RK4 it
+missed by 0.010 and 0.022 rad. The model explains windows of 0.24 s in eight recordings, and of
+0.12 s in the others. The mean length is the published one if the camera took about 500 frames per
+second instead of 400. Other work had most of the processor during these runs: of the computing
+time, about 33 s each are processor time.
 
 The offsets of the markers, up to 2.5 pixels, are the same in all runs. They change angles by up to
 0.004 rad, five times the noise of a marker.
@@ -29,18 +30,18 @@ Forecasts stay far from the noise of the markers (0.0008 rad of the shoulder, 0.
 elbow). A perfect model with this noise would miss by 0.0011 and 0.0020 rad (medians), since starts
 are fitted to 0.1 s. What else was tried, and what the model lacks:
 
-- **Parameters are not the limit.** With the mean of the parameters from the nine other recordings,
-  a recording is forecast about as well as with its own (0.0085 and 0.0236 rad, instead of 0.0085
-  and 0.0184).
+- **Parameters are hardly the limit.** With the mean of the parameters from the nine other
+  recordings, a recording is forecast nearly as well as with its own (0.0085 and 0.024 rad, instead
+  of 0.0085 and 0.018).
 - **Random torques explain the errors.** Between windows of 0.1 s velocities differ as if torques
   of 0.0005 N m (shoulder) and 0.00017 N m (elbow; 2 % of the weight of the lower link) acted, with
   another value in each window (correlation of successive ones -0.10 and 0.14). A pendulum that is
   known exactly, with such torques, would miss by 0.007 and 0.025 rad, which is what forecasts do.
-  With these torques in the forecasts, their 90 % bands hold about as many measurements as they
-  say.
+  With these torques in the forecasts, their 90 % bands hold 89 and 88 % of the measurements, and
+  56 and 55 % without (means over the recordings).
 - **They hardly depend on the state.** Linear regression of 510 of these torques, judged on
   recordings that it was not fitted to, explains 24 % (shoulder) and 30 % (elbow) of their mean
-  square with 17 terms at once: weights, viscous and dry friction, friction by load, drag, inertia
+  square with 21 terms at once: weights, viscous and dry friction, friction by load, drag, inertia
   and second harmonics of the angles. No group alone explains more than 15 and 19 %.
 - Starts that are fitted to 0.25 s in place of 0.1 s are worse: 0.010 and 0.028 rad.
 
