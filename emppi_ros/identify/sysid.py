@@ -2,51 +2,35 @@
 The method `sysid`: one estimate by MuJoCo's least squares, as a reference for the other methods.
 
 It does what `mujoco.sysid` does (its optimizer is `mujoco.minimize.least_squares`, its covariance
-that of `calculate_intervals`) on the windows of `csvgd`: the start states of the windows are
-unknown, and their continuity is a residual whose weight grows. Before that, windows are
-independent and grow from an eighth of their length, so that chaotic motion does not mislead the
-search. If the model explains the shortest windows, but longer or continuous ones not nearly as
-well, they stay as they are. `mujoco.sysid` itself would need the extra `mujoco[sysid]`.
+that of `calculate_intervals`) by the search over windows that `csvgd` has, too (`window_search`).
+`mujoco.sysid` itself would need the extra `mujoco[sysid]`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
 
-from mujoco import minimize
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
 from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.csvgd import csvgd, shooting, target_density
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.method import HELD_OUT
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize
-from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.window_search import MAX_ITERATIONS, WindowEstimate, estimate
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 
 Array = npt.NDArray[np.float64]
-DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
-CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
-ITERATIONS = 50  # of each search
-_STATE_BOUND = 1e3  # of start states, in units of their scale
 _STEP = 1e-6
-_DIVERGED = 1e50  # a residual whose square is still finite
-_SHORTEST = 12  # steps of a part of a window
-_MOST_PARTS = 100  # the search is dense: long recordings are divided less
-_WORSE = 2.0  # times the errors in the shortest windows: the model does not explain longer ones
-_EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows it explains none
 
 
 @dataclass(frozen=True)
@@ -73,24 +57,32 @@ class SysidMethod(Method):
         windows = WindowConfig(options.window, run.held_out)
         data = csvgd_recordings.prepare(plant, recordings, windows, options.noise)
         log_likelihoods: list[float] = []
-        total = (len(DIVISIONS) + len(CONTINUITY_WEIGHTS)) * ITERATIONS
-        with run.progress('sysid', total, 'iterations') as advance:
+        with run.progress('sysid', MAX_ITERATIONS, 'iterations') as advance:
 
             def progress(done: int, cost: float) -> None:
                 log_likelihoods.append(-cost)
                 advance(done, f'log likelihood {-cost:.4g}')
 
             result = estimate(data, plant.initial, progress, run.threads)
-            advance(total)
-        data = replace(data, windows=result.windows)
+            advance(MAX_ITERATIONS)
+        problem = replace(data.problem, continuous=result.worse is None)
+        data = replace(data, problem=problem, windows=result.windows)
         count = len(plant.unknowns)
         knowledge = [knowledge_level(share) for share in result.sd(count)]
         kept = posterior_samples.excited(knowledge)
         posterior = as_posterior(data, result)
         particle = csvgd_report.select_converged(data, posterior, run.threads)
         csvgd_report.check(plant, data, particle)
-        forecasts = csvgd_report.forecast(data, particle, run.threads)
-        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts))
+        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
+        forecasts: Sequence[Array] = ()
+        pieces: Sequence[HeldOutForecast] = ()
+        if problem.continuous:
+            forecasts = csvgd_report.forecast(data, particle, run.threads)
+        else:
+            pieces = forecast_pieces(
+                plant, data, theta, particle.residual_rms, run.seed, run.threads
+            )
+        summary = summarize(plant, SystemResult(data, posterior, particle, forecasts, pieces))
         for row, value, sd, level in zip(
             summary['parameters'].values(), *in_units(data, result), knowledge, strict=True
         ):
@@ -101,9 +93,10 @@ class SysidMethod(Method):
         del summary['particles'], summary['stranded']
         if note := result.note(data):
             summary['notes'] = '; '.join([*filter(None, [summary.get('notes')]), note])
-        theta = data.problem.theta(draw(result, count, options.spread, run.seed))
 
         def sample_forecasts() -> list[HeldOutForecast]:
+            if not problem.continuous:
+                return list(pieces)
             samples = csvgd_report.with_particles(particle, theta)
             return csvgd_report.futures(data, csvgd_report.forecast(data, samples, run.threads))
 
@@ -122,180 +115,7 @@ class SysidMethod(Method):
         )
 
 
-class SysidEstimate(NamedTuple):
-    """Coordinates of the estimate, and their covariance."""
-
-    z: Array  # (D,) parameters and start states of windows, as of a particle of `csvgd`
-    covariance: Array  # (D, D) with a unit prior variance of the parameters
-    log_p: float
-    defect: float  # RMS discontinuity between windows, in units of the scale of states
-    windows: int
-    worse: float | None  # factor on the errors of longer windows; None: they are continuous
-
-    def sd(self, parameters: int) -> Array:
-        """Return the standard deviations (P,) of the parameters, relative to their prior."""
-        return np.sqrt(np.diag(self.covariance)[:parameters])
-
-    def note(self, data: TrainingData) -> str:
-        """Return a note for the user if the model does not explain continuous windows."""
-        if self.worse is None:
-            return ''
-        length = len(data.problem.controls) * data.problem.model.opt.timestep / self.windows
-        return (
-            f'independent windows of {length:.3g} s: longer or continuous ones leave errors '
-            f'{self.worse:.2g} times as large: the model does not explain longer motions'
-        )
-
-
-class _ResidualFunction:
-    """Residuals at a point and their derivatives, from one simulation."""
-
-    def __init__(self, shooter: MultipleShooting, weight: float) -> None:
-        self.shooter, self.weight = shooter, weight
-        self.measured = np.isfinite(shooter.problem.noise)
-        self._point: bytes = b''
-        self._value = np.empty(0)
-
-    def value(self, z: Array) -> Array:
-        """Return residuals (n, k) at points (D, k), or (D,)."""
-        columns = []
-        for point in z.reshape(len(z), -1).T:
-            self._update(point)
-            columns.append(self._value)
-        return np.stack(columns, axis=1)
-
-    def jacobian(self, z: Array, _: Array) -> Array:
-        """Return derivatives (n, D) at a point."""
-        self._update(z.ravel())
-        return self._jacobian
-
-    def _update(self, point: Array) -> None:
-        if point.tobytes() == self._point:
-            return
-        shooter, self._point = self.shooter, point.tobytes()
-        windows = shooter.simulate(point[None])
-        if windows.diverged.any():
-            if not self._value.size:
-                raise IdentificationError('the model diverges: limits or time step are too large')
-            self._value = np.full_like(self._value, _DIVERGED)  # the search rejects this step
-            return
-        noise = shooter.noise[..., self.measured]
-        errors = (windows.states[0] - shooter.measurements()[0])[..., self.measured] / noise
-        slopes = np.moveaxis(windows.slopes[0][..., self.measured] / noise, 0, -1)
-        full = np.zeros((*errors.shape, shooter.size))
-        full[..., : shooter.unknown] = slopes[..., : shooter.unknown]
-        for window in range(shooter.first, shooter.windows):
-            columns = shooting.start_slice(shooter, window)
-            full[window, ..., columns] = slopes[window, ..., shooter.unknown :]
-        defects, normals = target_density.continuity(shooter, point[None], windows)
-        root = np.sqrt(self.weight)
-        self.defect = float(np.sqrt(np.mean(defects**2))) if defects.size else 0.0
-        self._value = np.concatenate([errors.ravel(), root * defects[0]])
-        self._jacobian = np.concatenate([full.reshape(-1, shooter.size), root * normals[0]])
-        self.rows = errors.size  # of the value that are errors, zero where nothing was measured
-        self.count = int(np.sum(np.broadcast_to(np.isfinite(noise), errors.shape)))
-
-
-class _Search(NamedTuple):
-    """A point that a search found."""
-
-    residuals: _ResidualFunction
-    z: Array
-
-    @property
-    def squares(self) -> float:
-        """The sum of squared errors, in units of the noise."""
-        rows = self.residuals.value(self.z)[: self.residuals.rows, 0]
-        return float(np.sum(rows**2))
-
-    def rms(self, unknowns: int) -> float:
-        """Return the errors per degree of freedom with so many unknowns."""
-        return float(np.sqrt(self.squares / max(self.residuals.count - unknowns, 1)))
-
-
-def estimate(
-    data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
-) -> SysidEstimate:
-    """Return the estimate of a search from `start` (P,); `progress` gets iterations and cost."""
-    done = 0
-
-    def search(shooter: MultipleShooting, z: Array, weight: float) -> _Search:
-        nonlocal done
-        residuals, before = _ResidualFunction(shooter, weight), done
-
-        def report(trace: list[minimize.IterLog]) -> None:
-            progress(before + len(trace), float(trace[-1].objective))
-
-        bound = np.full(shooter.size, _STATE_BOUND)
-        bound[: shooter.unknown] = LIMIT
-        z, trace = minimize.least_squares(
-            z,
-            residuals.value,
-            [-bound, bound],
-            residuals.jacobian,
-            max_iter=ITERATIONS,
-            verbose=minimize.Verbosity.SILENT,
-            iter_callback=report,
-        )
-        done += len(trace)
-        return _Search(residuals, z.ravel())
-
-    theta, kept, least = data.problem.coordinates(start), list[_Search](), 0.0
-    length = len(data.problem.controls) // data.windows
-    for division in DIVISIONS:
-        if division > 1 and not _can_divide(data.windows, length, division):
-            continue
-        shooter = MultipleShooting(data.problem, 1, data.windows * division, threads)
-        z = csvgd.initial_particles(shooter)[0]
-        z[: shooter.unknown] = theta
-        if kept:
-            z[shooter.unknown :] = _starts_within(kept[-1], shooter)
-        now = search(shooter, z, 0.0)
-        worse = now.rms(len(z)) / least if kept else 1.0
-        if worse > _WORSE and least < _EXPLAINED:
-            return _describe(kept[-1], worse)
-        kept.append(now)
-        least = least or max(now.rms(len(z)), np.finfo(float).tiny)
-        theta = now.z[: shooter.unknown]
-    for weight in CONTINUITY_WEIGHTS:
-        now = search(shooter, now.z, weight)
-    worse = now.rms(shooter.unknown + len(shooter.firsts) * shooter.states) / least
-    if worse > _WORSE and least < _EXPLAINED:
-        return _describe(kept[-1], worse)
-    return _describe(now, None)
-
-
-def _can_divide(windows: int, length: int, division: int) -> bool:
-    """Return whether windows of `length` steps can be divided into so many parts."""
-    parts = windows * division
-    return length % division == 0 and length // division >= _SHORTEST and parts <= _MOST_PARTS
-
-
-def _starts_within(before: _Search, shooter: MultipleShooting) -> Array:
-    """Return the starts of windows that were found for shorter ones."""
-    shorter = before.residuals.shooter
-    starts = shorter.starts(before.z[None])[0]
-    return starts[:: shorter.windows // shooter.windows].ravel()
-
-
-def _describe(found: _Search, worse: float | None) -> SysidEstimate:
-    """Return the estimate at a point; windows are continuous unless `worse` is given."""
-    residuals, z = found
-    shooter, squares = residuals.shooter, found.squares
-    jacobian = residuals.jacobian(z, z)
-    freedom = max(residuals.count - len(z), 1)
-    rows, constraints = jacobian[: residuals.rows], jacobian[residuals.rows :]
-    information = rows.T @ rows / (squares / freedom)
-    parameters = np.arange(shooter.unknown)
-    information[parameters, parameters] += 1.0  # of the uniform prior, as a variance
-    # windows remain continuous in every direction of the covariance
-    continuous = len(constraints) > 0 and worse is None
-    basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
-    covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
-    return SysidEstimate(z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse)
-
-
-def draw(result: SysidEstimate, parameters: int, spread: float, seed: int) -> Array:
+def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> Array:
     """Return coordinates (n, P) of samples within the limits."""
     box = np.full(parameters, -LIMIT), np.full(parameters, LIMIT)
     covariance = spread**2 * result.covariance[:parameters, :parameters]
@@ -305,13 +125,13 @@ def draw(result: SysidEstimate, parameters: int, spread: float, seed: int) -> Ar
     )
 
 
-def as_posterior(data: TrainingData, result: SysidEstimate) -> CsvgdPosterior:
+def as_posterior(data: TrainingData, result: WindowEstimate) -> CsvgdPosterior:
     """Return the estimate as a posterior of one particle."""
     theta = data.problem.theta(result.z[None, : len(data.problem.parameters)])
     return CsvgdPosterior(theta, np.array([result.log_p]), result.z[None], 0.0, result.defect, 0)
 
 
-def in_units(data: TrainingData, result: SysidEstimate) -> tuple[Array, Array]:
+def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:
     """Return the parameters (P,) and their standard deviations, in their units."""
     count = len(data.problem.parameters)
     z = result.z[:count]

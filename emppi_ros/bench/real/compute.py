@@ -23,12 +23,12 @@ from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resam
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, read_recording
 from emppi_ros.identify.methods import Identification, RunSettings
-from emppi_ros.identify.shooting import estimation, forecast, windows
+from emppi_ros.identify.shooting import estimation, forecast, torque_noise, windows
 from emppi_ros.identify.states.forecast import split
 
 Array = npt.NDArray[np.float64]
 OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
-METHODS = ('shooting', 'states', 'rigid-body', 'sysid', *OTHERS)
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'csvgd', *OTHERS)
 HELD_OUT = 0.3
 WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
 _SAMPLES = 40
@@ -157,9 +157,14 @@ def _forecasts(
     """Return the errors of forecasts of the held-out part, from starts of no method."""
     known, later = split(_motion(plant, recording), HELD_OUT)
     length = max(round(WINDOW_S / plant.model.opt.timestep), windows.shortest_length(known))
-    scale = _noise(plant, known, samples.mean(axis=0), length, threads)
-    one = forecast.forecast(plant, samples, scale, known, later, length, seed=0, threads=threads)
-    return {} if one is None else _errors(one)
+    mean = samples.mean(axis=0)
+    scale = _noise(plant, known, mean, length, threads)
+    impulses = torque_noise.impulse_covariance(plant, mean, scale, known, length, threads)
+    plain, noisy = (
+        forecast.forecast(plant, samples, scale, known, later, length, 0, threads, random)
+        for random in (None, impulses)
+    )
+    return {} if plain is None else _errors(plain, noisy)
 
 
 def _motion(plant: Plant, recording: Recording) -> Motion:
@@ -175,14 +180,16 @@ def _noise(plant: Plant, known: Motion, theta: Array, length: int, threads: int)
     return estimation.estimate(fixed, known, cut, np.empty(0), starts, config, threads).scale
 
 
-def _errors(one: HeldOutForecast) -> dict[str, ForecastError]:
+def _errors(one: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, ForecastError]:
     apart = np.median(one.forecast, axis=0) - one.measured
     shares = forecast.inside(one)
+    noisy_shares = [None] * len(shares) if noisy is None else forecast.inside(noisy)
     return {
         name: ForecastError(
             float(np.sqrt(np.mean(apart[:, i] ** 2))),
             float(np.median(np.abs(apart[:, i]))),
             shares[i],
+            noisy_shares[i],
         )
         for i, (name, _) in enumerate(one.quantities)
     }

@@ -326,7 +326,7 @@ DATASETS: dict[str, Dataset] = {
         _free_pendulum,
         _of_free_pendulum,
         {'length': 'm', 'rate for the published length': 'Hz'},
-        ('shooting', 'states', 'sysid', *BELIEFS),
+        ('shooting', 'states', 'sysid', 'csvgd', *BELIEFS),
         ('length',),
     ),
     'calibrated-pendulum': Dataset(

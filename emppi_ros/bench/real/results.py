@@ -10,7 +10,7 @@ from emppi_ros.bench.real import online
 from emppi_ros.bench.real.compute import HELD_OUT, WINDOW_S, disagreement
 from emppi_ros.bench.real.datasets import BELIEFS, DATASETS
 from emppi_ros.bench.real.notes import NOTES
-from emppi_ros.bench.real.rows import Estimate, RealRow, Score
+from emppi_ros.bench.real.rows import Estimate, ForecastError, RealRow, Score
 from emppi_ros.bench.report import Provenance, table
 from emppi_ros.identify.shooting.forecast import HORIZON_S
 
@@ -40,7 +40,10 @@ COLUMNS = (
     '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
     'writes; not determined: the motion does not show it.\n'
     '- error: root mean square, and median of absolute values, of the median forecast [rad].\n'
-    '- inside 90 %: share of measurements in the 90 % band of the forecasts.'
+    '- inside 90 %: share of measurements in the 90 % band of the forecasts. A second '
+    'number, where it was computed, is for forecasts that also have random torques; their '
+    'covariance is that of the impulses that the model does not explain between windows of the '
+    'learned part.'
 )
 
 
@@ -203,9 +206,14 @@ def _errors(row: RealRow, joints: Sequence[str]) -> list[object]:
     for joint in joints:
         one = row.forecasts.get(joint)
         cells += ['-', '-'] if one is None else [
-            f'{one.rms:.2g}, {one.median:.2g}', f'{100.0 * one.inside:.0f} %',
+            f'{one.rms:.2g}, {one.median:.2g}', _inside(one),
         ]  # fmt: skip
     return cells
+
+
+def _inside(one: ForecastError) -> str:
+    shares = [share for share in (one.inside, one.inside_noisy) if share is not None]
+    return ', '.join(f'{100.0 * share:.0f} %' for share in shares)
 
 
 def lines(rows: Sequence[RealRow]) -> Iterable[str]:

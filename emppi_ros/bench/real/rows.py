@@ -28,6 +28,7 @@ class ForecastError:
     rms: float  # of the median, rad
     median: float  # of the absolute errors of the median, rad
     inside: float  # share of measurements in the 90 % band
+    inside_noisy: float | None = None  # with random torques; None: not computed
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting import windows
-from emppi_ros.identify.shooting.forecast import fit_starts
 from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.shooting.start_fits import fit_starts
 from emppi_ros.model import scene
 from emppi_ros.tracking import renderer
 

@@ -106,15 +106,19 @@ class Plant:
     delay: Delay | None = None
 
     def __post_init__(self) -> None:
-        """Check that MuJoCo's inverse dynamics invert the steps of this model."""
-        if self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value:
-            raise IdentificationError(
-                "integrator: found RK4, whose steps have no inverse: use 'implicitfast' or 'Euler'"
-            )
+        """Raise IdentificationError if actuators have internal state."""
         if self.model.na:
             raise IdentificationError(
                 'actuators: some have internal state (dyntype), which is not estimated: use '
                 'motor, position or velocity actuators without it'
+            )
+
+    def require_inverse(self) -> None:
+        """Raise IdentificationError if inverse dynamics do not invert the steps of this model."""
+        if self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value:
+            raise IdentificationError(
+                'integrator: found RK4, whose steps have no inverse, which this method needs: use '
+                "'implicitfast' or 'Euler'"
             )
 
     @classmethod

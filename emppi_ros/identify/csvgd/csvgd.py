@@ -4,6 +4,8 @@ Constrained Stein variational gradient descent (Heiden et al., ICRA 2022).
 Particles follow the SVGD direction. Each satisfies its own constraints (parameter limits, and
 continuity between windows) by a quadratic penalty whose stiffness grows, in place of the paper's
 multipliers. A last phase that is not in the paper refines particles by MCMC (`mcmc_refinement`).
+Particles begin all over the limits, or near an estimate (`ParticleStart`) if windows are
+independent.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +18,7 @@ from scipy.stats import qmc
 
 from emppi_ros.identify.csvgd import target_density
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
+from emppi_ros.identify.csvgd.particle_start import ParticleStart
 from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.svgd import SteinNewton
@@ -94,6 +97,29 @@ def initial_particles(shooter: MultipleShooting) -> Array:
     return np.concatenate([sobol_parameters(shooter.problem, shooter.particles), starts], axis=1)
 
 
+def _initial(
+    shooter: MultipleShooting, settings: CsvgdConfig, begin: ParticleStart | None
+) -> Array:
+    if begin is None:
+        return initial_particles(shooter)
+    return begin.draw(settings.particles, shooter.unknown, settings.seed)
+
+
+def has_settled(before: Array, z: Array, curvature: Array) -> bool:
+    """
+    Return whether the particles (N, D) that moved did so by less than draws of a posterior differ.
+
+    M of them moved. The length of their mean step, in the metric of the mean curvature (N, D, D)
+    and as an RMS over coordinates, is compared with the standard error of the mean of M draws.
+    """
+    moved = np.any(z != before, axis=1)
+    if not moved.any():
+        return False
+    step = (z - before)[moved].mean(axis=0)
+    length = np.sqrt(step @ curvature.mean(axis=0) @ step / len(step))
+    return bool(length < moved.sum() ** -0.5)
+
+
 def infer(
     problem: ShootingProblem,
     settings: CsvgdConfig,
@@ -101,46 +127,54 @@ def infer(
     watch: Callable[[CsvgdProgress], None] = lambda _: None,
     state: CsvgdState | None = None,
     share: Share | None = None,
+    begin: ParticleStart | None = None,
 ) -> CsvgdPosterior:
     """
     Return particles of the posterior.
 
     `watch` is called before every iteration. Passing one of the states it received as `state`
     resumes the inference, with the same bits as without the interruption. `share` simulates
-    particles on a cluster, which changes no bit either.
+    particles on a cluster, which changes no bit either. Particles that `begin` near one estimate
+    need no growing stiffness, ascent or jumps: they move until their mean has settled, and draws
+    follow.
     """
     recipe = target_density.SimulationRecipe(problem, settings.windows, settings.likelihood)
     simulation = target_density.ParticleSimulation(recipe, settings.particles, threads, share)
     shooter, density = simulation.shooter, simulation.density
-    z = initial_particles(shooter) if state is None else state.z.copy()
+    z = _initial(shooter, settings, begin) if state is None else state.z.copy()
     now = density(z)
     stepper = SteinNewton(density, len(z))
     refinement = McmcRefinement(density, simulation.make_continuous, shooter, settings.seed)
     last = settings.iterations
     svgd_end = last - round(settings.settling * last)
     draws_start = (svgd_end + last) // 2
-    first = 0
-    if state is not None:
-        first, shooter.steps = state.iteration, state.steps
-        (stepper if first <= svgd_end else refinement).damping = state.damping
     # the stiffness grows to its last value at four fifths of the SVGD phase
     stiffnesses = np.geomspace(*settings.stiffness, max(4 * svgd_end // 5, 1))
-    for iteration in range(first, last):
+    if begin is not None:
+        svgd_end, stiffnesses = draws_start, stiffnesses[-1:]
+    iteration = 0
+    if state is not None:
+        iteration, shooter.steps = state.iteration, state.steps
+        (stepper if iteration <= svgd_end else refinement).damping = state.damping
+    while iteration < last:
         damping = (stepper if iteration <= svgd_end else refinement).damping
         saved = CsvgdState(iteration, z, damping, shooter.steps)
         watch(CsvgdProgress(saved, now))
         if iteration < svgd_end:
-            stiffness = float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
+            before, stiffness = z, float(stiffnesses[min(iteration, len(stiffnesses) - 1)])
             z, now = stepper.step(z, now, stiffness)
+            settled = begin is not None and has_settled(before, z, now.curvature)
+            iteration = svgd_end if settled else iteration + 1
             continue
         if iteration == svgd_end:
             z, now = refinement.start(z)
-        if iteration == draws_start:
+        if iteration == draws_start and begin is None:
             z, now = refinement.jump(z, now)
         if iteration < draws_start:
             z, now = refinement.ascend(z, now)
         else:
             z, now = refinement.draw(z, now, iteration - draws_start)
+        iteration += 1
     unknown = shooter.unknown
     theta, defects = problem.theta(z[:, :unknown]), now.defects[:, unknown:]
     outside = float(np.abs(now.defects[:, :unknown]).max())

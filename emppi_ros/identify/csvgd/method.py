@@ -19,10 +19,11 @@ from emppi_ros.identify.common.recordings import (
     recording_digests,
     recording_names,
 )
-from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig, CsvgdPosterior, CsvgdProgress, CsvgdState
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize_all
 from emppi_ros.identify.csvgd.target_density import SimulationRecipe
@@ -78,7 +79,9 @@ class CsvgdMethod(Method):
     ) -> Identification:  # fmt: skip
         """Infer each system from its recordings."""
         windows = WindowConfig(options.window, run.held_out)
-        datasets = _prepare(options, plant, recordings, windows)
+        datasets = [
+            _start(plant, data, run) for data in _prepare(options, plant, recordings, windows)
+        ]
         config = CsvgdConfig(
             options.particles,
             options.iterations,
@@ -123,7 +126,9 @@ class CsvgdMethod(Method):
                 'median log likelihood', np.sum([medians for _, medians in inferred], axis=0)
             ),
             forecasts=lambda: [
-                one for s in systems for one in csvgd_report.futures(s.learned, s.forecasts)
+                one
+                for s in systems
+                for one in s.pieces or csvgd_report.futures(s.learned, s.forecasts)
             ],
         )
 
@@ -147,6 +152,22 @@ def _prepare(
     return [replace(data, names=(name,)) for data, name in zip(alone, names, strict=True)]
 
 
+def _start(plant: Plant, data: TrainingData, run: RunSettings) -> TrainingData:
+    """Return the data; with independent windows if the model does not explain continuous ones."""
+    name = f'csvgd {", ".join(data.names)}: windows'
+    with run.progress(name, window_search.MAX_ITERATIONS, 'iterations') as advance:
+        estimate = window_search.estimate(
+            data,
+            plant.initial,
+            lambda done, cost: advance(done, f'log likelihood {-cost:.4g}'),
+            run.threads,
+        )
+        advance(window_search.MAX_ITERATIONS)
+    if estimate.worse is None:
+        return data
+    return model_errors.separate(data, estimate, run.threads)
+
+
 def _infer(
     plant: Plant, data: TrainingData, config: CsvgdConfig, saved: Checkpoint, run: RunSettings
 ) -> tuple[SystemResult, Array]:
@@ -155,8 +176,13 @@ def _infer(
         posterior, medians = _sample(data, config, saved, run)
         converged = csvgd_report.select_converged(data, posterior, run.threads)
         csvgd_report.check(plant, data, converged)
-    forecasts = csvgd_report.forecast(data, converged, run.threads)
-    return SystemResult(data, posterior, converged, forecasts), np.array(medians)
+    if data.problem.continuous:
+        forecasts = csvgd_report.forecast(data, converged, run.threads)
+        return SystemResult(data, posterior, converged, forecasts), np.array(medians)
+    pieces = forecast_pieces(
+        plant, data, converged.theta, converged.residual_rms, run.seed, run.threads
+    )
+    return SystemResult(data, posterior, converged, (), pieces), np.array(medians)
 
 
 def _sample(
@@ -176,7 +202,9 @@ def _sample(
 
         recipe = SimulationRecipe(data.problem, config.windows, config.likelihood)
         with workers.shared(recipe, run.scheduler) as share:
-            posterior = csvgd.infer(data.problem, config, run.threads, watch, state, share)
+            posterior = csvgd.infer(
+                data.problem, config, run.threads, watch, state, share, data.begin
+            )
         medians.append(float(np.median(posterior.log_p)))
         advance(config.iterations, f'log likelihood {medians[-1]:.4g}')
     return posterior, medians

@@ -27,6 +27,7 @@ class ShootingProblem:
     `controls` (T, nu) are those of each physics step, `references` (R, T, nq + nv) the states
     measured after it, and `noise` (nq + nv,) their standard deviations, infinite if not measured.
     Where `seen` (T, nq + nv) is false a reference is only interpolated; None: it never is.
+    Trajectories are `continuous` from window to window, unless the model does not explain that.
     """
 
     model: mujoco.MjModel
@@ -37,6 +38,7 @@ class ShootingProblem:
     noise: Array
     first_steps: tuple[int, ...] = ()
     seen: npt.NDArray[np.bool_] | None = None
+    continuous: bool = True
 
     def __post_init__(self) -> None:
         """Raise IdentificationError if shapes, limits or the model do not fit."""

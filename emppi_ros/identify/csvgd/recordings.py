@@ -27,6 +27,7 @@ from emppi_ros.identify.common.noise import (
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, recording_names
 from emppi_ros.identify.common.signals import Signal
+from emppi_ros.identify.csvgd.particle_start import ParticleStart
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model import scene
 
@@ -49,6 +50,9 @@ class TrainingData:
     windows: int
     later: tuple[tuple[Array, Array], ...]  # (T, S) after each step, (T, nu)
     names: tuple[str, ...]  # of recordings
+    later_seen: tuple[npt.NDArray[np.bool_], ...]  # (T, S) false where only interpolated
+    begin: ParticleStart | None = None  # None: all over the limits
+    notes: tuple[str, ...] = ()  # for the user
 
 
 def prepare(
@@ -91,7 +95,9 @@ def prepare(
         None if seen.all() else seen,
     )
     later = tuple((states[end + 1 :], ctrl[end:-1]) for states, ctrl, _, end in cuts)
-    return TrainingData(problem, sum(counts), later, tuple(recording_names(recordings)))
+    later_seen = tuple(rows[end + 1 :] for _, _, rows, end in cuts)
+    names = tuple(recording_names(recordings))
+    return TrainingData(problem, sum(counts), later, names, later_seen)
 
 
 def _states(

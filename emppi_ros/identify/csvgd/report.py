@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import posterior_samples
-from emppi_ros.identify.common.figures import HeldOutForecast
+from emppi_ros.identify.common.figures import HeldOutForecast, forecast_error
 from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
@@ -18,6 +18,7 @@ from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData, measurement_names
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.shooting.forecast import inside
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import Ensemble, State
 
@@ -163,6 +164,8 @@ def with_particles(one: ConvergedParticles, theta: Array) -> ConvergedParticles:
 
 def futures(learned: TrainingData, forecasts: Sequence[Array]) -> list[HeldOutForecast]:
     """Return the held-out parts of recordings and their forecasts for plotting."""
+    if not forecasts:
+        return []
     model = learned.problem.model
     return [
         HeldOutForecast.of_motion(model, seen[:, : model.nq], one[..., : model.nq])
@@ -177,6 +180,7 @@ class SystemResult(NamedTuple):
     posterior: CsvgdPosterior
     converged: ConvergedParticles
     forecasts: Sequence[Array]
+    pieces: Sequence[HeldOutForecast] = ()  # instead, where windows are independent
 
     @property
     def name(self) -> str:
@@ -186,18 +190,13 @@ class SystemResult(NamedTuple):
 
 def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics, for the summary."""
-    learned, posterior, converged, forecasts = system
+    learned, posterior, converged, forecasts, pieces = system
     noise = learned.problem.noise
     names = measurement_names(plant.model)
     middle = np.abs(np.median(converged.coordinates, axis=0))
     at_bound = (middle > _AT_LIMIT).tolist()
     parameters = _rows(plant, converged.theta, converged.knowledge, at_bound)
-    away = [
-        np.median(future, axis=0) - seen
-        for future, (seen, _) in zip(forecasts, learned.later, strict=True)
-    ]
-    squares = np.concatenate(away) ** 2
-    apart = np.sqrt(squares.mean(axis=0)) if len(squares) else np.full(len(noise), np.nan)
+    apart = _forecast_error(learned, forecasts)
     known = [i for i, sd in enumerate(noise) if np.isfinite(sd)]
     left = np.sqrt(np.mean(converged.residual_rms**2, axis=0))
     covariance = np.cov(converged.coordinates.T, ddof=0).reshape(2 * [len(middle)])
@@ -217,9 +216,37 @@ def summarize(plant: Plant, system: SystemResult) -> dict[str, Any]:
         'residual_in_noise': {names[i]: float(left[i] / noise[i]) for i in known},
         'held_out_error': {names[i]: float(apart[i]) for i in known if np.isfinite(apart[i])},
     }
-    if notes := noise_advice(plant, learned, converged):
+    if not learned.problem.continuous:
+        del summary['defect']
+    if pieces:
+        summary |= summarize_pieces(pieces)
+    if notes := [*learned.notes, *noise_advice(plant, learned, converged)]:
         summary['notes'] = '; '.join(notes)
     return summary
+
+
+def _forecast_error(learned: TrainingData, forecasts: Sequence[Array]) -> Array:
+    """Return the RMS error (S,) of median forecasts; NaN if there are none."""
+    away = [
+        np.median(future, axis=0) - seen
+        for future, (seen, _) in zip(forecasts, learned.later, strict=bool(forecasts))
+    ]
+    squares = np.concatenate(away) ** 2 if away else np.empty((0, 0))
+    if not len(squares):
+        return np.full(len(learned.problem.noise), np.nan)
+    return np.asarray(np.sqrt(squares.mean(axis=0)))
+
+
+def summarize_pieces(pieces: Sequence[HeldOutForecast]) -> dict[str, Any]:
+    """Return error and calibration of forecasts that begin anew again and again."""
+    each = [inside(one) for one in pieces]
+    names = [f'position/{name}' for name, _ in pieces[0].quantities]
+    shares = np.mean(each, axis=0).tolist()
+    errors = forecast_error(pieces).values()
+    return {
+        'held_out_error': dict(zip(names, errors, strict=True)),
+        'held_out_inside_90': dict(zip(names, shares, strict=True)),
+    }
 
 
 def _rows(

@@ -62,7 +62,7 @@ class MultipleShooting:
         self.size = self.unknown + learned * self.states
         # first window of each recording
         self.firsts = np.array(problem.first_steps or (0,)) // length
-        joined = np.setdiff1d(np.arange(1, windows), self.firsts)
+        joined = np.setdiff1d(np.arange(1, windows), self.firsts) if problem.continuous else ()
         self.joined = [int(window) for window in joined]  # windows that continue the previous one
         self.steps = 0  # total physics steps
         self._scale = problem.scale

@@ -54,6 +54,7 @@ class RigidBodyMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit each recording alone, then all together."""
+        plant.require_inverse()
         with run.progress('rigid-body', _STAGES, 'stages') as advance:
             unknowns = JointUnknowns(
                 options.friction, options.armature == 'unknown', options.offset == 'unknown'

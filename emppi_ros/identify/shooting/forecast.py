@@ -12,16 +12,13 @@ from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting import windows as cuts
-from emppi_ros.identify.shooting.estimation import FREEDOM, student_weights
+from emppi_ros.identify.shooting.estimation import FREEDOM
 from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
-from emppi_ros.identify.shooting.windows import Windows
-from emppi_ros.model.ensemble import Ensemble
+from emppi_ros.identify.shooting.start_fits import fit_starts
+from emppi_ros.identify.shooting.torque_noise import SHARE_AT_END, draw_torques
 
 Array = npt.NDArray[np.float64]
 HORIZON_S = 0.5
-_STEP = 1e-6
-_ITERATIONS = 3  # of Gauss-Newton, with each part of a window
-_RIDGE = 1e-9  # of the information: components that a window does not show stay
 
 
 def forecast(
@@ -33,6 +30,7 @@ def forecast(
     length: int,
     seed: int,
     threads: int = 0,
+    impulses: Array | None = None,
 ) -> HeldOutForecast | None:
     """
     Return the forecast of measurements of `later`, which follows `known`.
@@ -53,6 +51,9 @@ def forecast(
         Source of the states at the start, and of the measurement noise that is added.
     threads : int
         Threads of the simulation; 0: all cores.
+    impulses : (nv, nv) array or None
+        Covariance of random impulses in one step (`torque_noise`), which also act at the end of
+        the window before a forecast; None: there are none.
 
     Returns
     -------
@@ -82,7 +83,11 @@ def forecast(
     windows = cuts.at_starts(whole, begins - length, length + horizon)
     ensemble = make_ensemble(plant, len(thetas), count, threads)
     ensemble.write(thetas)
-    positions = roll_out(ensemble, whole, windows, fitted)
+    torques = None
+    if impulses is not None:
+        torques = draw_torques(impulses, step_s, (len(thetas), *windows.steps.shape), rng)
+        torques[:, :, : length - round(SHARE_AT_END * length)] = 0.0
+    positions = roll_out(ensemble, whole, windows, fitted, torques)
     if positions is None:
         return None
     future = positions[:, :, length:].reshape(len(thetas), count * horizon, -1)
@@ -96,67 +101,3 @@ def inside(one: HeldOutForecast, share: float = 0.9) -> list[float]:
     low, high = np.quantile(one.forecast, [0.5 - 0.5 * share, 0.5 + 0.5 * share], axis=0)
     hits: list[float] = np.mean((one.measured >= low) & (one.measured <= high), axis=0).tolist()
     return hits
-
-
-def fit_starts(
-    plant: Plant,
-    thetas: Array,
-    scale: Array,
-    motion: Motion,
-    begins: npt.NDArray[np.int_],
-    length: int,
-    threads: int = 0,
-) -> tuple[Array, Array] | None:
-    """
-    Return the states (N, W, 2 nv) that explain windows best, for each sample of parameters.
-
-    Windows of `length` steps begin at the steps `begins` (W,). The second array is the information
-    (N, W, 2 nv, 2 nv) of these states. None if a simulation diverges.
-    """
-    states = 2 * plant.model.nv
-    ensemble = make_ensemble(plant, len(thetas) * (1 + states), len(begins), threads)
-    ensemble.write(np.repeat(thetas, 1 + states, axis=0))
-    shortest = cuts.at_starts(motion, begins, min(length, cuts.shortest_length(motion)))
-    starts = np.tile(cuts.guess_starts(shortest, plant.model.opt.timestep), (len(thetas), 1, 1))
-    gram = np.empty(0)
-    for part in _growing(shortest.length, length):
-        windows = cuts.at_starts(motion, begins, part)
-        for _ in range(_ITERATIONS):
-            fitted = _fit_once(ensemble, motion, windows, starts, scale)
-            if fitted is None:
-                return None
-            starts, gram = fitted
-    return starts, gram
-
-
-def _growing(first: int, last: int) -> list[int]:
-    """Return lengths from the first to the last, each at most twice the one before."""
-    lengths = [first]
-    while lengths[-1] < last:
-        lengths.append(min(2 * lengths[-1], last))
-    return lengths
-
-
-def _fit_once(
-    ensemble: Ensemble, motion: Motion, windows: Windows, starts: Array, scale: Array
-) -> tuple[Array, Array] | None:
-    """Return the starts (N, W, 2 nv) after a Gauss-Newton step, and their information there."""
-    samples, count, states = starts.shape
-    begin = np.repeat(starts[:, None], 1 + states, axis=1)
-    component = np.arange(states)
-    begin[:, 1 + component, :, component] += _STEP
-    found = roll_out(ensemble, motion, windows, begin.reshape(-1, count, states))
-    if found is None:
-        return None
-    found = found.reshape(samples, 1 + states, count, windows.length, -1)
-    root = windows.seen[:, 1:] / scale
-    errors = found[:, 0] - windows.measured[:, 1:]
-    left, weight = root * errors, np.sqrt(student_weights(errors, scale))
-    slopes = root * weight * np.moveaxis(found[:, 1:] - found[:, :1], 1, 0) / _STEP
-    flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
-    residual = (weight * left).reshape(samples, count, -1, 1)
-    transposed = flat.swapaxes(-1, -2)
-    gram = transposed @ flat
-    ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
-    gram = gram + ridge * np.eye(states)
-    return starts - np.linalg.solve(gram, transposed @ residual)[..., 0], gram

@@ -20,7 +20,7 @@ from emppi_ros.identify.common.motion import (
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.methods import Identification, Method, RunSettings
-from emppi_ros.identify.shooting import forecast, uncertainty, windows
+from emppi_ros.identify.shooting import forecast, torque_noise, uncertainty, windows
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
 from emppi_ros.identify.states.forecast import split
 from emppi_ros.model import scene
@@ -88,7 +88,7 @@ class ShootingMethod(Method):
         knowledge = [posterior_samples.knowledge_level(share) for share in sd]
         kept = posterior_samples.excited(knowledge)
         samples = _draw(plant, result, options.widen**2 * covariance, kept, run.seed)
-        forecasts = _forecast(plant, samples, result, parts, run)
+        forecasts = _forecast(plant, samples, result, motion, parts, run)
         summary = _summarize(plant, result, covariance, knowledge, forecasts)
         if notes := fits.notes(plant):
             summary['notes'] = '; '.join(notes)
@@ -198,15 +198,19 @@ def _forecast(
     plant: Plant,
     samples: Array,
     result: ShootingEstimate,
+    motion: Motion,
     parts: Sequence[tuple[Motion, Motion]],
     run: RunSettings,
 ) -> list[HeldOutForecast]:
     """Return the forecasts of the held-out parts that are long enough."""
     length = result.windows.length
+    impulses = torque_noise.impulse_covariance(
+        plant, result.theta, result.scale, motion, length, run.threads
+    )
     found = (
         forecast.forecast(
             plant, samples[:_FORECAST_SAMPLES], result.scale, known, later, length, run.seed,
-            run.threads,
+            run.threads, impulses,
         )
         for known, later in parts
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """Simulation of all windows in one batch call, with derivatives by parameters and starts."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -71,25 +72,50 @@ def _parameters(plant: Plant) -> tuple[Parameter, ...]:
     return plant.parameters
 
 
-def roll_out(ensemble: Ensemble, motion: Motion, windows: Windows, starts: Array) -> Array | None:
+def roll_out(
+    ensemble: Ensemble, motion: Motion, windows: Windows, starts: Array, more: Array | None = None
+) -> Array | None:
     """
     Return the positions (M, W, h, nv) after each step, from starts (M, W, 2 nv).
 
-    Commands and external forces are those of the motion. None if a simulation diverges.
+    Commands and external forces are those of the motion, and forces `more` (M, W, h, nv). None if
+    a simulation diverges.
     """
+    found = _simulate(ensemble, motion, windows, starts, ('qpos',), more)
+    return None if found is None else found['qpos'].copy()
+
+
+def end_states(
+    ensemble: Ensemble, motion: Motion, windows: Windows, starts: Array
+) -> Array | None:
+    """Return the states (M, W, 2 nv) after the last step, in the same way."""
+    found = _simulate(ensemble, motion, windows, starts, ('qpos', 'qvel'), None)
+    if found is None:
+        return None
+    return np.concatenate([found['qpos'][:, :, -1], found['qvel'][:, :, -1]], axis=-1)
+
+
+def _simulate(
+    ensemble: Ensemble,
+    motion: Motion,
+    windows: Windows,
+    starts: Array,
+    fields: tuple[str, ...],
+    more: Array | None,
+) -> Mapping[str, Array] | None:
+    """Return fields (M, W, h, n) after each step; None if a simulation diverges."""
     models = ensemble.models
     ctrl = np.broadcast_to(motion.ctrl, (models, *motion.ctrl.shape))
     if ensemble.delays is not None:
         step_s = ensemble.model.opt.timestep
         ctrl = delay_rows(motion.ctrl, motion.begins, ensemble.delays / step_s)
-    applied = None
+    applied = more
     if motion.applied.any():
-        applied = np.broadcast_to(
-            motion.applied[windows.steps], (models, *windows.steps.shape, motion.applied.shape[1])
-        )
+        known = motion.applied[windows.steps]
+        applied = np.broadcast_to(known, (models, *known.shape))
+        applied = applied if more is None else applied + more
     begin = State(*np.split(starts, 2, axis=-1))
-    records = ensemble.rollout(begin, ctrl[:, windows.steps], ('qpos',), applied)
-    positions = records.fields['qpos']
-    if records.diverged.any() or not np.isfinite(positions).all():
+    records = ensemble.rollout(begin, ctrl[:, windows.steps], fields, applied)
+    if records.diverged.any() or not np.isfinite(records.fields['qpos']).all():
         return None
-    return positions.copy()
+    return records.fields

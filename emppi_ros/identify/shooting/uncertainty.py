@@ -21,7 +21,7 @@ def covariance(result: ShootingEstimate) -> Array:
     """Return the covariance (P, P) in the scales, with a prior variance of one."""
     information, scores = result.information, result.scores
     count, size = scores.shape
-    sums = _score_covariance(scores, result.windows.recordings)
+    sums = score_covariance(scores, result.windows.recordings)
     sums *= count / max(count - size, 1)
     bounded = information + np.eye(size)  # with the prior
     inverse = np.linalg.inv(bounded)
@@ -30,7 +30,7 @@ def covariance(result: ShootingEstimate) -> Array:
     return found
 
 
-def _score_covariance(scores: Array, recordings: npt.NDArray[np.int_]) -> Array:
+def score_covariance(scores: Array, recordings: npt.NDArray[np.int_]) -> Array:
     """Return the covariance (P, P) of the sum of scores (W, P)."""
     lags = int(4.0 * (len(scores) / 100.0) ** _RATE)
     total = scores.T @ scores

@@ -62,6 +62,7 @@ class StatesMethod(Method):
         run: RunSettings,
     ) -> Identification:  # fmt: skip
         """Fit each recording alone, then all together, and forecast the held-out parts."""
+        plant.require_inverse()
         config = SolverConfig(state_weight=options.state_weight)
         names = recording_names(recordings)
         parts = []

@@ -16,11 +16,12 @@ from emppi_ros.identify import sysid
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import read_recording
-from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd import csvgd, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
+from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.tasks.task import load_task
 
@@ -131,13 +132,13 @@ def test_an_interrupted_run_resumes_bit_for_bit(here, capsys, monkeypatch):
     assert identify(here, '--out', str(whole)) == 0
     infer = csvgd.infer
 
-    def interrupted(problem, settings, threads, watch, state, share):
+    def interrupted(problem, settings, threads, watch, *more):
         def until(now):
             watch(now)
             if now.iteration == 11:
                 raise KeyboardInterrupt
 
-        return infer(problem, settings, threads, until, state, share)
+        return infer(problem, settings, threads, until, *more)
 
     monkeypatch.setattr(csvgd, 'infer', interrupted)
     assert identify(here, '--out', str(parts)) == 130
@@ -242,11 +243,22 @@ def test_sysid_is_single_shooting_least_squares_for_any_windows(here):
     squares = 2.0 * theirs.cost / (len(theirs.fun) - 4)
     sd = np.sqrt(squares * np.diag(np.linalg.inv(theirs.jac.T @ theirs.jac)))[:2]
     for learned in (one, several):
-        found = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+        found = window_search.estimate(learned, plant.initial, lambda *_: None, 1)
         value, ours = sysid.in_units(learned, found)
         # forward differences, and three (or fifteen) fewer degrees of freedom
         np.testing.assert_allclose(value, theirs.x[:2], atol=0.01 * sd.min())
         np.testing.assert_allclose(ours, sd, rtol=0.05)
+
+
+def test_forecasts_that_begin_anew_use_commands_and_samples_of_their_time(here):
+    plant, learned = learned_in(here, 0.5)
+    theta = np.tile([TRUTH[unknown.name] for unknown in plant.unknowns], (30, 1))
+    errors = np.array([[NOISE, np.nan]])
+    (found,) = forecast_pieces(plant, learned, theta, errors, seed=0, threads=1)
+    assert found.measured.shape == (50, 1)  # the half second that fits into the held-out part
+    away = np.median(found.forecast, axis=0) - found.measured
+    # with commands one step late or early it would be ten times as much
+    assert np.sqrt(np.mean(away**2)) < 2.0 * NOISE
 
 
 def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_ones(here):
@@ -256,13 +268,15 @@ def test_sysid_leaves_windows_independent_if_the_model_does_not_explain_longer_o
     mixed = replace(
         problem, controls=problem.controls[order], references=problem.references[:, order]
     )
-    found = sysid.estimate(replace(learned, problem=mixed), plant.initial, lambda *_: None, 1)
+    found = window_search.estimate(
+        replace(learned, problem=mixed), plant.initial, lambda *_: None, 1
+    )
     assert found.windows == count and found.worse > 2.0
     assert 'independent windows of 0.5 s' in found.note(learned)
     value, sd = sysid.in_units(learned, found)
     truth = [TRUTH[unknown.name] for unknown in plant.unknowns]
     np.testing.assert_array_less(np.abs(value - truth), 5.0 * sd)
-    whole = sysid.estimate(learned, plant.initial, lambda *_: None, 1)
+    whole = window_search.estimate(learned, plant.initial, lambda *_: None, 1)
     assert whole.worse is None and not whole.note(learned)
 
 

@@ -45,7 +45,7 @@ def test_scores_of_successive_windows_count_with_bartlett_weights() -> None:
         for i in range(300)
         for j in range(max(0, i - lags), min(300, i + lags + 1))
     )
-    np.testing.assert_allclose(uncertainty._score_covariance(scores, owner), expected, rtol=1e-9)
+    np.testing.assert_allclose(uncertainty.score_covariance(scores, owner), expected, rtol=1e-9)
     # windows of different recordings do not follow one another
-    apart = uncertainty._score_covariance(scores, np.arange(300))
+    apart = uncertainty.score_covariance(scores, np.arange(300))
     np.testing.assert_allclose(apart, scores.T @ scores, rtol=1e-12)

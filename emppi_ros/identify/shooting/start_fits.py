@@ -1,0 +1,81 @@
+"""States at the starts of windows that explain their measurements best, by Gauss-Newton."""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.shooting import windows as cuts
+from emppi_ros.identify.shooting.estimation import student_weights
+from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
+from emppi_ros.identify.shooting.windows import Windows
+from emppi_ros.model.ensemble import Ensemble
+
+Array = npt.NDArray[np.float64]
+_STEP = 1e-6
+_ITERATIONS = 3  # with each part of a window
+_RIDGE = 1e-9  # of the information: components that a window does not show stay
+
+
+def fit_starts(
+    plant: Plant,
+    thetas: Array,
+    scale: Array,
+    motion: Motion,
+    begins: npt.NDArray[np.int_],
+    length: int,
+    threads: int = 0,
+) -> tuple[Array, Array] | None:
+    """
+    Return the states (N, W, 2 nv) that explain windows best, for each sample of parameters.
+
+    Windows of `length` steps begin at the steps `begins` (W,). The second array is the information
+    (N, W, 2 nv, 2 nv) of these states. None if a simulation diverges.
+    """
+    states = 2 * plant.model.nv
+    ensemble = make_ensemble(plant, len(thetas) * (1 + states), len(begins), threads)
+    ensemble.write(np.repeat(thetas, 1 + states, axis=0))
+    shortest = cuts.at_starts(motion, begins, min(length, cuts.shortest_length(motion)))
+    starts = np.tile(cuts.guess_starts(shortest, plant.model.opt.timestep), (len(thetas), 1, 1))
+    gram = np.empty(0)
+    for part in _growing(shortest.length, length):
+        windows = cuts.at_starts(motion, begins, part)
+        for _ in range(_ITERATIONS):
+            fitted = _fit_once(ensemble, motion, windows, starts, scale)
+            if fitted is None:
+                return None
+            starts, gram = fitted
+    return starts, gram
+
+
+def _growing(first: int, last: int) -> list[int]:
+    """Return lengths from the first to the last, each at most twice the one before."""
+    lengths = [first]
+    while lengths[-1] < last:
+        lengths.append(min(2 * lengths[-1], last))
+    return lengths
+
+
+def _fit_once(
+    ensemble: Ensemble, motion: Motion, windows: Windows, starts: Array, scale: Array
+) -> tuple[Array, Array] | None:
+    """Return the starts (N, W, 2 nv) after a Gauss-Newton step, and their information there."""
+    samples, count, states = starts.shape
+    begin = np.repeat(starts[:, None], 1 + states, axis=1)
+    component = np.arange(states)
+    begin[:, 1 + component, :, component] += _STEP
+    found = roll_out(ensemble, motion, windows, begin.reshape(-1, count, states))
+    if found is None:
+        return None
+    found = found.reshape(samples, 1 + states, count, windows.length, -1)
+    root = windows.seen[:, 1:] / scale
+    errors = found[:, 0] - windows.measured[:, 1:]
+    left, weight = root * errors, np.sqrt(student_weights(errors, scale))
+    slopes = root * weight * np.moveaxis(found[:, 1:] - found[:, :1], 1, 0) / _STEP
+    flat = np.moveaxis(slopes, 0, -1).reshape(samples, count, -1, states)
+    residual = (weight * left).reshape(samples, count, -1, 1)
+    transposed = flat.swapaxes(-1, -2)
+    gram = transposed @ flat
+    ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
+    gram = gram + ridge * np.eye(states)
+    return starts - np.linalg.solve(gram, transposed @ residual)[..., 0], gram
