@@ -55,9 +55,9 @@ def run_demo(
     seconds since arming. A folder `out` receives the logs of the nodes and a bag, which replaces
     an existing one. Without a name in `backend` the robot's own connects bridge and simulator.
     `prior` names a prior file; `truth` has true values such as `block_mass=0.3`; `tracking` says
-    where poses of objects come from, one of `graph.TRACKING`. With `articulation` the joints of the
-    task's objects are inferred while they move, and the belief starts again from them; their
-    prior is written to `out`.
+    where poses of objects come from, one of `graph.TRACKING`. With `articulation` the joints of
+    objects are inferred while they move, and the belief starts again from them; their prior is
+    written to `out`.
     Return the summary that `emppi demo --json` prints, and the data of the report. EmppiError if a
     node dies, or the graph does not start.
     """
