@@ -97,6 +97,7 @@ def _add_joints(spec: mujoco.MjSpec, body: mujoco.MjsBody, joint: TreeJoint) -> 
     hinge = {'type': mujoco.mjtJoint.mjJNT_HINGE, 'axis': axes[2], 'pos': place}
     slide = {'type': mujoco.mjtJoint.mjJNT_SLIDE}
     if kind == 'planar':
+        body.simple = False  # so that its joints may be displaced
         for end, axis in zip(PLANAR[:2], axes[:2], strict=True):
             body.add_joint(name=name + end, axis=axis, **slide)
         body.add_joint(name=name + PLANAR[2], **hinge)

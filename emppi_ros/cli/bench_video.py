@@ -10,6 +10,7 @@ from emppi_ros.bench.video import results
 from emppi_ros.bench.video.compute import (
     METHODS,
     SEEDS,
+    WHOLE,
     VideoCell,
     VideoRow,
     compute,
@@ -39,7 +40,9 @@ def add_command(studies: Any) -> None:
     )
     resumable.add_names(parser, '--mechanisms', f'mechanisms (all): {", ".join(MECHANISMS)}')
     resumable.add_names(parser, '--methods', f'methods (all): {", ".join(METHODS)}')
-    resumable.add_seeds(parser, f'{SEEDS[0]}-{SEEDS[-1]}')
+    resumable.add_seeds(
+        parser, f'{SEEDS[0]}-{SEEDS[-1]}; samplers and Adam: {WHOLE[0]}-{WHOLE[-1]}'
+    )
     resumable.add_options(parser, 'out/video', 'one film of each, few iterations; no evidence')
     parser.set_defaults(execute=video)
 
@@ -48,11 +51,10 @@ def video(options: argparse.Namespace) -> None:
     """Compute missing rows, write the report and print its numbers."""
     given = resumable.selected(options, 'mechanisms', 'methods')
     workers.check(options.jobs, options.scheduler)
-    seeds = SEEDS if options.seeds is None else options.seeds
     wanted = make_cells(
         given.get('mechanisms', tuple(MECHANISMS)),
         given.get('methods', tuple(METHODS)),
-        seeds[:1] if options.quick else seeds,
+        options.seeds,
         options.quick,
     )
     store = RowStore(options.out, VideoRow)

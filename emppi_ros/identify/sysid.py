@@ -87,6 +87,11 @@ class SysidMethod(Method):
             summary['parameters'].values(), *in_units(data, result), knowledge, strict=True
         ):
             row.update(value=float(value), sd=float(sd), knowledge=level)
+        if result.by_joints.any():
+            for row, share in zip(
+                summary['parameters'].values(), result.share_by_joints(count), strict=True
+            ):
+                row['sd_by_joints'] = float(share * row['sd'])
         names = [unknown.name for unknown in plant.unknowns]
         directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
         summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
@@ -118,7 +123,8 @@ class SysidMethod(Method):
 def draw(result: WindowEstimate, parameters: int, spread: float, seed: int) -> Array:
     """Return coordinates (n, P) of samples within the limits."""
     box = np.full(parameters, -LIMIT), np.full(parameters, LIMIT)
-    covariance = spread**2 * result.covariance[:parameters, :parameters]
+    covariance = spread**2 * result.covariance + result.by_joints
+    covariance = covariance[:parameters, :parameters]
     rng = np.random.default_rng(seed)
     return posterior_samples.draw_within_bounds(
         result.z[:parameters], covariance, np.ones(parameters), box, rng

@@ -64,7 +64,7 @@ class JointedParts:
         self.free = np.array([i for i in range(model.nv) if i not in driven], int)
         if not len(self.free):
             raise SceneError('no joint moves: expected at least one degree of freedom')
-        self._known = _covariances(model)
+        self._known = joint_covariances(model)
 
     def places(self, qpos: Array) -> JointedPoses:
         """Return the poses of the parts at positions of joints (nq,)."""
@@ -153,7 +153,7 @@ def _couplings(model: mujoco.MjModel) -> list[_Coupling]:
     return found
 
 
-def _covariances(model: mujoco.MjModel) -> dict[int, Array]:
+def joint_covariances(model: mujoco.MjModel) -> dict[int, Array]:
     """Return the covariances (12, 12) of joints by their bodies; SceneError if one is wrong."""
     found = {}
     for index in range(model.nnumeric):

@@ -18,6 +18,7 @@ from emppi_ros.bench.video.compute import (
     REST,
     TRIALS,
     TRUTH,
+    WHOLE,
     ParameterResult,
     VideoRow,
 )
@@ -34,12 +35,13 @@ METHOD = (
     'the parts, where they are in the first image, the forces, and that densities are between '
     f'{DENSITY[0]:g} and {DENSITY[1]:g} kg/m^3. `tracking` finds the poses, `articulation` the '
     'joints, and a method of identification masses and dampings of the inferred mechanism, from '
-    'the inferred joint positions. Truth, start, forces and noise are drawn for each seed.'
+    'the inferred joint positions. Truth, start, forces and noise are drawn for each seed. Films '
+    f'with seeds after {WHOLE[-1]} are for the intervals of `shooting` and `sysid` only.'
 )
 METHODS = (
-    f'- `{OWN}`: `emppi identify --method {OWN} --longest-window {LONGEST_WINDOW_S:g}`; the '
-    'length was chosen on cart-poles with seeds 1 to 3.\n'
-    "- `sysid`: MuJoCo's least squares.\n"
+    f'- `{OWN}`: `emppi identify --method {OWN} --longest-window {LONGEST_WINDOW_S:g} --widen 1`; '
+    'the length was chosen on cart-poles with seeds 1 to 3.\n'
+    "- `sysid`: MuJoCo's least squares, `--method sysid --spread 1`.\n"
     f'- `CMA-ES`, `emcee`: {PARTICLES} particles and {ITERATIONS} iterations with single '
     'shooting, from the state that the first images show; the interval of CMA-ES is that of its '
     'last generation.\n'
@@ -51,8 +53,10 @@ METHODS = (
 PARAMETERS = (
     'NMAE: mean of the relative errors of the parameters; mean over films with a 95 % bootstrap '
     'interval. Columns of parameters: median of the relative errors, in percent. Inside: true '
-    'values in their 90 % intervals, with a 95 % Wilson interval. The intervals are those of the '
-    'inferred geometry: errors of axes and hinges are not in them.'
+    'values in their 90 % intervals, with a 95 % Wilson interval. Intervals of `shooting` and '
+    '`sysid` contain the errors of axes and hinges, by the covariances of the joints in the '
+    'inferred scene, but no factor for other errors of the model: simulated films have none. '
+    'Those of the other methods are for exact joints.'
 )
 FORECAST = (
     f'In another film of the same mechanism, with another start and other forces, {SEEN} images '

@@ -8,15 +8,18 @@ explains the shortest windows, but longer or continuous ones not nearly as well,
 that acts slowly, and windows stay as they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+import mujoco
 from mujoco import minimize
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.inferred_joints import displaced_models
 from emppi_ros.identify.csvgd import csvgd, shooting, target_density
 from emppi_ros.identify.csvgd.problem import LIMIT
 from emppi_ros.identify.csvgd.recordings import TrainingData
@@ -44,10 +47,15 @@ class WindowEstimate(NamedTuple):
     defect: float  # RMS discontinuity between windows, in units of the scale of states
     windows: int
     worse: float | None  # factor on the errors of longer windows; None: they are continuous
+    by_joints: Array  # (D, D) covariance that errors of inferred joints add
 
     def sd(self, parameters: int) -> Array:
         """Return the standard deviations (P,) of the parameters, relative to their prior."""
-        return np.sqrt(np.diag(self.covariance)[:parameters])
+        return np.sqrt(np.diag(self.covariance + self.by_joints)[:parameters])
+
+    def share_by_joints(self, parameters: int) -> Array:
+        """Return the shares (P,) of standard deviations that errors of joints alone would have."""
+        return np.sqrt(np.diag(self.by_joints)[:parameters]) / self.sd(parameters)
 
     def note(self, data: TrainingData) -> str:
         """Return a note for the user if the model does not explain continuous windows."""
@@ -214,4 +222,27 @@ def _describe(found: _Search, worse: float | None) -> WindowEstimate:
     continuous = len(constraints) > 0 and worse is None
     basis = scipy.linalg.null_space(constraints) if continuous else np.eye(len(z))
     covariance = basis @ np.linalg.solve(basis.T @ information @ basis, basis.T)
-    return WindowEstimate(z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse)
+    by_joints = np.zeros_like(covariance)
+    for change in _changes_by_joints(found):
+        step = np.zeros(len(z))
+        if continuous:
+            step -= np.linalg.pinv(constraints) @ change[residuals.rows :]
+        slope = information @ step + rows.T @ change[: residuals.rows] / (squares / freedom)
+        step -= covariance @ slope
+        by_joints += np.outer(step, step)
+    return WindowEstimate(
+        z, covariance, -0.5 * squares, residuals.defect, shooter.windows, worse, by_joints
+    )
+
+
+def _changes_by_joints(found: _Search) -> Iterator[Array]:
+    """Yield the changes (n,) of residuals with each displacement of an inferred joint."""
+    shooter, weight = found.residuals.shooter, found.residuals.weight
+    problem = shooter.problem
+
+    def residuals(model: mujoco.MjModel) -> Array:
+        other = MultipleShooting(replace(problem, model=model), 1, shooter.windows)
+        return ResidualFunction(other, weight).value(found.z)[:, 0]
+
+    for ahead, behind in displaced_models(problem.model, problem.parameters):
+        yield 0.5 * (residuals(ahead) - residuals(behind))

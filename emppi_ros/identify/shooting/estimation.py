@@ -52,6 +52,7 @@ class ShootingEstimate(NamedTuple):
     windows: Windows
     information: Array  # (P, P) H, in the scales of the parameters
     scores: Array  # (W, P) A_w' M_w r_w
+    influence: Array  # (W, h, nv, P) derivatives of the scores by errors of positions
     iterations: int
     converged: bool
     costs: tuple[float, ...]  # of each iteration
@@ -152,8 +153,8 @@ def estimate(
     scale = _scale(now.errors, seen, scale, spare, floor)
     system = _eliminate(now, scale)
     return ShootingEstimate(
-        now.theta, now.starts, scale, windows, system.information, system.scores, len(costs),
-        converged, tuple(costs),
+        now.theta, now.starts, scale, windows, system.information, system.scores,
+        system.influence, len(costs), converged, tuple(costs),
     )  # fmt: skip
 
 
@@ -184,6 +185,7 @@ class _ReducedSystem(NamedTuple):
 
     information: Array  # (P, P)
     scores: Array  # (W, P)
+    influence: Array  # (W, h, nv, P)
     by_residual: Array  # (W, 2 nv): steps of the starts with parameters as they are
     by_parameter: Array  # (W, 2 nv, P): steps of the starts for those of the parameters
 
@@ -211,7 +213,11 @@ def _eliminate(point: _Point, scale: Array) -> _ReducedSystem:
     across = by_parameter + by_start @ starts[..., 1:]  # M A
     information = np.einsum('wnp,wnq->pq', by_parameter, across)
     return _ReducedSystem(
-        0.5 * (information + information.T), scores, starts[..., 0], starts[..., 1:]
+        0.5 * (information + information.T),
+        scores,
+        root[..., None] * across.reshape(*root.shape, -1),
+        starts[..., 0],
+        starts[..., 1:],
     )
 
 

@@ -83,13 +83,16 @@ class ShootingMethod(Method):
             fits = fit_growing(plant, motion, lengths, config, run.threads, progress)
             advance(len(lengths) * config.iterations)
         result = fits.chosen
-        covariance = uncertainty.covariance(result)
+        by_joints = uncertainty.joint_covariance(plant, motion, result, run.threads)
+        by_errors = uncertainty.covariance(result)
+        covariance = by_errors + by_joints
         sd = np.sqrt(np.diag(covariance))
         knowledge = [posterior_samples.knowledge_level(share) for share in sd]
         kept = posterior_samples.excited(knowledge)
-        samples = _draw(plant, result, options.widen**2 * covariance, kept, run.seed)
+        wide = options.widen**2 * by_errors + by_joints
+        samples = _draw(plant, result, wide, kept, run.seed)
         forecasts = _forecast(plant, samples, result, motion, parts, run)
-        summary = _summarize(plant, result, covariance, knowledge, forecasts)
+        summary = _summarize(plant, result, covariance, by_joints, knowledge, forecasts)
         if notes := fits.notes(plant):
             summary['notes'] = '; '.join(notes)
         return Identification(
@@ -221,17 +224,23 @@ def _summarize(
     plant: Plant,
     result: ShootingEstimate,
     covariance: Array,
+    by_joints: Array,
     knowledge: Sequence[str],
     forecasts: Sequence[HeldOutForecast],
 ) -> dict[str, Any]:
     """Return the estimate of each parameter, and diagnostics."""
     joints = scene.names(plant.model, 'joint')
     at_bound = [value in ends for value, *ends in zip(result.theta, *plant.bounds, strict=True)]
-    sd = plant.scales * np.sqrt(np.diag(covariance))
+    sd, own = (plant.scales * np.sqrt(np.diag(one)) for one in (covariance, by_joints))
     directions = posterior_samples.unobservable_directions(covariance)
     summary: dict[str, Any] = {
         'parameters': posterior_samples.parameter_rows(
-            plant.unknowns, result.theta, sd, knowledge, at_bound=at_bound
+            plant.unknowns,
+            result.theta,
+            sd,
+            knowledge,
+            at_bound=at_bound,
+            **({'sd_by_joints': own.tolist()} if own.any() else {}),
         ),
         'unexcited_directions': posterior_samples.describe_directions(
             directions, [unknown.name for unknown in plant.unknowns]

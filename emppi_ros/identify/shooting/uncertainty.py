@@ -1,33 +1,77 @@
 r"""
 Covariance of the parameters that allows for errors of the model.
 
-White noise gives H^-1. Errors of a model are correlated, over the samples of a window and beyond,
-and then the covariance is H^-1 S H^-1 (White 1982), where S is the covariance of the sum of the
-scores of the windows, with Bartlett weights for those that follow one another (Newey and West
-1987). In no direction is S taken to be less than H.
+White noise gives H^-1, where H is the information of Student's t (Lange, Little and Taylor 1989):
+(nu + 1) / (nu + 3) times that of the weighted squares. Errors of a model are correlated, over the
+samples of a window and beyond, and then the covariance is H^-1 S H^-1 (White 1982), where S is the
+covariance of the sum of the scores of the windows, with Bartlett weights for those that follow one
+another (Newey and West 1987). In no direction is S taken to be less than H.
+
+Errors of inferred joints are known (`common/inferred_joints`), and are no noise: a displacement of
+a joint changes the motions of all windows, and so the estimate by -H^-1 A' M times that change.
 """
 
+from dataclasses import replace
+
+import mujoco
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from emppi_ros.identify.shooting.estimation import ShootingEstimate
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.inferred_joints import displaced_models
+from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.shooting.estimation import FREEDOM, ShootingEstimate
+from emppi_ros.identify.shooting.simulation import make_ensemble, roll_out
 
 Array = npt.NDArray[np.float64]
+_EXPECTED = (FREEDOM + 1.0) / (FREEDOM + 3.0)
 _RATE = 2.0 / 9.0  # of the number of lags (Newey and West 1994)
 
 
 def covariance(result: ShootingEstimate) -> Array:
     """Return the covariance (P, P) in the scales, with a prior variance of one."""
-    information, scores = result.information, result.scores
+    information, scores = _EXPECTED * result.information, result.scores
     count, size = scores.shape
     sums = score_covariance(scores, result.windows.recordings)
-    sums *= count / max(count - size, 1)
+    sums *= count / max(count - 1, 1)  # at the estimate, scores have a sum of zero
     bounded = information + np.eye(size)  # with the prior
     inverse = np.linalg.inv(bounded)
     sums = _at_least(sums + np.eye(size), bounded)
     found: Array = inverse @ sums @ inverse
     return found
+
+
+def joint_covariance(
+    plant: Plant, motion: Motion, result: ShootingEstimate, threads: int = 0
+) -> Array:
+    """
+    Return the covariance (P, P), in the scales, that errors of inferred joints add.
+
+    It is 0 if no place of a joint is uncertain. IdentificationError if the model diverges with a
+    joint one standard deviation away.
+    """
+    size = len(result.theta)
+    information, total = result.information + np.eye(size), np.zeros((size, size))
+
+    def positions(model: mujoco.MjModel) -> Array:
+        ensemble = make_ensemble(replace(plant, model=model), 1, result.windows.count, threads)
+        ensemble.write(result.theta[None])
+        found = roll_out(ensemble, motion, result.windows, result.starts[None])
+        if found is None:
+            raise IdentificationError(
+                'the model diverges with an inferred joint one standard deviation away: record a '
+                'motion that shows the joints better'
+            )
+        return found[0]
+
+    for ahead, behind in displaced_models(plant.model, plant.parameters):
+        change = 0.5 * (positions(ahead) - positions(behind))
+        scores = np.einsum('whvp,whv->p', result.influence, change)
+        step = np.linalg.solve(information, scores)
+        total += np.outer(step, step)
+    return total
 
 
 def score_covariance(scores: Array, recordings: npt.NDArray[np.int_]) -> Array:

@@ -194,6 +194,15 @@ def test_an_unknown_mechanism_or_method_is_named() -> None:
         compute.make_cells(['rot'], ['Adam'], [0], quick=False)
 
 
+def test_films_that_are_not_whole_are_for_intervals_only() -> None:
+    cells = compute.make_cells(['rott'], [OWN, 'emcee'], None, quick=False)
+    assert {cell.seed for cell in cells if cell.method == OWN} == set(compute.SEEDS)
+    assert {cell.seed for cell in cells if cell.method == 'emcee'} == set(compute.WHOLE)
+    assert {cell.seed for cell in cells if cell.is_whole} == set(compute.WHOLE)
+    given = compute.make_cells(['rott'], ['emcee'], [109, 200], quick=False)
+    assert [cell.is_whole for cell in given] == [False, True]
+
+
 def test_the_command_writes_a_report_of_stored_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
