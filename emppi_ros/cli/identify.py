@@ -26,6 +26,7 @@ from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
 from emppi_ros.model.fields import DELAY
 from emppi_ros.tasks.task import load_task
+from emppi_ros.tracking.jointed_parts import joint_covariances
 
 _MAX_LAG = 1.0  # s
 
@@ -167,6 +168,10 @@ def _write_outputs(
         summary['report'] = str(options.report)
     mjcf = _mjcf(plant, result) if options.mjcf is not None else ''  # errors before any file
     notes = [note for recording in recordings for note in recording.notes]
+    if not method.with_joint_errors and joint_covariances(plant.model):
+        notes.append(
+            'intervals do not contain the errors of inferred joints: take shooting or sysid'
+        )
     if options.mjcf is not None and plant.delay is not None:
         notes.append(f'{options.mjcf}: without the {DELAY}, which has no place in an MJCF file')
     if notes:

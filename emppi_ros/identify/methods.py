@@ -111,6 +111,7 @@ class Method(ABC):
     options: ClassVar[type] = NoOptions  # frozen dataclass; each field is a command-line option
     held_out: ClassVar[float | None] = 0.0  # share, if none is given; None: it cannot forecast
     long_running: ClassVar[bool] = False  # it writes checkpoints, and can compute on a cluster
+    with_joint_errors: ClassVar[bool] = False  # intervals contain errors of inferred joints
 
     def systems(self, options: Any, recordings: int) -> int:
         """Return the number of systems that so many recordings are of."""

@@ -48,6 +48,7 @@ class SysidMethod(Method):
     description = "one estimate by MuJoCo's least squares over windows, as a reference"
     options = SysidOptions
     held_out = HELD_OUT
+    with_joint_errors = True
 
     def identify(
         self, plant: Plant, recordings: Sequence[Recording], options: SysidOptions,

@@ -54,6 +54,7 @@ class ShootingMethod(Method):
     description = 'least squares over short windows, for real recordings'
     options = ShootingOptions
     held_out = 0.2
+    with_joint_errors = True
 
     def default_step(self, plant: Plant, recordings: Sequence[Recording]) -> float:
         """Return the scene's step, or 1 ms if joints were sampled at a shorter period."""

@@ -1,6 +1,7 @@
 """Errors of inferred joints: displaced models, and estimates that change with them."""
 
 from collections.abc import Callable
+import json
 from pathlib import Path
 
 import mujoco
@@ -9,7 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 import yaml
 
+from emppi_ros.cli import main
 from emppi_ros.identify import methods
+from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.inferred_joints import displaced_models
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
@@ -63,11 +66,11 @@ def write(tmp_path: Path) -> Callable[[np.ndarray], Plant]:
     return plant
 
 
-def swing(model: mujoco.MjModel) -> Recording:
-    """Return 2 s of the falling pendulum with noise, which is always the same."""
+def swing(model: mujoco.MjModel, steps: int = 400) -> Recording:
+    """Return the falling pendulum with noise, which is always the same."""
     data = mujoco.MjData(model)
     data.qpos[:] = 1.0, -0.5
-    rows = np.empty((400, 2))
+    rows = np.empty((steps, 2))
     for row in rows:
         row[:] = data.qpos
         mujoco.mj_step(model, data)
@@ -132,3 +135,15 @@ def test_estimates_change_with_a_joint_as_their_intervals_say(write, method: str
         near = 0.2 * row['sd_by_joints'] + 0.05 * own[name]['sd']
         assert row['sd_by_joints'] == pytest.approx(change, abs=near), name
     assert max(row['sd_by_joints'] / own[name]['sd'] for name, row in known.items()) > 0.3
+
+
+@pytest.mark.parametrize(('method', 'told'), [('states', True), ('shooting', False)])
+def test_methods_without_errors_of_joints_say_so(
+    write, tmp_path: Path, capsys: pytest.CaptureFixture, method: str, told: bool
+) -> None:
+    recording = swing(write(1e-8 * np.eye(12)).model, steps=200)
+    tables.write(tmp_path / 'swing.csv', list(recording.signals.values()))
+    files = ['--data', str(tmp_path / 'swing.csv'), '--model', str(tmp_path / 'plant.yaml')]
+    assert main(['identify', '--method', method, *files, '--json']) == 0
+    notes = json.loads(capsys.readouterr().out).get('notes', '')
+    assert ('errors of inferred joints: take shooting or sysid' in notes) == told
