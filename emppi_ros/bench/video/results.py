@@ -291,13 +291,20 @@ def _required(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:
             errors = [row.error for row in own]
             good = float(np.mean(errors)) <= MOST_NMAE
             yield f'{name}: NMAE', f'at most {MOST_NMAE:g}', _mean(errors), _yes(good)
-        inside = statistics.share(_inside(own))
-        reached = _yes(INSIDE[0] <= inside.rate <= INSIDE[1])
-        if reached != 'yes' and inside.low <= INSIDE[1] and inside.high >= INSIDE[0]:
-            reached = '**no**, but too few to tell'
-        wanted = f'{100 * INSIDE[0]:.0f} to {100 * INSIDE[1]:.0f} %'
-        yield f'{name}: true values in 90 % intervals', wanted, str(inside), reached
+        yield _required_inside(name, own)
         yield from _required_rewards(_of(rows, name))
+    if len(_mechanisms(rows)) > 1 and _by(rows, OWN):
+        yield _required_inside('all', _by(rows, OWN))
+
+
+def _required_inside(name: str, rows: Sequence[VideoRow]) -> tuple[str, str, str, str]:
+    """Return the line on how many true values are in their intervals."""
+    inside = statistics.share(_inside(rows))
+    reached = _yes(INSIDE[0] <= inside.rate <= INSIDE[1])
+    if reached != 'yes' and inside.low <= INSIDE[1] and inside.high >= INSIDE[0]:
+        reached = '**no**, but too few to tell'
+    wanted = f'{100 * INSIDE[0]:.0f} to {100 * INSIDE[1]:.0f} %'
+    return f'{name}: true values in 90 % intervals', wanted, str(inside), reached
 
 
 def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:

@@ -242,3 +242,4 @@ def test_the_command_writes_a_report_of_stored_runs(
         'true values in 90 % intervals | 80 to 97 % | 6/6 (61 %-100 %) | **no**, but too few'
         in text
     )
+    assert 'all: true values in 90 % intervals | 80 to 97 % | 24/24 (' in text
