@@ -172,7 +172,7 @@ def _methods(rows: Sequence[VideoRow]) -> list[str]:
 
 def _films(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
     for name in _mechanisms(rows):
-        films = {row.seed: row for row in reversed(_of(rows, name))}.values()
+        films = _first_by_seed(_of(rows, name))
         right = [row for row in films if row.axis_deg is not None]
         worst = [
             f'{max(values):.2g}' if values else '-'
@@ -183,6 +183,11 @@ def _films(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
             )
         ]
         yield name, len(films), f'{len(right)} of {len(films)}', *worst
+
+
+def _first_by_seed(rows: Sequence[VideoRow]) -> list[VideoRow]:
+    """Return the row of the first method for each film: tracks and tree are those of all."""
+    return list({row.seed: row for row in reversed(rows)}.values())[::-1]
 
 
 def _names(rows: Sequence[VideoRow], units: bool = False) -> list[str]:
@@ -280,8 +285,8 @@ def _swung_up(rows: Sequence[VideoRow]) -> Iterable[str]:
 
 def _required(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str, str]]:
     for name in _mechanisms(rows):
-        films = {row.seed: row.axis_deg is not None for row in _of(rows, name)}
-        right = sum(films.values())
+        films = _first_by_seed(_of(rows, name))
+        right = sum(row.axis_deg is not None for row in films)
         found = f'{right} of {len(films)}'
         yield f'{name}: right trees', 'all', found, _yes(right == len(films))
         own = _by(_of(rows, name), OWN)
