@@ -77,10 +77,10 @@ def run(
     if samples is not None:
         path, controller = folder / _PRIOR, MODELS_OF_PRIOR
         chosen = samples[np.linspace(0, len(samples) - 1, _PARTICLES).astype(int)]
-        columns = {
-            one.name: ParameterPrior(one.unit, tuple(column.tolist()))
-            for one, column in zip(mechanism.plant.unknowns, chosen.T, strict=True)
-        }
+        columns = {}
+        for one, column in zip(mechanism.plant.unknowns, chosen.T, strict=True):
+            inside = prior_file.within(column, one.lower, one.upper)  # searches end on bounds
+            columns[one.name] = ParameterPrior(one.unit, tuple(inside.tolist()))
         prior_file.write(
             path, PriorFile('video', (), columns, (1.0,) * len(chosen)), overwrite=True
         )
