@@ -175,7 +175,7 @@ def _films(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
         films = _first_by_seed(_of(rows, name))
         right = [row for row in films if row.axis_deg is not None]
         worst = [
-            f'{max(values):.2g}' if values else '-'
+            f'{float(f"{max(values):.2g}"):g}' if values else '-'
             for values in (
                 [row.track_p95_mm for row in films],
                 [row.axis_deg for row in right if row.axis_deg is not None],
