@@ -6,8 +6,9 @@ that of `calculate_intervals`) by the search over windows that `csvgd` has, too 
 `mujoco.sysid` itself would need the extra `mujoco[sysid]`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,15 +85,7 @@ class SysidMethod(Method):
                 plant, data, theta, particle.residual_rms, run.seed, run.threads
             )
         summary = summarize(plant, SystemResult(data, posterior, particle, forecasts, pieces))
-        for row, value, sd, level in zip(
-            summary['parameters'].values(), *in_units(data, result), knowledge, strict=True
-        ):
-            row.update(value=float(value), sd=float(sd), knowledge=level)
-        if result.by_joints.any():
-            for row, share in zip(
-                summary['parameters'].values(), result.share_by_joints(count), strict=True
-            ):
-                row['sd_by_joints'] = float(share * row['sd'])
+        _add_estimate(summary['parameters'].values(), data, result, knowledge)
         names = [unknown.name for unknown in plant.unknowns]
         directions = posterior_samples.unobservable_directions(result.covariance[:count, :count])
         summary['unexcited_directions'] = posterior_samples.describe_directions(directions, names)
@@ -136,6 +129,21 @@ def as_posterior(data: TrainingData, result: WindowEstimate) -> CsvgdPosterior:
     """Return the estimate as a posterior of one particle."""
     theta = data.problem.theta(result.z[None, : len(data.problem.parameters)])
     return CsvgdPosterior(theta, np.array([result.log_p]), result.z[None], 0.0, result.defect, 0)
+
+
+def _add_estimate(
+    rows: Iterable[dict[str, Any]],
+    data: TrainingData,
+    result: WindowEstimate,
+    knowledge: Sequence[str],
+) -> None:
+    """Set values and standard deviations in the rows of parameters."""
+    shares = result.share_by_joints(len(knowledge)).tolist()
+    found = zip(*in_units(data, result), knowledge, shares, strict=True)
+    for row, (value, sd, level, share) in zip(rows, found, strict=True):
+        row.update(value=float(value), sd=float(sd), knowledge=level)
+        if result.by_joints.any():
+            row['sd_by_joints'] = share * float(sd)
 
 
 def in_units(data: TrainingData, result: WindowEstimate) -> tuple[Array, Array]:
