@@ -13,7 +13,13 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.track.estimators import JOINTED, OWN, TRACKERS, EstimatedPoses
+from emppi_ros.bench.track.estimators import (
+    JOINTED,
+    OWN,
+    TRACKERS,
+    EstimatedPoses,
+    SmoothedTracker,
+)
 from emppi_ros.bench.track.videos import IMAGES, VIDEOS, MadeVideo, make
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, unknown
@@ -132,6 +138,11 @@ def compute(cell: TrackCell) -> TrackRow:
         start = time.process_time()
         estimates.found.append(compared.track(i))
         estimates.seconds.append(time.process_time() - start)
+    if isinstance(compared, SmoothedTracker):
+        start = time.process_time()
+        smoothed = compared.smooth()
+        share = (time.process_time() - start) / cell.images
+        estimates = Estimates(smoothed, [one + share for one in estimates.seconds])
     shapes = [one.shape for one in surfaces.sample_surfaces(video.model, video.bodies)]
     parts = {
         name: _errors(video, estimates.found, part, shapes[part], axes)
