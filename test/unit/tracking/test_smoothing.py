@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.tracking import smoothing
 from emppi_ros.tracking.equations import Shape
 from emppi_ros.tracking.smoothing import PoseSeries
+from emppi_ros.tracking.tracker import PartEstimate
 
 SHAPE = Shape(np.array([0.02, 0.0, 0.01]), 0.05)
 COVARIANCE = np.diag([3e-4, 4e-4, 5e-4, 6e-3, 7e-3, 8e-3]) ** 2
@@ -137,3 +138,23 @@ def test_rotations_that_are_not_shown_stay_as_they_are():
     np.testing.assert_allclose(Rotation.from_matrix(turned).as_rotvec() @ axis, 0.0, atol=1e-9)
     np.testing.assert_allclose(found.covariance[:, 5, 5], 1.8**2, rtol=1e-3)
     assert np.all(found.covariance[:, 3, 3] < blind[:, 3, 3])
+
+
+def test_estimates_of_images_without_the_part_stay_as_they_are():
+    _, given = series(*still(), 4)
+    status = np.full(len(TIME), 'tracked', dtype=object)
+    status[10:14], status[30] = 'hidden', 'lost'
+    pair = [
+        [PartEstimate(*pose, word, 1.0) for word in (one, 'tracked' if i < 3 else 'lost')]
+        for i, (*pose, one) in enumerate(zip(*given, status, strict=True))
+    ]
+    found = smoothing.smooth_estimates(TIME.tolist(), pair, [SHAPE, SHAPE])
+    seen = status == 'tracked'
+    assert [one[0] is other[0] for one, other in zip(found, pair, strict=True)] == (~seen).tolist()
+    # three images say nothing about accelerations
+    assert all(one[1] is other[1] for one, other in zip(found, pair, strict=True))
+    expected = smoothing.smooth(TIME[seen], PoseSeries(*(one[seen] for one in given)), SHAPE)
+    np.testing.assert_array_equal(
+        [one[0].position for one, is_seen in zip(found, seen, strict=True) if is_seen],
+        expected.position,
+    )
