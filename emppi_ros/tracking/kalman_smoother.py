@@ -80,10 +80,11 @@ def smooth(system: LinearSystem) -> SmoothedStates:
         squares += float(innovation @ np.linalg.solve(variances[k], innovation))
         if k < count - 1:
             move = system.transition[k]
-            closed[k] = move - (move @ p) @ known[k]
-            x = move @ (x + p @ shown[k]) + system.shift[k]
-            p = move @ p @ closed[k].T + system.noise[k]
-            p = 0.5 * (p + p.T)
+            gain = move @ p @ weighted
+            closed[k] = move - gain @ slopes
+            x = move @ x + gain @ innovation + system.shift[k]
+            # Joseph's form: no rounding makes it negative
+            p = closed[k] @ p @ closed[k].T + gain @ gain.T + system.noise[k]
     gradient, curvature = shown, known
     for k in range(count - 2, -1, -1):
         gradient[k] += closed[k].T @ gradient[k + 1]
@@ -103,6 +104,12 @@ def noise_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
     """
     outer = smoothed.gradient[1:, :, None] * smoothed.gradient[1:, None, :]
     return 0.5 * (outer / factor - smoothed.curvature[1:])
+
+
+def first_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
+    """Return the derivative (n, n) likewise by the covariance of the first state."""
+    first = smoothed.gradient[0]
+    return 0.5 * (np.outer(first, first) / factor - smoothed.curvature[0])
 
 
 def noise_squares(smoothed: SmoothedStates, noise: Array, factor: float = 1.0) -> Array:

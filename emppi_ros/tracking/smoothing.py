@@ -4,8 +4,9 @@ Poses of a part in a whole video, from its poses in single images: a smoother ov
 The centre of a part moves at a constant velocity, and the part turns at a constant angular
 velocity; both are changed by white accelerations. These may be larger along some axes of the
 world than along others, and vanish along some, as for a part on a table. Their spectral
-densities, and a factor of the covariances of the given poses, are the most likely ones. In an
-interval with an impact accelerations are larger: they have Student's t distribution.
+densities, the standard deviations of the first rates, and a factor of the covariances of the given
+poses are the most likely ones. In an interval with an impact accelerations are larger: they have
+Student's t distribution.
 
 The density of an axis along which nothing moves has its largest likelihood at 0, although larger
 ones explain the video about as well. As Chung et al. (2013, "A nondegenerate penalized likelihood
@@ -32,11 +33,11 @@ Bools = npt.NDArray[np.bool_]
 FEWEST = 4  # images: accelerations show in three
 _FREEDOM = 2.0  # of Student's distribution: impacts of any size are possible
 _SEEN = 0.5  # of the radius: largest standard deviation of what an image shows
-_FIRST_SD_M, _FIRST_SD_M_S = 1.0, 10.0  # of surfaces, before the first image
+_FIRST_SD_M = 1.0  # of surfaces, before the first image
 _ROUNDS, _ENOUGH = 12, 0.02  # of the smoothed standard deviation: last change
-_LEAST_RATE = 1e-9  # m/s^1.5, of a part that does not move at all
+_LEAST_RATE = 1e-9  # m/s and m/s^1.5, of a part that does not move at all
 _CONVERGED = 1e-6  # relative, of the log likelihood
-_LOG_RANGE = 12.0  # of a density in a round
+_LOG_RANGE = 12.0, 1.0  # below and above standard deviations that contain the noise of poses
 _LEAST_FACTOR = 1e-9  # of covariances, if all poses are the same
 
 
@@ -77,7 +78,7 @@ class _PartMotion(NamedTuple):
 
 
 class _Fitted(NamedTuple):
-    """Log standard deviations (6,) of accelerations, and the states about a trajectory."""
+    """Log standard deviations (12,), of accelerations and first rates, and the states."""
 
     log_sd: Array
     factor: float
@@ -153,11 +154,14 @@ def _smooth_images(images: _Images, dimensions: int) -> tuple[_PartMotion, Array
     trajectory = _differentiated(images)
     steps = np.diff(images.time)
     changes = np.diff(trajectory.rate[:-1], axis=0) / np.sqrt(steps[1:, None])
-    log_sd = np.log(np.sqrt(np.mean(changes**2, axis=0)) + _LEAST_RATE)
+    moments = [np.mean(changes**2, axis=0), np.mean(trajectory.rate**2, axis=0)]
+    log_sd = np.log(np.sqrt(np.concatenate(moments)) + _LEAST_RATE)
+    bounds = [(one - _LOG_RANGE[0], one + _LOG_RANGE[1]) for one in log_sd]
     scale = np.ones(len(steps))  # of the covariance of accelerations in each interval
     for _ in range(_ROUNDS):
         system = _linearize(images, trajectory)
-        fitted = _fit(system, _unit_noise(steps) * scale[:, None, None], log_sd, dimensions)
+        unit = _unit_noise(steps) * scale[:, None, None]
+        fitted = _fit(system, unit, dimensions, log_sd, bounds)
         moved, covariance = fitted.states.mean, fitted.factor * fitted.states.covariance[:, :6, :6]
         trajectory = _PartMotion(
             trajectory.centre + moved[:, :3],
@@ -191,7 +195,7 @@ def _apart(trajectory: _PartMotion, images: _Images) -> Array:
 
 
 def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
-    """Return the system of displacements and changes of rates, without noise."""
+    """Return the system of displacements and changes of rates, without noise and first rates."""
     steps = np.diff(images.time)[:, None]
     moved = steps * about.rate[:-1]
     turns = _turns(moved[:, 3:] / images.radius)
@@ -210,7 +214,7 @@ def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
     slopes = np.concatenate([images.whitening, np.zeros_like(images.whitening)], axis=-1)
     measured = np.einsum('tij,tj->ti', images.whitening, -_apart(about, images))
     mean = np.concatenate([np.zeros(6), -about.rate[0]])
-    first = np.diag([_FIRST_SD_M**2] * 6 + [_FIRST_SD_M_S**2] * 6)
+    first = np.diag([_FIRST_SD_M**2] * 6 + [0.0] * 6)
     return LinearSystem(
         mean, first, transition, shift, np.zeros_like(transition), slopes, measured
     )
@@ -222,28 +226,35 @@ def _unit_noise(steps: Array) -> Array:
     return np.moveaxis(np.array(rows), -1, 0)
 
 
-def _fit(system: LinearSystem, unit: Array, start: Array, dimensions: int) -> _Fitted:
+def _fit(
+    system: LinearSystem, unit: Array, dimensions: int, start: Array,
+    bounds: Sequence[tuple[float, float]],
+) -> _Fitted:  # fmt: skip
     """
-    Return the most likely log standard deviations of accelerations, and the states.
+    Return the most likely log standard deviations, and the states.
 
     Covariances are multiplied by the factor that is the most likely one for each of them.
     """
 
     def at(log_sd: Array) -> _Fitted:
-        densities = np.diag(np.exp(2.0 * log_sd))
-        noise = np.einsum('kij,ab->kiajb', unit, densities).reshape(system.noise.shape)
-        states = kalman_smoother.smooth(system._replace(noise=noise))
-        return _Fitted(log_sd, max(states.squares / dimensions, _LEAST_FACTOR), noise, states)
+        variances = np.exp(2.0 * log_sd)
+        noise = np.einsum('kij,ab->kiajb', unit, np.diag(variances[:6]))
+        noise = noise.reshape(system.noise.shape)
+        first = system.covariance + np.diag(np.concatenate([np.zeros(6), variances[6:]]))
+        states = kalman_smoother.smooth(system._replace(noise=noise, covariance=first))
+        factor = max(states.squares / dimensions, _LEAST_FACTOR)
+        return _Fitted(log_sd, factor, noise, states)
 
     def cost(log_sd: Array) -> tuple[float, Array]:
         one = at(log_sd)
         value = 0.5 * (dimensions * np.log(one.factor) + one.states.log_determinant)
         score = kalman_smoother.noise_score(one.states, one.factor)
-        by_axis = np.einsum('kiaja,kij->a', score.reshape(-1, 2, 6, 2, 6), unit)
-        slope = 2.0 * np.exp(2.0 * log_sd) * by_axis
-        return float(value - np.sum(log_sd)), -slope - 1.0
+        by_density = np.einsum('kiaja,kij->a', score.reshape(-1, 2, 6, 2, 6), unit)
+        by_first = np.diag(kalman_smoother.first_score(one.states, one.factor))[6:]
+        slope = 2.0 * np.exp(2.0 * log_sd) * np.concatenate([by_density, by_first])
+        slope[:6] += 1.0
+        return float(value - np.sum(log_sd[:6])), -slope
 
-    bounds = [(one - _LOG_RANGE, one + _LOG_RANGE) for one in start]
     found = optimize.minimize(
         cost, start, jac=True, method='L-BFGS-B', bounds=bounds, options={'ftol': _CONVERGED}
     )

@@ -16,6 +16,7 @@ from emppi_ros.bench import hardware
 from emppi_ros.bench.track.estimators import (
     JOINTED,
     OWN,
+    SMOOTHED,
     TRACKERS,
     EstimatedPoses,
     SmoothedTracker,
@@ -28,6 +29,7 @@ from emppi_ros.tracking import equations, surfaces
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 120)  # settings were chosen with others
 QUICK_IMAGES = 12
+_SMOOTHER = ('kalman_smoother.py', 'smoothing.py')
 _SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
@@ -88,14 +90,16 @@ class TrackCell:
     @property
     def digest(self) -> str:
         """Identifies the video, and the code that makes it and tracks."""
-        return f'{code_digest(self.tracker == JOINTED)}-{self.images}'
+        return f'{code_digest(self.tracker)}-{self.images}'
 
 
 @functools.cache
-def code_digest(with_joints: bool) -> str:
-    """Return a digest of the tracker, the videos, the scenes, and of the inference of joints."""
-    folders = ['tracking', 'articulation'] if with_joints else ['tracking']
+def code_digest(tracker: str) -> str:
+    """Return a digest of the code of a tracker, of the videos and of the scenes."""
+    folders = ['tracking', 'articulation'] if tracker == JOINTED else ['tracking']
     files = [file for one in folders for file in sorted((paths.PACKAGE / one).glob('*.py'))]
+    if tracker != SMOOTHED:
+        files = [file for file in files if file.name not in _SMOOTHER]
     names = ('videos.py', 'estimators.py', 'compute.py')
     files += [paths.PACKAGE / 'bench' / 'track' / name for name in names]
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]

@@ -89,16 +89,17 @@ def test_the_likelihood_is_that_of_all_measurements(system):
     assert value == pytest.approx(log_likelihood(system), abs=1e-9)  # rounding
 
 
-def test_the_score_is_the_derivative_by_the_covariance_of_noise(system):
-    score = kalman_smoother.noise_score(kalman_smoother.smooth(system))
-    step = 1e-5
-    for k in range(COUNT - 1):
-        change = np.zeros_like(system.noise)
-        change[k] = np.ones((N, N)) + np.diag([1.0, 2.0, 3.0])
-        up, down = (
-            log_likelihood(system._replace(noise=system.noise + sign * step * change))
-            for sign in (1.0, -1.0)
-        )
+def test_scores_are_the_derivatives_by_the_covariances_of_noise_and_first_state(system):
+    found = kalman_smoother.smooth(system)
+    scores = [kalman_smoother.first_score(found), *kalman_smoother.noise_score(found)]
+    step, change = 1e-5, np.ones((N, N)) + np.diag([1.0, 2.0, 3.0])
+    for k, score in enumerate(scores):
+
+        def moved(by, k=k):
+            first, noise = system.covariance.copy(), system.noise.copy()
+            (noise[k - 1] if k else first)[:] += by * change
+            return log_likelihood(system._replace(covariance=first, noise=noise))
+
         # differences of second order
-        expected = (up - down) / (2.0 * step)
-        assert np.sum(score[k] * change[k]) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        expected = (moved(step) - moved(-step)) / (2.0 * step)
+        assert np.sum(score * change) == pytest.approx(expected, rel=1e-5, abs=1e-6)
