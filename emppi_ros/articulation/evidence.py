@@ -4,21 +4,27 @@ Evidence for a joint between two bodies, as the cost of an edge of the tree.
 The cost is minus twice the log density of the child's measured poses, given those of the parent.
 A joint gives a frame normal noise around the joint, at a joint position that is uniform over a
 wide range. A frame that the joint does not explain is uniform over poses.
+
+Wrong poses are scattered over the frames. Frames without an explanation that follow one another
+in a long run are rather another motion.
 """
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from emppi_ros.articulation import rigid_motion
-from emppi_ros.articulation.fitting import FittedJoint
+from emppi_ros.articulation.fitting import INLIER, FittedJoint
 from emppi_ros.articulation.joint_models import DOF, Observations
 
 Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 _RANGE_M, _RANGE_RAD = 1.0, 2.0 * np.pi  # of joint positions
 _UNEXPLAINED = 6.0  # charged for a frame that the joint does not explain: odds of 1 to 20
 _LEAST_EXPLAINED = 0.65  # share of frames, below which a pair is not joined
 _MODEL_ERROR = 0.03  # of the motion, up to which deviations from a joint are errors
 _LARGEST_NOISE = 5.0  # times the given one
+_BY_CHANCE = 1e-3  # probability of a run of scattered frames, beyond which it is another motion
 
 
 def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[float, float]:
@@ -40,6 +46,26 @@ def edge_cost(joint: FittedJoint, seen: Observations, scale: float) -> tuple[flo
     if explained < _LEAST_EXPLAINED or total >= float(np.sum(free_costs(seen))):
         total = np.inf
     return total, explained
+
+
+def other_motion(joint: FittedJoint, seen: Observations) -> Bools:
+    """
+    Return the frames (T,) of another motion: runs that are too long for scattered wrong poses.
+
+    They deviate from the joint by more than the largest noise that counts as one.
+    """
+    freedom = np.maximum(seen.dimensions - DOF[joint.model.kind], 1)
+    limit = max(_largest_scale(seen), joint.scale, 1.0) * stats.chi2.ppf(INLIER, freedom)
+    far = joint.squares > limit
+    share = float(np.mean(far))
+    if share in (0.0, 1.0):
+        return far
+    # runs begin after an explained frame, and go on with this probability
+    longest = np.log(_BY_CHANCE / (len(far) * (1.0 - share))) / np.log(share)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], far, [False]])))
+    for begin, end in edges.reshape(-1, 2):
+        far[begin:end] = end - begin > longest
+    return far
 
 
 def _largest_scale(seen: Observations) -> float:

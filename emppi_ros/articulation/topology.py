@@ -7,7 +7,7 @@ that no joint holds is attached to the world by a planar or a free joint.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import itertools
 
 import numpy as np
@@ -29,6 +29,7 @@ WORLD = 'world'
 _DEFAULT = SelectionConfig()
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well
 _LEAST_FRAMES = 10  # in which both were seen
+_TRACKER_FAILS = 0.1  # share of frames in long runs without explanation that a tracker may cause
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Pair:
         Cost of the edge, in twice log odds; infinite if no joint explains the frames.
     explained : float
         Share of frames that the joint explains.
+    other_motion : bool
+        Whether many of the others follow one another: the joint is not the whole motion.
     frames : (T,) array
         In which frames both were seen.
     observations : Observations
@@ -58,6 +61,7 @@ class Pair:
     selection: Selection
     cost: float
     explained: float
+    other_motion: bool
     frames: Bools
     observations: Observations
 
@@ -163,6 +167,9 @@ def infer(
             pairs[i, j] = found
         progress(float(done))
     bases = {j: _base(nodes[0], nodes[j], seed, pairs.get((0, j))) for j in range(1, len(nodes))}
+    for j, base in bases.items():
+        if base.fit is not None and (0, j) in pairs and pairs[0, j].other_motion:
+            pairs[0, j] = replace(pairs[0, j], cost=np.inf)  # a planar joint is the whole motion
     costs = {edge: one.cost for edge, one in pairs.items()}
     for j, base in bases.items():
         costs[0, j] = min(costs.get((0, j), np.inf), base.cost)
@@ -206,7 +213,13 @@ def compare(
     seen = fitting.observe(poses, covariance)
     selection = types.select(seen, rng, config)
     total, explained = evidence.edge_cost(selection.best, seen, selection.scale)
-    return Pair(parent.name, child.name, selection, total, explained, frames, seen)
+    other_motion = _has_other_motion(selection.best, seen)
+    return Pair(parent.name, child.name, selection, total, explained, other_motion, frames, seen)
+
+
+def _has_other_motion(joint: FittedJoint, seen: Observations) -> bool:
+    """Return whether more frames than a tracker fails in belong to another motion."""
+    return float(np.mean(evidence.other_motion(joint, seen))) > _TRACKER_FAILS
 
 
 def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _Base:
@@ -218,13 +231,18 @@ def _base(world: PartTrack, part: PartTrack, seed: int, pair: Pair | None) -> _B
     poses, covariance, _ = tracks.pair(world, part)
     seen = fitting.observe(poses, covariance)
     free = float(np.sum(evidence.free_costs(seen)))
-    held = pair is not None and np.isfinite(pair.cost) and pair.selection.scale < _WELL
+    held = (
+        pair is not None
+        and np.isfinite(pair.cost)
+        and pair.selection.scale < _WELL
+        and not pair.other_motion
+    )
     planar = None
     if seen.oriented and not held:
         planar = fitting.fit('planar', seen, np.random.default_rng(seed))
     if planar is not None:
         total, explained = evidence.edge_cost(planar, seen, max(planar.scale, 1.0))
-        if np.isfinite(total):
+        if np.isfinite(total) and not _has_other_motion(planar, seen):
             return _Base(planar, total, explained)
     return _Base(None, free, 1.0)
 
@@ -313,8 +331,11 @@ def _tree_joint(
     axis_sd, pivot_sd = fitting.uncertainty(joint, inflation)
     freedom = np.maximum(pair.observations.dimensions - DOF[model.kind], 1.0)[good]
     residual = float(np.sqrt(np.sum(joint.squares[good]) / max(np.sum(freedom), 1.0)))
+    kind, candidates = pair.selection.kind, pair.selection.candidates
+    if pair.other_motion:
+        kind, candidates = 'undecided', (*candidates, FREE)
     return TreeJoint(
-        *names, pair.selection.kind, pair.selection.candidates, model, q, axis_sd, pivot_sd,
+        *names, kind, candidates, model, q, axis_sd, pivot_sd,
         travel, residual, pair.explained, alternatives, fitting.covariance(joint, inflation),
     )  # fmt: skip
 

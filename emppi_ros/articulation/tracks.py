@@ -1,7 +1,7 @@
 """Poses of the parts of a mechanism over time, with covariances, from tables and bags."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 import re
 
@@ -13,6 +13,7 @@ from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import bags, tables
+from emppi_ros.identify.common.signals import Signal, covariance_matrices
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -122,7 +123,7 @@ def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
     """
     Return the tracks of a table (CSV, Parquet), or of bags on one clock.
 
-    `noise` is that of poses without covariance columns. IdentificationError names file and column.
+    `noise` is that of poses without covariances. IdentificationError names file and column.
     """
     if any(bags.is_bag(path) for path in files):
         return _from_bags(files, noise)
@@ -222,14 +223,19 @@ def _part(
         return part
     seen = part.seen & np.isfinite(covariance).all(axis=(1, 2))
     valid = np.where(seen[:, None, None], covariance, np.eye(6))
-    lowest = np.linalg.eigvalsh(valid)[:, 0]
+    _require_definite(f'{path}: covariance/{name}', valid)
+    return PartTrack(name, part.poses, valid, seen)
+
+
+def _require_definite(where: str, covariance: Array) -> None:
+    """Raise IdentificationError unless covariances (n, 6, 6) are positive definite."""
+    lowest = np.linalg.eigvalsh(covariance)[:, 0]
     if np.any(lowest <= 0.0):
         row = int(np.argmin(lowest))
         raise IdentificationError(
-            f'{path}: covariance/{name}: row {row + 1} is not positive definite: smallest '
-            f'eigenvalue {lowest[row]:.3g}'
+            f'{where}: row {row + 1} is not positive definite: smallest eigenvalue '
+            f'{lowest[row]:.3g}'
         )
-    return PartTrack(name, part.poses, valid, seen)
 
 
 def _covariance(
@@ -254,13 +260,26 @@ def _covariance(
 def _from_bags(files: Sequence[Path], noise: Noise) -> Tracks:
     """Return the tracks of bags; poses are interpolated to the clock of the fastest part."""
     signals, notes = bags.read_poses(files)
-    clock = max(signals, key=lambda one: len(one.time)).time
+    poses = [one for one in signals if one.kind == 'pose']
+    known = {one.of: one for one in signals if one.kind == 'covariance'}
+    clock = max(poses, key=lambda one: len(one.time)).time
     clock = clock[np.concatenate([[True], np.diff(clock) > 0.0])]
     parts = []
-    for one in signals:
+    for one in poses:
         time, unique = np.unique(one.time, return_index=True)
-        parts.append(_at_times(one.of, time, one.values[unique], clock, noise))
+        part = _at_times(one.of, time, one.values[unique], clock, noise)
+        if one.of in known:
+            part = replace(part, covariance=_covariance_at_times(known[one.of], clock))
+        parts.append(part)
     return Tracks(clock, tuple(parts), tuple(notes))
+
+
+def _covariance_at_times(signal: Signal, clock: Array) -> Array:
+    """Return the covariances (T, 6, 6) of the samples that are nearest to the times of a clock."""
+    covariance = covariance_matrices(signal.values)
+    _require_definite(signal.where, covariance)
+    middles = 0.5 * (signal.time[1:] + signal.time[:-1])
+    return covariance[np.searchsorted(middles, clock)]
 
 
 def _at_times(name: str, time: Array, values: Array, clock: Array, noise: Noise) -> PartTrack:

@@ -22,7 +22,7 @@ from emppi_ros.replay import depth_bag
 from emppi_ros.replay.bag_reader import SUFFIX, Bag
 from emppi_ros.replay.depth_bag import DepthTopics
 from emppi_ros.session import task_parts
-from emppi_ros.tracking import depth_video, joint_tracker, parts_file, tracker
+from emppi_ros.tracking import depth_video, joint_tracker, parts_file, smoothing, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.depth_messages import OpticalPose
 from emppi_ros.tracking.depth_video import DepthVideo
@@ -82,6 +82,13 @@ def add_commands(commands: Any) -> None:
         'has positions of joints',
     )
     parser.add_argument(
+        '--smooth',
+        action='store_true',
+        help='smooth the poses over time: more accurate, from all images of the video together. '
+        'Errors of neighbouring images are then alike; `emppi articulate` and --model need poses '
+        'without it',
+    )
+    parser.add_argument(
         '--picture', metavar='F.png', type=Path, help='draw outlines of parts into some images'
     )
     parser.add_argument(
@@ -123,6 +130,11 @@ def track(options: argparse.Namespace) -> None:
     tables.check_writable('--out', options.out)
     _check_picture('--picture', options.picture, ('.png',))
     _check_picture('--overlay', options.overlay, ('.mp4', '.gif'))
+    if options.smooth and options.model is not None:
+        raise ConfigError(
+            '--smooth: not with --model: errors of the joints are those of all images, and do not '
+            'become less'
+        )
     given = _read(options)
     file, video = given.file, given.video
     tracked = parts_file.prepare_parts(file, video.camera)
@@ -161,6 +173,8 @@ def track(options: argparse.Namespace) -> None:
                     pictures.append(picture)
             lost = [n for n, one in zip(file.names, found, strict=True) if one.status == LOST]
             advance(i + 1, f'lost: {", ".join(lost)}' if lost else '')
+    if options.smooth:
+        estimates = smoothing.smooth_estimates(times, estimates, tracked.shapes)
     tables.write(options.out, [*signals(file.names, times, estimates), *followed.signals()])
     if options.picture is not None:
         with paths.replacing(options.picture) as temporary:

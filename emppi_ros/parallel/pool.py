@@ -7,6 +7,7 @@ pickles with processes that it started itself, or with a cluster that the user n
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
+import inspect
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, parallel_config
@@ -42,4 +43,5 @@ def _parallel(
     # one item per batch, to keep each result as soon as it is available; one thread per item, as
     # each core already has an item
     run = Parallel(return_as='generator_unordered', batch_size=1, **settings)
-    yield from run(delayed(work)(item, 1) for item in items)
+    threads = (1,) if len(inspect.signature(work).parameters) > 1 else ()
+    yield from run(delayed(work)(item, *threads) for item in items)

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
-from geometry_msgs.msg import PoseStamped, Quaternion, TransformStamped, Vector3
+from geometry_msgs.msg import (
+    PoseStamped,
+    PoseWithCovarianceStamped,
+    Quaternion,
+    TransformStamped,
+    Vector3,
+)
 from rclpy.serialization import serialize_message
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, JointState
@@ -85,6 +91,7 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
         **POSE,
     )
     heard = harness.listen(PoseStamped, 'tracking/block', qos.MEASURED)
+    known = harness.listen(PoseWithCovarianceStamped, 'tracking_covariance/block', qos.MEASURED)
     infos = harness.publisher(CameraInfo, INFO)
     images = harness.publisher(Image, IMAGE)
     harness.spin_until(lambda: images.get_subscription_count() and infos.get_subscription_count())
@@ -101,10 +108,13 @@ def test_poses_of_a_moving_block_are_published_with_the_stamps_of_images(harness
         depth = renderer.render_scene(model, data, VIEW)
         depth = depth_noise.add_noise(settings, depth, rng)
         images.publish(image(depth, 10.0 + i / 15.0, millimetres=i % 2 == 1))
-        harness.spin_until(lambda i=i: len(heard) == i + 1)
+        harness.spin_until(lambda i=i: len(heard) == len(known) == i + 1)
         message = heard[-1]
         assert message.header.frame_id == 'base'
         assert convert.to_seconds(message.header.stamp) == pytest.approx(10.0 + i / 15.0)
+        assert (known[-1].header, known[-1].pose.pose) == (message.header, message.pose)
+        covariance = np.reshape(known[-1].pose.covariance, (6, 6))
+        np.testing.assert_array_equal(covariance, node._estimates[0].covariance)
         found = message.pose.position
         # 5 mm: five of its standard deviations, about
         assert np.hypot(found.x - 0.01 * i, found.y) < 0.005 and abs(found.z - 0.06) < 0.005

@@ -13,7 +13,14 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.bench import hardware
-from emppi_ros.bench.track.estimators import JOINTED, OWN, TRACKERS, EstimatedPoses
+from emppi_ros.bench.track.estimators import (
+    JOINTED,
+    OWN,
+    SMOOTHED,
+    TRACKERS,
+    EstimatedPoses,
+    SmoothedTracker,
+)
 from emppi_ros.bench.track.videos import IMAGES, VIDEOS, MadeVideo, make
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, unknown
@@ -22,6 +29,7 @@ from emppi_ros.tracking import equations, surfaces
 Array = npt.NDArray[np.float64]
 SEEDS = range(100, 120)  # settings were chosen with others
 QUICK_IMAGES = 12
+_SMOOTHER = ('kalman_smoother.py', 'smoothing.py')
 _SEEN_RAD = 0.5  # standard deviation, times the size of a part: what counts as seen
 
 
@@ -82,14 +90,16 @@ class TrackCell:
     @property
     def digest(self) -> str:
         """Identifies the video, and the code that makes it and tracks."""
-        return f'{code_digest(self.tracker == JOINTED)}-{self.images}'
+        return f'{code_digest(self.tracker)}-{self.images}'
 
 
 @functools.cache
-def code_digest(with_joints: bool) -> str:
-    """Return a digest of the tracker, the videos, the scenes, and of the inference of joints."""
-    folders = ['tracking', 'articulation'] if with_joints else ['tracking']
+def code_digest(tracker: str) -> str:
+    """Return a digest of the code of a tracker, of the videos and of the scenes."""
+    folders = ['tracking', 'articulation'] if tracker == JOINTED else ['tracking']
     files = [file for one in folders for file in sorted((paths.PACKAGE / one).glob('*.py'))]
+    if tracker != SMOOTHED:
+        files = [file for file in files if file.name not in _SMOOTHER]
     names = ('videos.py', 'estimators.py', 'compute.py')
     files += [paths.PACKAGE / 'bench' / 'track' / name for name in names]
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]
@@ -132,6 +142,11 @@ def compute(cell: TrackCell) -> TrackRow:
         start = time.process_time()
         estimates.found.append(compared.track(i))
         estimates.seconds.append(time.process_time() - start)
+    if isinstance(compared, SmoothedTracker):
+        start = time.process_time()
+        smoothed = compared.smooth()
+        share = (time.process_time() - start) / cell.images
+        estimates = Estimates(smoothed, [one + share for one in estimates.seconds])
     shapes = [one.shape for one in surfaces.sample_surfaces(video.model, video.bodies)]
     parts = {
         name: _errors(video, estimates.found, part, shapes[part], axes)

@@ -19,7 +19,7 @@ from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.bench.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.core.errors import BenchError, import_optional
-from emppi_ros.tracking import joint_tracker, renderer, surfaces, tracker
+from emppi_ros.tracking import joint_tracker, renderer, smoothing, surfaces, tracker
 from emppi_ros.tracking.jointed_parts import JointedParts
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import Placement
@@ -27,7 +27,7 @@ from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate
 
 Array = npt.NDArray[np.float64]
-OURS, JOINTED = 'rendering', 'rendering-joints'
+OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
 _REACH_M = 0.1  # beyond which points do not match
 _ITERATIONS, _CONVERGED = 30, 1e-5
 _POINTS = 1500  # of a part in an image, at most
@@ -59,12 +59,24 @@ class RenderingTracker:
         self._video = video
         self.parts = TrackedParts(settings, video.model, video.bodies, video.camera, background)
         self._state = tracker.start(self.parts, video.poses[0])
+        self.found: list[list[PartEstimate]] = []
 
     def track(self, index: int) -> EstimatedPoses:
         """Return the poses in an image."""
         image = self._video.images[index]
         self._state, found = tracker.track(self.parts, self._state, index / RATE_HZ, image)
+        self.found.append(found)
         return _as_poses(found)
+
+
+class SmoothedTracker(RenderingTracker):
+    """This package, with a smoother over all images."""
+
+    def smooth(self) -> list[EstimatedPoses]:
+        """Return the poses in all images, after `track` of each."""
+        times = [index / RATE_HZ for index in range(len(self.found))]
+        smoothed = smoothing.smooth_estimates(times, self.found, self.parts.shapes)
+        return [_as_poses(one) for one in smoothed]
 
 
 class JointedTracker:
@@ -221,6 +233,7 @@ def _reference(name: str) -> Any:
 
 TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     OURS: RenderingTracker,
+    SMOOTHED: SmoothedTracker,
     JOINTED: JointedTracker,
     'icp': lambda video: IterativeClosestPoints(video, register_to_model),
     'icp-from-model': lambda video: IterativeClosestPoints(video, register_from_model),
@@ -228,4 +241,4 @@ TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
     'small-gicp-icp': lambda video: IterativeClosestPoints(video, _small_gicp('ICP')),
     'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
 }
-OWN: Sequence[str] = (OURS, JOINTED, 'icp', 'icp-from-model')  # need no other package
+OWN: Sequence[str] = (OURS, SMOOTHED, JOINTED, 'icp', 'icp-from-model')  # need no other package

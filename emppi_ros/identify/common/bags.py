@@ -2,7 +2,8 @@
 Signals from bags of `emppi record` and `ros2 bag record`, in MCAP or (up to Humble) SQLite.
 
 Joint states hold positions, velocities and efforts; `emppi/applied` holds commands, in the one
-field that is filled; `tracking/<object>` holds poses. Times are those of the header stamps.
+field that is filled; `tracking/<object>` holds poses, and `tracking_covariance/<object>` how well
+they are known. Times are those of the header stamps.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -16,14 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, import_optional
-from emppi_ros.identify.common.signals import SI, UNITS, Signal
+from emppi_ros.identify.common.signals import SI, UNITS, Signal, covariance_triangles
 from emppi_ros.replay.bag_reader import SUFFIX, Bag, BagMessage
 from emppi_ros.session.message_tables import NANO, stamp_ns
 
 Array = npt.NDArray[np.float64]
 _SQLITE_SUFFIX = '.db3'
-_TOPIC = re.compile(r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+))')
+_TOPIC = re.compile(
+    r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+)'
+    r'|tracking_covariance/(?P<uncertain>[^/]+))'
+)
 _FIELDS = ('position', 'velocity', 'effort')  # of a JointState
+_TRACKED = ('pose', 'covariance')
 
 
 class _Sample(NamedTuple):
@@ -41,14 +46,15 @@ def is_bag(path: Path) -> bool:
 def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
     """Return the signals of bags on one clock, the files, and notes, such as of a cut bag."""
     missing = 'no positions on a topic joint_states (sensor_msgs/JointState)'
-    return _read(paths, 'position', missing)
+    signals, files, notes = _read(paths, 'position', missing)
+    return [one for one in signals if one.kind != 'covariance'], files, notes
 
 
 def read_poses(paths: Sequence[Path]) -> tuple[list[Signal], list[str]]:
-    """Return the tracked poses of bags on one clock, and notes, such as of a cut bag."""
+    """Return tracked poses, and their covariances, of bags on one clock, and notes."""
     missing = 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)'
     signals, _, notes = _read(paths, 'pose', missing)
-    return [one for one in signals if one.kind == 'pose'], notes
+    return [one for one in signals if one.kind in _TRACKED], notes
 
 
 def _read(
@@ -91,10 +97,12 @@ def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], list[_Sample]
         try:
             stamp = stamp_ns(message.data.header.stamp)
             for kind, of, value in _values(match, message.data, where):
-                place = where if kind == 'pose' else f'{where}: {kind} of {of}'
+                place = where if kind in _TRACKED else f'{where}: {kind} of {of}'
                 samples.setdefault((kind, of, place), []).append(_Sample(stamp, value))
         except AttributeError:
             expected = 'geometry_msgs/PoseStamped' if match['body'] else 'sensor_msgs/JointState'
+            if match['uncertain']:
+                expected = 'geometry_msgs/PoseWithCovarianceStamped'
             raise IdentificationError(
                 f'{where}: another type of message, expected {expected}'
             ) from None
@@ -108,6 +116,10 @@ def _values(
     if match['body']:
         p, q = message.pose.position, message.pose.orientation
         yield 'pose', match['body'], (p.x, p.y, p.z, q.w, q.x, q.y, q.z)
+        return
+    if match['uncertain']:
+        rows = np.reshape(message.pose.covariance, (1, 6, 6))
+        yield 'covariance', match['uncertain'], tuple(covariance_triangles(rows)[0].tolist())
         return
     filled = {name: row for name in _FIELDS if len(row := getattr(message, name))}
     if match['kind'] == 'emppi/applied':
@@ -138,8 +150,8 @@ def _signal(key: list[str], where: str, rows: list[_Sample], origin: int) -> Sig
             f'{where}: at stamp {row.stamp / NANO:.6f} s: found '
             f'{", ".join(f"{value:g}" for value in row.value)}, expected numbers'
         )
-    if kind == 'pose':
-        return Signal(kind, of, UNITS['pose'][0], time, values, where)
+    if kind in _TRACKED:
+        return Signal(kind, of, UNITS[kind][0], time, values, where)
     return Signal(kind, of, SI, time, values[:, 0], where)
 
 

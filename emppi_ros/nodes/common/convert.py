@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import struct
 
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose as PoseMessage
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
 import numpy.typing as npt
 from sensor_msgs.msg import JointState
@@ -90,10 +91,25 @@ def write_pose_in(frame: str, stamp: float, pose: Pose) -> PoseStamped:
     """Return a pose in a frame."""
     message = PoseStamped()
     message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
-    p, q = message.pose.position, message.pose.orientation
+    _fill(message.pose, pose)
+    return message
+
+
+def write_uncertain_pose(
+    frame: str, stamp: float, pose: Pose, covariance: Array
+) -> PoseWithCovarianceStamped:
+    """Return a pose in a frame, with its covariance (6, 6)."""
+    message = PoseWithCovarianceStamped()
+    message.header.stamp, message.header.frame_id = to_stamp(stamp), frame
+    _fill(message.pose.pose, pose)
+    message.pose.covariance = _doubles(covariance.ravel())
+    return message
+
+
+def _fill(message: PoseMessage, pose: Pose) -> None:
+    p, q = message.position, message.orientation
     p.x, p.y, p.z = pose.position.tolist()
     q.w, q.x, q.y, q.z = pose.quaternion.tolist()
-    return message
 
 
 def read_plan(robot: Robot, message: JointTrajectory, now: float) -> Plan:

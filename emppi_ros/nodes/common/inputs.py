@@ -19,6 +19,7 @@ from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
 APPLIED = 'emppi/applied'
+UNCERTAIN = 'tracking_covariance'  # poses of `tracking` with covariances
 PLAN = 'emppi/plan'
 # messages may be ahead of /clock by what a node needs to receive it, and by a fast simulation
 _AHEAD_S = 1.0

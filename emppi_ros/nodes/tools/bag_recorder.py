@@ -13,7 +13,7 @@ from pathlib import Path
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
@@ -23,7 +23,7 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
 from emppi_ros.nodes.common import process, qos
-from emppi_ros.nodes.common.inputs import APPLIED, PLAN
+from emppi_ros.nodes.common.inputs import APPLIED, PLAN, UNCERTAIN
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.tools.scene_recorder import SceneRecorder
@@ -66,7 +66,7 @@ class BagRecorder:
         self._order = MessageOrder([_DIAGNOSTICS])
         self._subscriptions: dict[str, PolledSubscription] = {}
         self._flushed, self._began = time.monotonic(), time.monotonic()
-        self._optional: set[str] = set()  # command topics that this robot may not use
+        self._optional: set[str] = set()  # topics that robot or tracker may not use
         self._silent: list[str] = []
         self._scene: SceneRecorder | None = None
         self._closed = False
@@ -155,6 +155,9 @@ class BagRecorder:
         self._subscribe(TopicSpec(task.robot.topics.joint_states, JointState, qos.SENSOR))
         for name in task.tracked:
             self._subscribe(TopicSpec(f'tracking/{name}', PoseStamped, qos.SENSOR))
+            uncertain = TopicSpec(f'{UNCERTAIN}/{name}', PoseWithCovarianceStamped, qos.SENSOR)
+            self._optional.add(self._node.resolve_topic_name(uncertain.name))
+            self._subscribe(uncertain)
         for topic in _commands(task.robot):
             self._optional.add(self._node.resolve_topic_name(topic.name))
             self._subscribe(topic)

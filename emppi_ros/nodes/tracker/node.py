@@ -3,7 +3,8 @@ The node `tracker`: publishes poses of parts from depth images, for planner and 
 
 The parts are the tracked objects of the task, or those of a file. The node tracks the newest
 image; images that arrive meanwhile are left out. Poses of parts that are hidden or lost are not
-published, and diagnostics name them. A robot of the scene is part of the background, at its
+published, and diagnostics name them. Poses with covariances go to subscribers of a topic of their
+own. A robot of the scene is part of the background, at its
 measured joint positions.
 """
 
@@ -16,7 +17,7 @@ import time
 from typing import Any
 
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
 from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
@@ -27,6 +28,7 @@ from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
@@ -121,6 +123,7 @@ class TrackerNode(TaskFollowerNode):
         """Load the parts."""
         settings, self._nothing = self._settings, ''
         self._poses: dict[str, Publisher] = {}
+        self._uncertain: dict[str, Publisher] = {}
         if not settings.camera_position and transforms.TFMessage is None:
             raise ConfigError(_NO_TF)
         self._frame, joints = settings.frame or _WORLD, _JOINTS
@@ -144,6 +147,12 @@ class TrackerNode(TaskFollowerNode):
         self._scalar = {n for i, n in enumerate(names) if scene.is_scalar(self._file.model, i)}
         self._poses = {
             name: self.create_publisher(PoseStamped, f'tracking/{name}', qos.MEASURED)
+            for name in self._file.names
+        }
+        self._uncertain = {
+            name: self.create_publisher(
+                PoseWithCovarianceStamped, f'{UNCERTAIN}/{name}', qos.MEASURED
+            )
             for name in self._file.names
         }
         self._joint_topic = joints
@@ -184,7 +193,7 @@ class TrackerNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Forget the parts."""
-        for publisher in self._poses.values():
+        for publisher in (*self._poses.values(), *self._uncertain.values()):
             self.destroy_publisher(publisher)
         super().teardown()
 
@@ -320,6 +329,9 @@ class TrackerNode(TaskFollowerNode):
                 row = one.row
                 pose = Pose(row[:3], row[3:] / np.linalg.norm(row[3:]))
                 self._poses[name].publish(convert.write_pose_in(self._frame, stamp, pose))
+                if self._uncertain[name].get_subscription_count():
+                    known = self._frame, stamp, pose, one.covariance
+                    self._uncertain[name].publish(convert.write_uncertain_pose(*known))
         self._images += 1
         self._recent.append(stamp)
         self._times.add(time.perf_counter() - began)

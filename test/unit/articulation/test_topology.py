@@ -182,6 +182,37 @@ def test_a_part_that_nothing_holds_is_free_and_one_on_a_table_is_planar(rng):
     assert np.linalg.norm(apart) < 5.0 * 0.002
 
 
+def shifted_after_a_turn(rng, shift):
+    """Return a part that turns about a vertical axis, and in the last quarter is moved."""
+    late = np.clip(RISE - 0.75, 0.0, None)[:, None]
+    turn = Rotation.from_rotvec(1.2 * np.minimum(RISE, 0.75)[:, None] * [0.0, 0.0, 1.0])
+    return part('lid', turn, turn.apply([0.3, 0.0, 0.0]) + late * shift, rng)
+
+
+@pytest.mark.parametrize(
+    ('shift', 'candidates'),
+    [
+        # along the radius: planar as a whole. Up: no joint has it
+        ([0.8, 0.4, 0.0], ('planar',)),
+        ([0.0, 0.0, 1.2], ('revolute', 'free')),
+    ],
+)
+def test_a_joint_that_misses_many_frames_in_a_row_is_not_the_whole_motion(rng, shift, candidates):
+    joint = topology.infer(as_tracks(shifted_after_a_turn(rng, shift))).joint('lid')
+    assert joint.candidates == candidates
+    assert joint.kind == (candidates[0] if len(candidates) == 1 else 'undecided')
+
+
+def test_as_many_wrong_poses_that_are_scattered_leave_the_joint(rng):
+    whole = shifted_after_a_turn(rng, np.zeros(3))
+    wrong = rng.permutation(40) < 10
+    position = whole.poses.position + wrong[:, None] * rng.uniform(-0.3, 0.3, (40, 3))
+    poses = rigid_motion.Poses(whole.poses.rotation, position)
+    joint = topology.infer(as_tracks(dataclasses.replace(whole, poses=poses))).joint('lid')
+    assert joint.kind == 'revolute'
+    assert joint.explained == pytest.approx(0.75, abs=0.06)
+
+
 @pytest.mark.slow
 def test_a_joint_between_moving_parts_does_not_depend_on_their_order(rng):
     wave = np.sin(np.outer(np.linspace(0.0, 6.0, 60), [1.0, 1.7, 2.3, 1.3, 2.9, 0.7]))

@@ -87,6 +87,21 @@ def test_joints_of_a_model_are_tracked_in_place_of_free_parts(video, capsys):
     assert f"--model {model}: unknown body 'box'" in capsys.readouterr().err
 
 
+def test_smoothed_poses_are_those_of_the_same_images_and_known_better(video, capsys):
+    table = video.parent / 'tracks.csv'
+    deviations = []
+    for more in ([], ['--smooth']):
+        assert main(arguments(video, *more)) == 0
+        found = {one.kind: one for one in tables.read(table)}
+        assert len(found['pose'].time) == GONE
+        covariance = covariance_matrices(found['covariance'].values)
+        deviations.append(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=0))
+    assert np.all(deviations[1] < deviations[0])
+    model = video.parent / 'model.xml'
+    assert main(arguments(video, '--smooth', '--model', str(model))) == 2
+    assert '--smooth: not with --model' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ('text', 'words'),
     [

@@ -26,6 +26,12 @@ POSE = (
     'float64 x\nfloat64 y\nfloat64 z'
     f'{RULE}geometry_msgs/Quaternion\nfloat64 x\nfloat64 y\nfloat64 z\nfloat64 w',
 )
+UNCERTAIN = (
+    'geometry_msgs/msg/PoseWithCovarianceStamped',
+    f'std_msgs/Header header\ngeometry_msgs/PoseWithCovariance pose{HEADER}'
+    f'{RULE}geometry_msgs/PoseWithCovariance\ngeometry_msgs/Pose pose\nfloat64[36] covariance'
+    + POSE[1].removeprefix(f'std_msgs/Header header\ngeometry_msgs/Pose pose{HEADER}'),
+)
 EPOCH_NS = 1_700_000_000 * 10**9
 
 
@@ -43,13 +49,16 @@ class Messages:
     def state(self, topic, seconds, names, **fields):
         self.rows.append((topic, STATE, seconds, {'name': names, **fields}))
 
-    def pose(self, name, seconds, row):
+    def pose(self, name, seconds, row, covariance=None):
         x, y, z, qw, qx, qy, qz = row
         there = {
             'position': {'x': x, 'y': y, 'z': z},
             'orientation': {'x': qx, 'y': qy, 'z': qz, 'w': qw},
         }
         self.rows.append((f'tracking/{name}', POSE, seconds, {'pose': there}))
+        if covariance is not None:
+            known = {'pose': {'pose': there, 'covariance': covariance.ravel().tolist()}}
+            self.rows.append((f'tracking_covariance/{name}', UNCERTAIN, seconds, known))
 
     def write(self, path, prefix='/'):
         with path.open('wb') as file, Writer(file, 2**12) as writer:

@@ -29,6 +29,11 @@ def test_several_processes_give_the_rows_of_one(small_cells):
     )
 
 
+def test_work_without_threads_is_spread_too():
+    pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
+    assert sorted(workers.spread(abs, [-1, -2], jobs=2)) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ('arguments', 'extra', 'missing'),
     [((2, None), 'bench', 'joblib'), ((1, 'tcp://x:1'), 'cluster', 'distributed')],

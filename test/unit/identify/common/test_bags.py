@@ -75,6 +75,29 @@ def test_poses_alone_are_read_without_joint_states(messages, tmp_path):
     assert track.name == 'block' and track.seen.all()
 
 
+def test_covariances_of_poses_are_read_from_their_own_topic(messages, tmp_path):
+    root = np.random.default_rng(0).normal(size=(6, 6))
+    covariance = 1e-6 * root @ root.T
+    times, still = np.arange(0.0, 2.0, 0.1), [1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0]
+    for t in times:
+        messages.pose('cup', t, still, (1.0 + t) * covariance)
+    path = messages.write(tmp_path / 'run.mcap')
+    block, cup = tracks.read([path]).parts
+    # one rounding of the mean of both triangles; stamps are those of the poses of the block
+    nearest = times[np.abs(tracks.read([path]).time[:, None] - times).argmin(axis=1)]
+    expected = (1.0 + nearest)[:, None, None] * covariance
+    np.testing.assert_allclose(cup.covariance[cup.seen], expected[cup.seen], rtol=1e-6)
+    np.testing.assert_array_equal(
+        block.covariance, tracks.Noise().covariance()[None].repeat(101, 0)
+    )
+    assert 'covariance' not in {one.kind for one in bags.read([path])[0]}
+    messages.pose('cup', 2.0, still, -covariance)
+    with pytest.raises(
+        EmppiError, match='tracking_covariance/cup: row 21 is not positive definite'
+    ):
+        tracks.read([messages.write(tmp_path / 'wrong.mcap')])
+
+
 def test_a_bag_without_poses_says_which_topics_it_has(messages, tmp_path):
     messages.rows = [row for row in messages.rows if not row[0].startswith('tracking/')]
     with pytest.raises(EmppiError, match='no poses on a topic tracking/<object>'):

@@ -1,0 +1,122 @@
+"""
+Kalman filter and disturbance smoother of a linear system with normal noise.
+
+The smoother needs no inverse of the covariance of states, so that noise may vanish along some
+directions. It also yields the derivative of the likelihood by the covariance of noise (Koopman
+and Shephard, 1992, "Exact score for time series models in state space form").
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class LinearSystem(NamedTuple):
+    """
+    States x (n,) at T times, and measurements of them with noise of variance 1.
+
+    Attributes
+    ----------
+    mean, covariance : (n,) and (n, n) arrays
+        Of the first state, before its measurement.
+    transition, shift, noise : (T - 1, n, n), (T - 1, n) and (T - 1, n, n) arrays
+        The next state is transition @ x + shift, with noise of this covariance.
+    slopes, measured : (T, m, n) and (T, m) arrays
+        Measurements are slopes @ x; rows of zeros are none.
+
+    """
+
+    mean: Array
+    covariance: Array
+    transition: Array
+    shift: Array
+    noise: Array
+    slopes: Array
+    measured: Array
+
+
+class SmoothedStates(NamedTuple):
+    """
+    States given all measurements.
+
+    Attributes
+    ----------
+    mean, covariance : (T, n) and (T, n, n) arrays
+        Of the states.
+    squares, log_determinant : float
+        Squared innovations in units of their covariances, and the sum of the logarithms of the
+        determinants of these: minus twice the log likelihood, but for a constant.
+    gradient, curvature : (T, n) and (T, n, n) arrays
+        Derivative of the log likelihood by the state that is predicted from earlier measurements,
+        and its covariance.
+
+    """
+
+    mean: Array
+    covariance: Array
+    squares: float
+    log_determinant: float
+    gradient: Array
+    curvature: Array
+
+
+def smooth(system: LinearSystem) -> SmoothedStates:
+    """Return the states given all measurements."""
+    count, m, n = system.slopes.shape
+    predicted, covariance = np.empty((count, n)), np.empty((count, n, n))
+    closed, variances = np.empty((count, n, n)), np.empty((count, m, m))
+    shown, known = np.empty((count, n)), np.empty((count, n, n))
+    x, p, squares = system.mean, system.covariance, 0.0
+    for k, slopes in enumerate(system.slopes):
+        predicted[k], covariance[k] = x, p
+        across = p @ slopes.T
+        variances[k] = slopes @ across + np.eye(m)
+        weighted = slopes.T @ np.linalg.inv(variances[k])
+        innovation = system.measured[k] - slopes @ x
+        shown[k], known[k] = weighted @ innovation, weighted @ slopes
+        squares += float(innovation @ np.linalg.solve(variances[k], innovation))
+        if k < count - 1:
+            move = system.transition[k]
+            gain = move @ p @ weighted
+            closed[k] = move - gain @ slopes
+            x = move @ x + gain @ innovation + system.shift[k]
+            # Joseph's form: no rounding makes it negative
+            p = closed[k] @ p @ closed[k].T + gain @ gain.T + system.noise[k]
+    gradient, curvature = shown, known
+    for k in range(count - 2, -1, -1):
+        gradient[k] += closed[k].T @ gradient[k + 1]
+        curvature[k] += closed[k].T @ curvature[k + 1] @ closed[k]
+    return SmoothedStates(
+        predicted + np.einsum('tij,tj->ti', covariance, gradient),
+        covariance - covariance @ curvature @ covariance,
+        squares, float(np.sum(np.linalg.slogdet(variances)[1])), gradient, curvature,
+    )  # fmt: skip
+
+
+def noise_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
+    """
+    Return derivatives (T - 1, n, n) of the log likelihood by the covariance of noise.
+
+    `factor` multiplies all covariances, those of measurements, too.
+    """
+    outer = smoothed.gradient[1:, :, None] * smoothed.gradient[1:, None, :]
+    return 0.5 * (outer / factor - smoothed.curvature[1:])
+
+
+def first_score(smoothed: SmoothedStates, factor: float = 1.0) -> Array:
+    """Return the derivative (n, n) likewise by the covariance of the first state."""
+    first = smoothed.gradient[0]
+    return 0.5 * (np.outer(first, first) / factor - smoothed.curvature[0])
+
+
+def noise_squares(smoothed: SmoothedStates, noise: Array, factor: float = 1.0) -> Array:
+    """
+    Return expected squares (T - 1,) of the noise, in units of its covariance (T - 1, n, n).
+
+    Their mean is n if the noise is normal. `factor` is that of `noise_score`.
+    """
+    n = noise.shape[-1]
+    return n + 2.0 * np.einsum('kij,kji->k', noise_score(smoothed, factor), noise)

@@ -1,0 +1,269 @@
+"""
+Poses of a part in a whole video, from its poses in single images: a smoother over time.
+
+The centre of a part moves at a constant velocity, and the part turns at a constant angular
+velocity; both are changed by white accelerations. These may be larger along some axes of the
+world than along others, and vanish along some, as for a part on a table. Their spectral
+densities, the standard deviations of the first rates, and a factor of the covariances of the given
+poses are the most likely ones. In an interval with an impact accelerations are larger: they have
+Student's t distribution.
+
+The density of an axis along which nothing moves has its largest likelihood at 0, although larger
+ones explain the video about as well. As Chung et al. (2013, "A nondegenerate penalized likelihood
+estimator for variance parameters in multilevel models") we add the logarithm of the standard
+deviation to the log likelihood, which keeps it away from 0, and covariances honest.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.tracking import equations, kalman_smoother
+from emppi_ros.tracking.equations import Shape
+from emppi_ros.tracking.kalman_smoother import LinearSystem, SmoothedStates
+from emppi_ros.tracking.search import TRACKED
+from emppi_ros.tracking.tracker import PartEstimate
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+FEWEST = 4  # images: accelerations show in three
+_FREEDOM = 2.0  # of Student's distribution: impacts of any size are possible
+_SEEN = 0.5  # of the radius: largest standard deviation of what an image shows
+_FIRST_SD_M = 1.0  # of surfaces, before the first image
+_ROUNDS, _ENOUGH = 12, 0.02  # of the smoothed standard deviation: last change
+_LEAST_RATE = 1e-9  # m/s and m/s^1.5, of a part that does not move at all
+_CONVERGED = 1e-6  # relative, of the log likelihood
+_LOG_RANGE = 12.0, 1.0  # below and above standard deviations that contain the noise of poses
+_LEAST_FACTOR = 1e-9  # of covariances, if all poses are the same
+
+
+class PoseSeries(NamedTuple):
+    """
+    Poses of a part in T images.
+
+    Attributes
+    ----------
+    position, rotation : (T, 3) and (T, 3, 3) arrays
+        Origin of the part in the world [m], and rotation matrices.
+    covariance : (T, 6, 6) array
+        Of positions, and of rotations about the axes of the world.
+
+    """
+
+    position: Array
+    rotation: Array
+    covariance: Array
+
+
+class _Images(NamedTuple):
+    """What the images show of the centre of a part and of its rotation times its radius [m]."""
+
+    time: Array
+    centre: Array
+    rotation: Array
+    whitening: Array  # (T, 6, 6): rows of directions that are not shown are zero
+    radius: float
+
+
+class _PartMotion(NamedTuple):
+    """Centres (T, 3), rotations (T, 3, 3), and rates (T, 6) of surfaces [m/s]."""
+
+    centre: Array
+    rotation: Array
+    rate: Array
+
+
+class _Fitted(NamedTuple):
+    """Log standard deviations (12,), of accelerations and first rates, and the states."""
+
+    log_sd: Array
+    factor: float
+    noise: Array  # (T - 1, 12, 12)
+    states: SmoothedStates
+
+
+def smooth_estimates(
+    time: Sequence[float], estimates: Sequence[Sequence[PartEstimate]], shapes: Sequence[Shape]
+) -> list[list[PartEstimate]]:
+    """
+    Return the estimates of all parts in all images, smoothed over time.
+
+    Those of images in which a part is not tracked stay as they are, and all of a part that is
+    tracked in fewer than four.
+    """
+    result = [list(one) for one in estimates]
+    clock = np.array(time)
+    for part, shape in enumerate(shapes):
+        own = [one[part] for one in estimates]
+        seen = np.array([one.status == TRACKED for one in own])
+        if seen.sum() < FEWEST:
+            continue
+        found = smooth(
+            clock[seen],
+            PoseSeries(
+                np.array([one.position for one in own])[seen],
+                np.array([one.rotation for one in own])[seen],
+                np.array([one.covariance for one in own])[seen],
+            ),
+            shape,
+        )
+        for i, position, rotation, covariance in zip(np.flatnonzero(seen), *found, strict=True):
+            pose = {'position': position, 'rotation': rotation, 'covariance': covariance}
+            result[i][part] = own[i]._replace(**pose)
+    return result
+
+
+def smooth(time: Array, given: PoseSeries, shape: Shape) -> PoseSeries:
+    """
+    Return the poses at times (T,) [s] given those of all images, of which there are at least four.
+
+    Directions that an image does not show stay as they are in it.
+    """
+    to_centre = _to_centres(given.rotation @ shape.centre, shape.radius)
+    values, vectors = np.linalg.eigh(to_centre @ given.covariance @ np.swapaxes(to_centre, -1, -2))
+    shown = values < (_SEEN * shape.radius) ** 2
+    scale = np.where(shown, 1.0 / np.sqrt(values), 0.0)
+    images = _Images(
+        time, given.position + given.rotation @ shape.centre, given.rotation,
+        np.swapaxes(vectors, -1, -2) * scale[..., None], shape.radius,
+    )  # fmt: skip
+    trajectory, covariance = _smooth_images(images, int(shown.sum()))
+    kept = (vectors * shown[:, None, :]) @ np.swapaxes(vectors, -1, -2)
+    step = np.einsum('tij,tj->ti', kept, _apart(trajectory, images))
+    rotation = _turns(step[:, 3:] / shape.radius) @ given.rotation
+    unknown = (vectors * np.where(shown, 0.0, values)[:, None, :]) @ np.swapaxes(vectors, -1, -2)
+    back = np.linalg.inv(_to_centres(rotation @ shape.centre, shape.radius))
+    return PoseSeries(
+        images.centre + step[:, :3] - rotation @ shape.centre,
+        rotation,
+        back @ (kept @ covariance @ kept + unknown) @ np.swapaxes(back, -1, -2),
+    )
+
+
+def _to_centres(arms: Array, radius: float) -> Array:
+    """Return the matrices (T, 6, 6) from displacements of a part to those of its surface."""
+    return np.array([np.linalg.inv(equations.centred(arm, radius)) for arm in arms])
+
+
+def _smooth_images(images: _Images, dimensions: int) -> tuple[_PartMotion, Array]:
+    """Return the trajectory and covariances (T, 6, 6) of displacements of the surface."""
+    trajectory = _differentiated(images)
+    steps = np.diff(images.time)
+    changes = np.diff(trajectory.rate[:-1], axis=0) / np.sqrt(steps[1:, None])
+    moments = [np.mean(changes**2, axis=0), np.mean(trajectory.rate**2, axis=0)]
+    log_sd = np.log(np.sqrt(np.concatenate(moments)) + _LEAST_RATE)
+    bounds = [(one - _LOG_RANGE[0], one + _LOG_RANGE[1]) for one in log_sd]
+    scale = np.ones(len(steps))  # of the covariance of accelerations in each interval
+    for _ in range(_ROUNDS):
+        system = _linearize(images, trajectory)
+        unit = _unit_noise(steps) * scale[:, None, None]
+        fitted = _fit(system, unit, dimensions, log_sd, bounds)
+        moved, covariance = fitted.states.mean, fitted.factor * fitted.states.covariance[:, :6, :6]
+        trajectory = _PartMotion(
+            trajectory.centre + moved[:, :3],
+            _turns(moved[:, 3:6] / images.radius) @ trajectory.rotation,
+            trajectory.rate + moved[:, 6:],
+        )
+        squares = scale * kalman_smoother.noise_squares(fitted.states, fitted.noise, fitted.factor)
+        scale = (_FREEDOM + squares) / (_FREEDOM + moved.shape[1])
+        log_sd = fitted.log_sd
+        sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        if np.all(np.abs(moved[:, :6]) < _ENOUGH * sd):
+            break
+    return trajectory, covariance
+
+
+def _differentiated(images: _Images) -> _PartMotion:
+    """Return the trajectory of the images themselves, with their differences as rates."""
+    turned = images.rotation[1:] @ np.swapaxes(images.rotation[:-1], -1, -2)
+    moved = np.concatenate(
+        [np.diff(images.centre, axis=0), images.radius * _rotation_vectors(turned)], axis=1
+    )
+    rate = moved / np.diff(images.time)[:, None]
+    return _PartMotion(images.centre, images.rotation, np.concatenate([rate, rate[-1:]]))
+
+
+def _apart(trajectory: _PartMotion, images: _Images) -> Array:
+    """Return displacements (T, 6) of the surface from the poses of the images to a trajectory."""
+    turned = trajectory.rotation @ np.swapaxes(images.rotation, -1, -2)
+    shift = trajectory.centre - images.centre
+    return np.concatenate([shift, images.radius * _rotation_vectors(turned)], axis=1)
+
+
+def _linearize(images: _Images, about: _PartMotion) -> LinearSystem:
+    """Return the system of displacements and changes of rates, without noise and first rates."""
+    steps = np.diff(images.time)[:, None]
+    moved = steps * about.rate[:-1]
+    turns = _turns(moved[:, 3:] / images.radius)
+    turned = turns @ about.rotation[:-1] @ np.swapaxes(about.rotation[1:], -1, -2)
+    shift = np.concatenate(
+        [
+            about.centre[:-1] + moved[:, :3] - about.centre[1:],
+            images.radius * _rotation_vectors(turned),
+            about.rate[:-1] - about.rate[1:],
+        ],
+        axis=1,
+    )
+    transition = np.tile(np.eye(12), (len(steps), 1, 1))
+    transition[:, 3:6, 3:6] = turns
+    transition[:, :6, 6:] = steps[..., None] * np.eye(6)
+    slopes = np.concatenate([images.whitening, np.zeros_like(images.whitening)], axis=-1)
+    measured = np.einsum('tij,tj->ti', images.whitening, -_apart(about, images))
+    mean = np.concatenate([np.zeros(6), -about.rate[0]])
+    first = np.diag([_FIRST_SD_M**2] * 6 + [0.0] * 6)
+    return LinearSystem(
+        mean, first, transition, shift, np.zeros_like(transition), slopes, measured
+    )
+
+
+def _unit_noise(steps: Array) -> Array:
+    """Return covariances (T - 1, 2, 2) of place and rate after white acceleration of density 1."""
+    rows = [[steps**3 / 3.0, steps**2 / 2.0], [steps**2 / 2.0, steps]]
+    return np.moveaxis(np.array(rows), -1, 0)
+
+
+def _fit(
+    system: LinearSystem, unit: Array, dimensions: int, start: Array,
+    bounds: Sequence[tuple[float, float]],
+) -> _Fitted:  # fmt: skip
+    """
+    Return the most likely log standard deviations, and the states.
+
+    Covariances are multiplied by the factor that is the most likely one for each of them.
+    """
+
+    def at(log_sd: Array) -> _Fitted:
+        variances = np.exp(2.0 * log_sd)
+        noise = np.einsum('kij,ab->kiajb', unit, np.diag(variances[:6]))
+        noise = noise.reshape(system.noise.shape)
+        first = system.covariance + np.diag(np.concatenate([np.zeros(6), variances[6:]]))
+        states = kalman_smoother.smooth(system._replace(noise=noise, covariance=first))
+        factor = max(states.squares / dimensions, _LEAST_FACTOR)
+        return _Fitted(log_sd, factor, noise, states)
+
+    def cost(log_sd: Array) -> tuple[float, Array]:
+        one = at(log_sd)
+        value = 0.5 * (dimensions * np.log(one.factor) + one.states.log_determinant)
+        score = kalman_smoother.noise_score(one.states, one.factor)
+        by_density = np.einsum('kiaja,kij->a', score.reshape(-1, 2, 6, 2, 6), unit)
+        by_first = np.diag(kalman_smoother.first_score(one.states, one.factor))[6:]
+        slope = 2.0 * np.exp(2.0 * log_sd) * np.concatenate([by_density, by_first])
+        slope[:6] += 1.0
+        return float(value - np.sum(log_sd[:6])), -slope
+
+    found = optimize.minimize(
+        cost, start, jac=True, method='L-BFGS-B', bounds=bounds, options={'ftol': _CONVERGED}
+    )
+    return at(found.x)
+
+
+def _turns(vectors: Array) -> Array:
+    return np.asarray(Rotation.from_rotvec(vectors).as_matrix(), np.float64)
+
+
+def _rotation_vectors(rotation: Array) -> Array:
+    return np.asarray(Rotation.from_matrix(rotation).as_rotvec(), np.float64)
