@@ -165,8 +165,9 @@ def test_the_live_page_needs_no_more_than_the_operator_may(harness):
     page = RosSource(patience_s=60.0, domain=harness.domain)
     try:
         page.set_watched(True)
-        kind = 'subscriber'
-        harness.spin_until(lambda: '/emppi/candidates' in used(harness.tester, 'view', kind), 20.0)
+        tester, kind = harness.tester, 'subscriber'
+        harness.spin_until(lambda: 'view' in tester.get_node_names(), 20.0)
+        harness.spin_until(lambda: '/emppi/candidates' in used(tester, 'view', kind), 20.0)
         for kind in KINDS:
             rules = allowed('operator', kind)
             names = used(harness.tester, 'view', kind)
