@@ -72,15 +72,15 @@ not in the files.
 """
 _ARM = """\
 No published moment is in the 90 % interval of `shooting`, whose estimates are 19 to 32 % larger;
-if they were 1.25 times as large, all four would be. Moments and frictions have the unit of the torques, so that
-torques that were recorded a quarter too large would explain it, which the recording cannot show.
-With the published parameters forecasts miss by ten times (shoulder) and four times (elbow) as much
-as with those of `shooting`.
+if they were 1.25 times as large, all four would be. Moments and frictions have the unit of the
+torques, so that torques that were recorded a quarter too large would explain it, which the
+recording cannot show. With the published parameters forecasts miss by ten times (shoulder) and
+four times (elbow) as much as with those of `shooting`.
 """
 _LONG_ARM = """\
-Three of the four published moments are in the 90 % intervals of `shooting`. The first moment of the
-upper link is not: the estimate is 11 % smaller. With the published parameters forecasts miss by 1.4
-times (shoulder) and 1.9 times (elbow) as much as with those of `shooting`.
+Three of the four published moments are in the 90 % intervals of `shooting`. The first moment of
+the upper link is not: the estimate is 11 % smaller. With the published parameters forecasts miss
+by 1.4 times (shoulder) and 1.9 times (elbow) as much as with those of `shooting`.
 """
 _CUBE = """\
 Each half of the tosses is learned from, and the other half forecast. `rollouts` simulates whole
