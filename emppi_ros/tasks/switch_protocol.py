@@ -5,6 +5,7 @@ A request is the YAML of a task, the name of an installed task, or `{task: NAME,
 Requests and replies are text; a reply identifies its request by a digest of the request's text.
 """
 
+from collections.abc import Mapping
 import dataclasses
 from dataclasses import dataclass
 import hashlib
@@ -111,9 +112,8 @@ def checked(text: str, where: str, running: Robot) -> Task:
     return task
 
 
-def check_robot(text: str, where: str, running: Robot) -> None:
-    """Raise unless the task in a YAML text is for the running robot; check nothing else."""
-    data = config.parse(text, where)
+def check_robot(data: Mapping[str, Any], where: str, running: Robot) -> None:
+    """Raise unless the task in parsed YAML is for the running robot; check nothing else."""
     name = data.get('robot')
     if not isinstance(name, str):
         raise ConfigError(f'{where}: robot: expected the name of a robot')

@@ -149,10 +149,9 @@ class BridgeNode(TaskFollowerNode):
     def try_task(self, text: str) -> None:
         """Raise unless a task is for the same robot; apart from stages nothing else is needed."""
         if self.command_loop is not None:
-            switch_protocol.check_robot(text, TOPIC, self.command_loop.robot)
-            self._stages = task_config.build(
-                TaskFile, task_config.parse(text, TOPIC), TOPIC
-            ).stages
+            data = task_config.parse(text, TOPIC)
+            switch_protocol.check_robot(data, TOPIC, self.command_loop.robot)
+            self._stages = task_config.build(TaskFile, data, TOPIC).stages
 
     def swap_task(self) -> None:
         """Keep commanding: the robot is the same. Follow the stages of the task."""

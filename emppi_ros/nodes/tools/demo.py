@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 import dataclasses
 from pathlib import Path
-import shutil
 import signal
 import sys
 import tempfile
@@ -65,9 +64,9 @@ def run_demo(
     _exit_on_sigterm()
     environment = isolated_environment()
     client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
-    folder = Path(tempfile.mkdtemp(prefix='emppi_demo_')) if out is None else out
+    scratch = tempfile.TemporaryDirectory() if articulation and out is None else None
     if articulation:
-        prior = str(folder / SEEN)
+        prior = str((out if scratch is None else Path(scratch.name)) / SEEN)
     specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
     if articulation:
         specs.append(graph.articulation(prior))
@@ -118,8 +117,8 @@ def run_demo(
         if bag is not None:
             bag.close()
         client.close()
-        if out is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if scratch is not None:
+            scratch.cleanup()
 
 
 def _exit_on_sigterm() -> None:

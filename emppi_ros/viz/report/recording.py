@@ -13,7 +13,7 @@ from emppi_ros.belief import diagnostics
 from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
-from emppi_ros.model import uncertain_joints
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.session.trace import Trace
 from emppi_ros.state import articulation
 from emppi_ros.state.estimated_scene import EstimatedScene
@@ -242,16 +242,14 @@ class RunObserver:
         """Return the positions (n, nq), of drawers and doors those of the true joint if known."""
         task, rows = self._task, self.rows
         qpos = np.array(rows['qpos']).reshape(-1, task.model.nq)
-        truth = self.truths(task)['truths'][-1:]
-        if not np.isfinite(truth).all():
+        truth = self.truths(task)['truths']
+        if not task.jointed or not np.isfinite(truth[-1]).all():
             return qpos
-        uncertain = uncertain_joints.uncertain(task.model, task.parameters)
+        model = with_parameters(task.model, task.parameters, truth[-1])
         for name, item in task.jointed.items():
-            for joint in (one for one in uncertain if one.id == item.joint):
-                motion = uncertain_joints.motion(task.model, task.parameters, joint, truth)
-                joints = articulation.from_joints(item, *motion)
-                for row, tracks in zip(qpos, rows['tracks'], strict=True):
-                    row[item.qpos] = articulation.fit(item, joints, tracks[name])[0][0]
+            joint = articulation.for_model(model, item)
+            for row, tracks in zip(qpos, rows['tracks'], strict=True):
+                ((row[item.qpos],), _) = articulation.fit(item, joint, tracks[name])
         return qpos
 
 

@@ -93,13 +93,13 @@ def test_the_same_robot_with_other_limits_is_another():
     with pytest.raises(SwapError, match='differs from the running one in dynamics_factor'):
         switch_protocol.checked(PUSH, 'request', faster)
     with pytest.raises(SwapError, match='dynamics_factor'):
-        switch_protocol.check_robot(PUSH, 'request', faster)
+        switch_protocol.check_robot(config.parse(PUSH, 'request'), 'request', faster)
 
 
 def test_a_task_for_the_robot_that_runs_is_taken():
     assert switch_protocol.checked(task_text('panda_reconfigure'), 'request', PANDA).name.endswith(
         'figure'
     )
-    switch_protocol.check_robot(PUSH, 'request', PANDA)
+    switch_protocol.check_robot(config.parse(PUSH, 'request'), 'request', PANDA)
     with pytest.raises(ConfigError, match='robot: expected the name'):
-        switch_protocol.check_robot('name: x', 'request', PANDA)
+        switch_protocol.check_robot({'name': 'x'}, 'request', PANDA)
