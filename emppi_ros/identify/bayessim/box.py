@@ -29,7 +29,7 @@ def from_unbounded(mapped: Array) -> Array:
 
 
 def log_slope(points: Array) -> Array:
-    """Return the log (...) of the factor by which the map stretches volumes at points (..., P)."""
+    """Return the log determinant (...) of the Jacobian of the map at points (..., P)."""
     mapped = to_unbounded(points)
     each = 0.5 * mapped**2 + 0.5 * np.log(2.0 * np.pi) - np.log(2.0 * LIMIT)
     return np.asarray(each.sum(axis=-1))

@@ -1,4 +1,4 @@
-"""Random torques are found from what windows leave, and make forecasts as wide as they must be."""
+"""Random torques are estimated from gaps between windows, and widen forecasts accordingly."""
 
 from dataclasses import replace
 
