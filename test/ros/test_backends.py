@@ -58,14 +58,14 @@ def test_a_line_in_the_registry_makes_a_backend_for_robots_and_the_bridge(harnes
     harness.spin_until(lambda: node.command_loop.backend.commands)
 
 
-def _feed(harness, task):
-    """Pretend to be a robot that stays at home."""
+def _feed(harness, task, delay=lambda: 0.0):
+    """Pretend to be a robot that stays at home, whose stamps are old by a delay [s]."""
     robot = task.robot
     states = harness.publisher(JointState, 'joint_states', qos.SENSOR)
     home = np.array(robot.home)
     harness.feeds.append(
         lambda: states.publish(
-            convert.write_joints(robot, harness.now(), home, np.zeros_like(home))
+            convert.write_joints(robot, harness.now() - delay(), home, np.zeros_like(home))
         )
     )
 
@@ -116,6 +116,20 @@ def test_forward_drives_hardware_if_told_twice(harness):
     harness.make(BridgeNode, hardware=True, forward_on_hardware=True)
     _feed(harness, task)
     harness.spin_until(lambda: commands)
+
+
+def test_arming_tells_late_joint_states_from_a_clock_that_is_off(harness):
+    task = harness.publish_task('panda_push')
+    applied = harness.listen(JointState, 'emppi/applied')
+    harness.spawn(NodeSpec('bridge', {'backend': 'trajectory', **PATIENT}))
+    prompt_from = np.inf
+    _feed(harness, task, lambda: 0.05 if harness.now() < prompt_from else 0.0)
+    harness.spin_until(lambda: applied)
+    answer = harness.call(SetBool, 'emppi/arm', SetBool.Request(data=True))
+    assert not answer.success and "differ from this computer's clock by -0.05" in answer.message
+    prompt_from = harness.now() + 0.3
+    _arm(harness, applied)
+    assert harness.now() >= prompt_from  # it waited
 
 
 def _speeds(task, states, since=-np.inf):

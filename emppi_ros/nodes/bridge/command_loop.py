@@ -29,6 +29,7 @@ _WAIT = 0.8  # share of a period in which to wait for a joint state that is due
 _POLL_S = 2.5e-4  # between two polls while waiting for it
 _SIMULATED_SLACK_S = 0.1
 _CLOCK_COUNT = 250  # joint states whose stamps are compared with the clock
+_CLOCK_WAIT_S = 1.0  # for one that arrives without delay
 
 
 class CommandLoop:
@@ -144,6 +145,7 @@ class CommandLoop:
 
     def arm(self) -> None:
         """Follow plans from now on; ArmError says what prevents it."""
+        self._await_prompt_state()
         with self.lock:
             if text := self.backend.fault():
                 raise ArmError(f'{text}. Disarm to acknowledge this, then arm again')
@@ -189,17 +191,32 @@ class CommandLoop:
             if self.commander is not None:
                 self.commander.enable(self.clock.now(), enabled)
 
+    def _await_prompt_state(self) -> None:
+        """Wait briefly for a joint state without delay: a late one looks like a slow clock."""
+        end = time.monotonic() + _CLOCK_WAIT_S
+        while time.monotonic() < end:
+            with self.lock:
+                ahead, slack = self._compare_clocks()
+            if ahead >= -slack:
+                return
+            time.sleep(self._period)
+
     def _check_clock(self) -> None:
         """Raise ArmError if the backend relies on the robot's clock, and it is off."""
+        ahead, slack = self._compare_clocks()
+        if abs(ahead) > slack:
+            raise ArmError(
+                f"the stamps of joint states differ from this computer's clock by {ahead:.4f} s, "
+                f'at most {slack:g} s: synchronise the clocks, or set trajectory_stamped to false'
+            )
+
+    def _compare_clocks(self) -> tuple[float, float]:
+        """Return by how much the robot's clock is ahead of ours, and what is allowed [s]."""
         # each message takes some time: the quickest one tells the clocks apart
         ahead, slack = max(self._ahead, default=0.0), self.backend.clock_slack_s
         if self.clock.simulated:  # /clock has steps, and overtakes other topics
             slack = max(slack, _SIMULATED_SLACK_S)
-        if abs(ahead) > slack:
-            raise ArmError(
-                f"the stamps of joint states differ from this computer's clock by {ahead:.3f} s, "
-                f'at most {slack:g} s: synchronise the clocks, or set trajectory_stamped to false'
-            )
+        return ahead, slack
 
     def _cycle(self, moment: float) -> None:
         waited = self._measure(moment + _WAIT * self._period)
