@@ -26,7 +26,14 @@ from emppi_ros.nodes.common.graph import NodeSpec
 pytestmark = pytest.mark.alone
 
 # generous ages, so that a busy machine does not look like a dead robot
-PATIENT = {'plan_timeout_s': 1.0, 'plan_lost_s': 2.0, 'rest_within_s': 2.0, 'state_timeout_s': 2.0}
+PATIENT = {
+    'plan_timeout_s': 1.0,
+    'plan_lost_s': 2.0,
+    'rest_within_s': 2.0,
+    'state_timeout_s': 2.0,
+    'frozen_after_s': 2.0,
+    'residual_after_s': 2.0,
+}
 SPEED = 0.2  # rad/s
 
 

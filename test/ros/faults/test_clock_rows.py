@@ -29,6 +29,8 @@ PATIENT = {
     'rest_within_s': 2.0,
     'state_timeout_s': 2.0,
     'jump_rad': 1.0,
+    'frozen_after_s': 2.0,
+    'residual_after_s': 2.0,
 }
 SPEED, HOUR, PERIOD_S = 0.2, 3600.0, 0.004
 

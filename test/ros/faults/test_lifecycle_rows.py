@@ -28,6 +28,8 @@ PATIENT = {
     'rest_within_s': 3.0,
     'state_timeout_s': 2.0,
     'jump_rad': 1.0,
+    'frozen_after_s': 2.0,
+    'residual_after_s': 2.0,
 }
 STATES = {'unconfigured', 'inactive', 'active'}
 
