@@ -156,16 +156,14 @@ def _start(plant: Plant, data: TrainingData, run: RunSettings) -> TrainingData:
     """Return the data; with independent windows if the model does not explain continuous ones."""
     name = f'csvgd {", ".join(data.names)}: windows'
     with run.progress(name, window_search.MAX_ITERATIONS, 'iterations') as advance:
-        estimate = window_search.estimate(
+        data = model_errors.allow(
             data,
             plant.initial,
             lambda done, cost: advance(done, f'log likelihood {-cost:.4g}'),
             run.threads,
         )
         advance(window_search.MAX_ITERATIONS)
-    if estimate.worse is None:
-        return data
-    return model_errors.separate(data, estimate, run.threads)
+    return data
 
 
 def _infer(

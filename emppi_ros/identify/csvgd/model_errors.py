@@ -9,6 +9,7 @@ covariance is that of the estimator for wrong models (White 1982; magnitude adju
 likelihoods, Ribatet, Cooley and Davison, Statistica Sinica 2012).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +37,19 @@ class _Errors(NamedTuple):
     sd: Array  # (k,) of the measured components, in units of the states' spread
     values: Array  # (W, n)
     slopes: Array  # (W, n, P + S)
+
+
+def allow(
+    data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
+) -> TrainingData:
+    """
+    Return the data; with independent windows if the model does not explain continuous ones.
+
+    `start` (P,) are the parameters from which the search over windows begins; `progress` gets its
+    iterations and cost.
+    """
+    estimate = window_search.estimate(data, start, progress, threads)
+    return data if estimate.worse is None else separate(data, estimate, threads)
 
 
 def separate(data: TrainingData, estimate: WindowEstimate, threads: int = 0) -> TrainingData:

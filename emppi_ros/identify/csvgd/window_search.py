@@ -5,10 +5,12 @@ Least squares over windows, first independent and short, then longer, then conti
 windows are independent and an eighth of their length, so that chaotic motion does not mislead the
 search; then they grow, and at last their continuity is a residual whose weight grows. If the model
 explains the shortest windows, but longer or continuous ones not nearly as well, it lacks something
-that acts slowly, and windows stay as they are.
+that acts slowly, and windows stay as they are. If it does not even explain these, the search was
+perhaps in a local minimum, and begins again from other parameters within the limits.
 """
 
 from collections.abc import Callable, Iterator
+import contextlib
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,8 +30,9 @@ from emppi_ros.identify.csvgd.shooting import MultipleShooting
 Array = npt.NDArray[np.float64]
 DIVISIONS = 8, 4, 2, 1  # of a window, in searches in which they are independent
 CONTINUITY_WEIGHTS = 1e4, 1e10  # of the searches after these
+RESTARTS = 7  # of the first search
 ITERATIONS = 50  # of each search
-MAX_ITERATIONS = (len(DIVISIONS) + len(CONTINUITY_WEIGHTS)) * ITERATIONS
+MAX_ITERATIONS = (RESTARTS + len(DIVISIONS) + len(CONTINUITY_WEIGHTS)) * ITERATIONS
 _STATE_BOUND = 1e3  # of start states, in units of their scale
 _DIVERGED = 1e50  # a residual whose square is still finite
 _SHORTEST = 12  # steps of a part of a window
@@ -157,6 +160,8 @@ def estimate(
         if kept:
             z[shooter.unknown :] = _starts_within(kept[-1], shooter)
         now = search(shooter, z, 0.0)
+        if not kept:
+            now = _search_elsewhere(now, search)
         worse = now.rms(len(z)) / least if kept else 1.0
         if worse > _WORSE and least < _EXPLAINED:
             return _describe(kept[-1], worse)
@@ -174,6 +179,22 @@ def estimate(
 def refit(shooter: MultipleShooting, z: Array) -> Array:
     """Return the point (D,) that explains independent windows best, from a point near it."""
     return _minimize(shooter, z, 0.0, lambda *_: None)[0].z
+
+
+def _search_elsewhere(
+    first: _Search, search: Callable[[MultipleShooting, Array, float], _Search]
+) -> _Search:
+    """Return the best of searches from other parameters, until one explains the measurements."""
+    shooter, best = first.residuals.shooter, first
+    unknowns = len(first.z)
+    for parameters in csvgd.sobol_parameters(shooter.problem, RESTARTS):
+        if best.rms(unknowns) <= _EXPLAINED:
+            break
+        z = csvgd.initial_particles(shooter)[0]
+        z[: shooter.unknown] = parameters
+        with contextlib.suppress(IdentificationError):  # the model diverges with these parameters
+            best = min(best, search(shooter, z, 0.0), key=lambda one: one.rms(unknowns))
+    return best
 
 
 def _minimize(
