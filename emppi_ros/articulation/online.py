@@ -2,9 +2,9 @@
 The kinematic tree while parts move: from tracked poses as they arrive.
 
 Frames are kept when a part has moved since the last one that was kept, beyond its noise, and now
-and then at rest, so that they are far apart and few. The tree is inferred from all of them again;
-the evidence for its joints grows with the motion. Until a joint has shown its type it is
-`undecided`.
+and then at rest, so that they are far apart and few. The noise of a pose is its covariance; parts
+without covariances have the noise of the settings. The tree is inferred from all frames again; the
+evidence for its joints grows with the motion. Until a joint has shown its type it is `undecided`.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
+from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import topology, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.core import config
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.identify.common.signals import covariance_triangles
 
 Array = npt.NDArray[np.float64]
 _MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved
@@ -30,8 +32,10 @@ _NOT_SHOWN = ('static', 'undecided')
 class OnlineArticulationConfig:
     """Settings of the inference from poses as they arrive."""
 
-    position_sd_m: float = config.positive(0.002, doc='noise of positions per axis')
-    rotation_sd_deg: float = config.positive(1.0, doc='noise of rotations per axis')
+    position_sd_m: float = config.positive(
+        0.002, doc='noise of positions per axis, of parts without covariances'
+    )
+    rotation_sd_deg: float = config.positive(1.0, doc='noise of rotations per axis, likewise')
     frames: int = config.between(
         20, 2000, 200, doc='frames that are kept: of more, every second one'
     )
@@ -42,15 +46,28 @@ class OnlineArticulationConfig:
 
     @property
     def noise(self) -> Noise:
-        """Noise of poses."""
+        """Noise of poses without covariances."""
         return Noise(self.position_sd_m, float(np.radians(self.rotation_sd_deg)))
 
 
 class PoseFrame(NamedTuple):
-    """Poses (7,) of some parts at one time [s]: position and quaternion wxyz."""
+    """
+    Poses (7,) of some parts at one time [s], position and quaternion wxyz, and their covariances.
+
+    A covariance (6, 6) is of the position [m] and of rotations about the axes of the world [rad].
+    """
 
     time: float
     poses: Mapping[str, Array]
+    covariances: Mapping[str, Array]
+
+
+class StampedCovariance(NamedTuple):
+    """The covariance (6, 6) of the pose of a part at one time [s]."""
+
+    part: str
+    time: float
+    covariance: Array
 
 
 class PoseHistory(NamedTuple):
@@ -63,11 +80,18 @@ class PoseHistory(NamedTuple):
         Frames in the order of time.
     open : PoseFrame or None
         The newest frame, to which poses of other parts may be added.
+    waiting : tuple of StampedCovariance
+        Covariances that came before their poses.
 
     """
 
     kept: tuple[PoseFrame, ...] = ()
     open: PoseFrame | None = None
+    waiting: tuple[StampedCovariance, ...] = ()
+
+    def has_covariances(self, part: str) -> bool:
+        """Whether covariances of a part are known: its other frames have the nearest ones."""
+        return any(part in frame.covariances for frame in self.kept)
 
 
 class ArticulationProposal(NamedTuple):
@@ -103,18 +127,42 @@ def add(
     """
     last = history.open
     if last is None:
-        return history._replace(open=PoseFrame(time, {name: pose}))
-    if abs(time - last.time) <= settings.same_stamp_s:
-        return history._replace(open=PoseFrame(last.time, {**last.poses, name: pose}))
-    if time < last.time:
+        history = history._replace(open=PoseFrame(time, {name: pose}, {}))
+    elif abs(time - last.time) <= settings.same_stamp_s:
+        history = history._replace(open=last._replace(poses={**last.poses, name: pose}))
+    elif time < last.time:
         late = time > last.time - settings.rest_s
-        return history if late else PoseHistory((), PoseFrame(time, {name: pose}))
-    kept = history.kept
-    if not kept or _is_new(settings, kept[-1], last):
-        kept = (*kept, last)
-        if len(kept) > settings.frames:
-            kept = kept[::2]
-    return PoseHistory(kept, PoseFrame(time, {name: pose}))
+        return history if late else PoseHistory((), PoseFrame(time, {name: pose}, {}))
+    else:
+        kept = history.kept
+        if not kept or _is_new(settings, kept[-1], last):
+            kept = (*kept, last)
+            if len(kept) > settings.frames:
+                kept = kept[::2]
+        history = PoseHistory(kept, PoseFrame(time, {name: pose}, {}), history.waiting)
+    waiting = history.waiting
+    history = history._replace(waiting=())
+    for one in waiting:
+        history = _attach(settings, history, one)
+    return history
+
+
+def add_covariance(
+    settings: OnlineArticulationConfig,
+    history: PoseHistory,
+    name: str,
+    time: float,
+    covariance: Array,
+) -> PoseHistory:
+    """
+    Return the history with the covariance (6, 6) of the pose of the same stamp.
+
+    It waits for a pose that has not come yet, and is left out if the frame was not kept. As in
+    bags, only the upper triangle counts. IdentificationError unless it is positive definite.
+    """
+    triangle = covariance_triangles(covariance[None])
+    (own,) = tracks.from_triangles(f'covariance/{name}', triangle)
+    return _attach(settings, history, StampedCovariance(name, time, own))
 
 
 def propose(
@@ -142,7 +190,13 @@ def as_tracks(settings: OnlineArticulationConfig, history: PoseHistory) -> Track
     parts = []
     for name in names:
         rows = np.array([frame.poses.get(name, nothing) for frame in history.kept])
-        part = tracks.from_arrays(name, rows[:, :3], rows[:, 3:], noise=settings.noise)
+        covariance = None
+        if history.has_covariances(name):
+            known = [frame for frame in history.kept if name in frame.covariances]
+            own = np.array([frame.covariances[name] for frame in known])
+            stamps = np.array([frame.time for frame in known])
+            covariance = tracks.covariances_at_times(stamps, own, time)
+        part = tracks.from_arrays(name, rows[:, :3], rows[:, 3:], covariance, settings.noise)
         if np.sum(part.seen) >= tracks.MIN_FRAMES:
             parts.append(part)
     return Tracks(time, tuple(parts))
@@ -158,19 +212,39 @@ def log_odds(tree: KinematicTree, joint: TreeJoint) -> float:
     return float('nan')
 
 
+def _attach(
+    settings: OnlineArticulationConfig, history: PoseHistory, known: StampedCovariance
+) -> PoseHistory:
+    """Return the history with a covariance in its frame, or among those that wait."""
+    name, time, covariance = known
+    frames = (*history.kept, history.open) if history.open is not None else history.kept
+    for i, frame in reversed(list(enumerate(frames))):
+        if frame.time < time - settings.same_stamp_s:
+            break
+        if frame.time <= time + settings.same_stamp_s and name in frame.poses:
+            added = frame._replace(covariances={**frame.covariances, name: covariance})
+            if frame is history.open:
+                return history._replace(open=added)
+            return history._replace(kept=(*history.kept[:i], added, *history.kept[i + 1 :]))
+    if history.open is not None and time < history.open.time - settings.same_stamp_s:
+        return history
+    return history._replace(waiting=(*history.waiting, known)[-settings.frames :])
+
+
 def _is_new(settings: OnlineArticulationConfig, before: PoseFrame, frame: PoseFrame) -> bool:
     """Return whether a part moved since a frame, or came into view, or enough time passed."""
     if frame.time - before.time >= settings.rest_s or set(frame.poses) - set(before.poses):
         return True
-    return any(
-        _square(settings, before.poses[name], pose) > _MOVED for name, pose in frame.poses.items()
-    )
+    return any(_square(settings, before, frame, name) > _MOVED for name in frame.poses)
 
 
-def _square(settings: OnlineArticulationConfig, before: Array, after: Array) -> float:
-    """Return the squared distance of two poses in units of their noise."""
-    shift = np.linalg.norm(after[:3] - before[:3])
-    cosine = abs(float(before[3:] @ after[3:]))
-    turn = 2.0 * np.arccos(min(cosine, 1.0))
-    noise = settings.noise
-    return 0.5 * float((shift / noise.position_sd_m) ** 2 + (turn / noise.rotation_sd_rad) ** 2)
+def _square(
+    settings: OnlineArticulationConfig, before: PoseFrame, after: PoseFrame, name: str
+) -> float:
+    """Return the squared distance of two poses of a part in units of their noise."""
+    first, second = before.poses[name], after.poses[name]
+    turn = Rotation.from_quat(second[[4, 5, 6, 3]]) * Rotation.from_quat(first[[4, 5, 6, 3]]).inv()
+    shift = np.concatenate([second[:3] - first[:3], turn.as_rotvec()])
+    usual = settings.noise.covariance()
+    noise = before.covariances.get(name, usual) + after.covariances.get(name, usual)
+    return float(shift @ np.linalg.solve(noise, shift))

@@ -13,7 +13,7 @@ from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import bags, tables
-from emppi_ros.identify.common.signals import Signal, covariance_matrices
+from emppi_ros.identify.common.signals import covariance_matrices
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -232,9 +232,9 @@ def _require_definite(where: str, covariance: Array) -> None:
     lowest = np.linalg.eigvalsh(covariance)[:, 0]
     if np.any(lowest <= 0.0):
         row = int(np.argmin(lowest))
+        which = f'row {row + 1}' if len(lowest) > 1 else 'the covariance'
         raise IdentificationError(
-            f'{where}: row {row + 1} is not positive definite: smallest eigenvalue '
-            f'{lowest[row]:.3g}'
+            f'{where}: {which} is not positive definite: smallest eigenvalue {lowest[row]:.3g}'
         )
 
 
@@ -269,16 +269,29 @@ def _from_bags(files: Sequence[Path], noise: Noise) -> Tracks:
         time, unique = np.unique(one.time, return_index=True)
         part = _at_times(one.of, time, one.values[unique], clock, noise)
         if one.of in known:
-            part = replace(part, covariance=_covariance_at_times(known[one.of], clock))
+            signal = known[one.of]
+            own = from_triangles(signal.where, signal.values)
+            part = replace(part, covariance=covariances_at_times(signal.time, own, clock))
         parts.append(part)
     return Tracks(clock, tuple(parts), tuple(notes))
 
 
-def _covariance_at_times(signal: Signal, clock: Array) -> Array:
-    """Return the covariances (T, 6, 6) of the samples that are nearest to the times of a clock."""
-    covariance = covariance_matrices(signal.values)
-    _require_definite(signal.where, covariance)
-    middles = 0.5 * (signal.time[1:] + signal.time[:-1])
+def from_triangles(where: str, triangles: Array) -> Array:
+    """
+    Return the covariances (n, 6, 6) of upper triangles (n, 21).
+
+    IdentificationError unless they are finite and positive definite; `where` begins its message.
+    """
+    if not np.isfinite(triangles).all():
+        raise IdentificationError(f'{where}: covariance with values that are not finite')
+    covariance = covariance_matrices(triangles)
+    _require_definite(where, covariance)
+    return covariance
+
+
+def covariances_at_times(time: Array, covariance: Array, clock: Array) -> Array:
+    """Return those of covariances (n, 6, 6) at times (n,) that are nearest to a clock (T,)."""
+    middles = 0.5 * (time[1:] + time[:-1])
     return covariance[np.searchsorted(middles, clock)]
 
 

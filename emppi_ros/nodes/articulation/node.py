@@ -2,8 +2,9 @@
 The node `articulation`: proposes the joints of tracked objects while they move.
 
 A person or a robot moves the objects of the task. The kinematic tree of their tracked poses is
-inferred again at `rate_hz`, and published with its evidence. Once joints of the task are decided,
-they are written as a prior, and the belief is asked to start from it.
+inferred again at `rate_hz`, and published with its evidence. Covariances of poses are those that
+the tracker publishes. Once joints of the task are decided, they are written as a prior, and the
+belief is asked to start from it.
 """
 
 from collections import deque
@@ -16,14 +17,14 @@ from pathlib import Path
 import sys
 import time
 
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from emppi_ros.articulation import mjcf, online, prior, report
+from emppi_ros.articulation import mjcf, online, prior, report, tracks
 from emppi_ros.articulation.online import (
     ArticulationProposal,
     OnlineArticulationConfig,
@@ -34,6 +35,7 @@ from emppi_ros.core import config, paths
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics.task import TaskFollowerNode
@@ -80,11 +82,13 @@ class ArticulationNode(TaskFollowerNode):
         self.task = self.follow.take()
         self._forget()
         # not polled by the loop, which would miss poses while it infers
-        self._poses = [
-            self.create_subscription(
-                PoseStamped, f'tracking/{name}', functools.partial(self._take, name), qos.SENSOR
-            )
+        self._inputs = [
+            self.create_subscription(kind, f'{topic}/{name}', functools.partial(take, name), q)
             for name in self.task.tracked
+            for kind, topic, take, q in (
+                (PoseStamped, 'tracking', self._take_pose, qos.SENSOR),
+                (PoseWithCovarianceStamped, UNCERTAIN, self._take_covariance, qos.SENSOR),
+            )
         ]
 
     def start(self) -> None:
@@ -94,18 +98,22 @@ class ArticulationNode(TaskFollowerNode):
 
     def teardown(self) -> None:
         """Release the task."""
-        for subscription in self._poses:
+        for subscription in self._inputs:
             self.destroy_subscription(subscription)
         super().teardown()
 
     def report(self) -> Report:
-        """Return the types of joints, with their evidence, and what keeps a prior from it."""
-        found = self._found
+        """Return types of joints, their evidence, the noise used, and what prevents a prior."""
+        found, history, usual = self._found, self._history, self._settings
         values: dict[str, object] = {
-            'frames': len(self._history.kept),
+            'frames': len(history.kept),
             'infer_ms_p50': self._times.quantile_ms(0.5),
             'prior': self._written,
         }
+        configured = f'{usual.position_sd_m:g} m, {usual.rotation_sd_deg:g} degrees'
+        for name in self.task.tracked:
+            published = history.has_covariances(name)
+            values[f'noise {name}'] = f'{UNCERTAIN}/{name}' if published else configured
         kinds = {} if found is None else found.kinds
         for name, kind in kinds.items():
             values |= {f'joint {name}': kind, f'log_odds {name}': found.evidence[name]}
@@ -120,16 +128,25 @@ class ArticulationNode(TaskFollowerNode):
         self._times, self._proposed_at = Durations(), -1
         self._made.clear()
 
-    def _take(self, name: str, message: PoseStamped) -> None:
+    def _take_pose(self, name: str, message: PoseStamped) -> None:
         """Add a pose to the history; one that is invalid is left out."""
         try:
             stamp, pose = convert.read_pose(self.task.robot, message)
+            row = np.concatenate([pose.position, pose.quaternion])
+            seen = tracks.from_arrays(name, row[None, :3], row[None, 3:]).seen[0]
         except EmppiError as error:
             self._problem = f'tracking/{name}: {error}'
             return
-        row = np.concatenate([pose.position, pose.quaternion])
-        if np.isfinite(row).all():
+        if seen:
             self._history = online.add(self._settings, self._history, name, stamp, row)
+
+    def _take_covariance(self, name: str, message: PoseWithCovarianceStamped) -> None:
+        """Add a covariance to its pose; one that is invalid is left out."""
+        try:
+            known = convert.read_covariance(self.task.robot, message)
+            self._history = online.add_covariance(self._settings, self._history, name, *known)
+        except EmppiError as error:
+            self._problem = f'{UNCERTAIN}/{name}: {error}'
 
     def _work(self, _moment: float) -> None:
         """Infer the tree if there are new frames."""

@@ -72,14 +72,16 @@ def write_joints(
 
 def read_pose(robot: Robot, message: PoseStamped) -> tuple[float, Pose]:
     """Return stamp and pose in the robot's frame; PoseError if it is in another frame."""
-    if message.header.frame_id != robot.frame:
-        raise PoseError(
-            f'pose in frame {message.header.frame_id!r}; expected {robot.frame!r}, the frame '
-            f'of robot {robot.name!r}'
-        )
+    _check_frame(robot, message.header.frame_id)
     p, q = message.pose.position, message.pose.orientation
     pose = Pose(np.array([p.x, p.y, p.z]), np.array([q.w, q.x, q.y, q.z]))
     return to_seconds(message.header.stamp), pose
+
+
+def read_covariance(robot: Robot, message: PoseWithCovarianceStamped) -> tuple[float, Array]:
+    """Return stamp and covariance (6, 6); PoseError if the pose is in another frame."""
+    _check_frame(robot, message.header.frame_id)
+    return to_seconds(message.header.stamp), np.reshape(message.pose.covariance, (6, 6))
 
 
 def write_pose(robot: Robot, stamp: float, pose: Pose) -> PoseStamped:
@@ -104,6 +106,13 @@ def write_uncertain_pose(
     _fill(message.pose.pose, pose)
     message.pose.covariance = _doubles(covariance.ravel())
     return message
+
+
+def _check_frame(robot: Robot, frame: str) -> None:
+    if frame != robot.frame:
+        raise PoseError(
+            f'pose in frame {frame!r}; expected {robot.frame!r}, the frame of robot {robot.name!r}'
+        )
 
 
 def _fill(message: PoseMessage, pose: Pose) -> None:
