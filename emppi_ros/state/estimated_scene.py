@@ -37,6 +37,8 @@ class EstimatedScene:
     ) -> mujoco.MjData:
         """Return the data in a state (nq,), with derived fields; `tracks` of jointed objects."""
         self.data.qpos[:], self.data.qvel[:] = state
+        for field in ('jnt_type', 'jnt_axis', 'jnt_pos'):  # of an earlier belief
+            getattr(self.model, field)[:] = getattr(self._task.model, field)
         if belief is not None:
             for name, track in tracks.items():
                 self._move(self._task.jointed[name], track, belief)

@@ -71,6 +71,17 @@ def test_it_is_not_open_for_a_belief_in_a_drawer_or_without_a_belief(task, opene
         assert 0.2 - moved < error < 0.2
 
 
+@pytest.mark.parametrize('lost', ['belief', 'track'])
+def test_a_joint_is_again_that_of_the_scene_when_its_belief_or_track_is_lost(task, opened, lost):
+    estimator, _ = opened
+    state, tracks = estimator.state(0.01), estimator.tracks(0.01)
+    scene, belief = EstimatedScene(task), _belief((DOOR, 1))
+    left = (tracks, None) if lost == 'belief' else ({}, belief)
+    expected = EstimatedScene(task).update(state, *left).xpos.copy()
+    assert not np.array_equal(scene.update(state, tracks, belief).xpos, expected)
+    assert np.array_equal(scene.update(state, *left).xpos, expected)
+
+
 def test_what_is_not_uncertain_is_as_estimated():
     task = load_task('panda_push')
     state = task.start()
