@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.uncertain_joints import UncertainJoint
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task
@@ -88,6 +90,14 @@ def residuals(joints: Articulation, q: Array, track: Track) -> tuple[Array, Arra
 def for_ensemble(ensemble: Ensemble, item: JointedObject) -> Articulation:
     """Return the articulation of an object in each model of an ensemble."""
     return from_joints(item, *ensemble.joint_axes(item.joint))
+
+
+def for_parameters(
+    task: Task, joint: UncertainJoint, item: JointedObject, theta: Array
+) -> Articulation:
+    """Return the articulation of an object on an uncertain joint, for parameters theta (M, P)."""
+    motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
+    return from_joints(item, *motion)
 
 
 def fit_state(task: Task, ensemble: Ensemble, state: State, tracks: Mapping[str, Track]) -> State:

@@ -78,9 +78,8 @@ class SceneFrames:
         task, frames = self._task, list[SceneFrame]()
         weights = np.exp(belief.log_weights)
         for joint, item in uncertain_objects(task):
-            motion = uncertain_joints.motion(task.model, task.parameters, joint, belief.theta)
             kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
-            world = articulation.from_joints(item, *motion)
+            world = articulation.for_parameters(task, joint, item, belief.theta)
             for kind, name in enumerate(kind_names(task, joint)):
                 chosen = kinds == kind
                 if weights[chosen].sum() < _MIN_PROBABILITY:

@@ -62,13 +62,13 @@ def arrows(
 
     `shares` (M,) are weights; arrows of slides start at the `position` (3,) of the object. In m.
     """
-    motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
+    world = articulation.for_parameters(task, joint, item, theta)
     kinds = uncertain_joints.kinds(task.model, task.parameters, joint, theta)
-    largest = np.argmax(np.abs(motion.axis), axis=1)[:, None]
-    sign = np.sign(np.take_along_axis(motion.axis, largest, axis=1))  # one direction for all
-    world = articulation.from_joints(item, sign * motion.axis, motion.pivot, motion.hinge)
-    start = np.where(motion.hinge[:, None], world.pivot, position)
-    end = start + length * world.axis
+    axis = world.axis @ item.rotation  # in the frame of the body
+    largest = np.argmax(np.abs(axis), axis=1)[:, None]
+    sign = np.sign(np.take_along_axis(axis, largest, axis=1))  # one direction for all
+    start = np.where(world.hinge[:, None], world.pivot, position)
+    end = start + length * sign * world.axis
     alpha = shares / shares.max()
     return [
         Arrow(a, b, JOINT_KINDS[kind % len(JOINT_KINDS)], float(weight))
@@ -196,8 +196,8 @@ def _camera(
     """Return a camera that shows robot, object and pivots, and their extent [m]."""
     data = scene.kinematics(task.model, task.start().qpos)
     robot = data.xpos[np.unique(task.model.dof_bodyid[task.map.qvel])]
-    motion = uncertain_joints.motion(task.model, task.parameters, joint, theta)
-    pivots = articulation.from_joints(item, *motion).pivot[motion.hinge]
+    world = articulation.for_parameters(task, joint, item, theta)
+    pivots = world.pivot[world.hinge]
     around = np.vstack([data.xpos[item.body], pivots])
     middle, target = _middle(np.vstack([robot, around])), _middle(around)
     across = target - robot.mean(axis=0)

@@ -64,9 +64,8 @@ def shapes(task: Task, extent: SceneExtent, data: mujoco.MjData, belief: Belief)
     kept = shares >= MIN_SHARE
     ends, pivots, colors, pivot_colors, labels, sheets = [], [], [], [], [], []
     for joint, item in uncertain:
-        motion = uncertain_joints.motion(task.model, task.parameters, joint, belief.theta)
         kinds = uncertain_joints.kinds(task.model, task.parameters, joint, belief.theta)
-        world = articulation.from_joints(item, *motion)
+        world = articulation.for_parameters(task, joint, item, belief.theta)
         centre = np.where(world.hinge[:, None], world.pivot, data.xpos[item.body])
         half = 0.5 * _LENGTH * extent.size * world.axis
         painted = np.column_stack([np.array(JOINT_KINDS)[kinds % len(JOINT_KINDS)], shares])
