@@ -54,10 +54,14 @@ class TaskShapes:
         self._task, self.extent = task, scene_extent(task)
         self._sheets = self.extent._replace(size=max(self.extent.size, least_m))
         self.preview, self._scene = PlanPreview(task), EstimatedScene(task)
+        self._placed: DisplayState | None = None  # that the scene shows
 
     def _place(self, display: DisplayState) -> mujoco.MjData:
         """Return the scene with all objects where they were tracked."""
-        return self._scene.update(display.state, display.tracks, display.belief)
+        if display is not self._placed:
+            self._scene.update(display.state, display.tracks, display.belief)
+            self._placed = display
+        return self._scene.data
 
     def belief(self, display: DisplayState) -> list[Shape]:
         """Return the belief: joint axes, histograms, and changes that were just detected."""
