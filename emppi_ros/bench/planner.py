@@ -8,7 +8,7 @@ controls, physics steps and threads) without recording. The prediction to the st
 also steps physics, but counts as overhead.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import copy
 import time
 from typing import Any
@@ -19,9 +19,7 @@ from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.commands import Commands
 from emppi_ros.session.planner import Planner
-from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 
 WARM_UP = 10  # first cycles, which wait for measurements or warm up: they do not count
@@ -59,14 +57,7 @@ class TimedPlanner(Planner):
         self.pairs: list[tuple[float, float]] = []
         self._random, self._progress = rng, progress
 
-    def plan_from(
-        self,
-        state: State,
-        stamp: float,
-        start: float,
-        commands: Commands,
-        tracks: Mapping[str, Track] | None = None,
-    ) -> tuple[Plan, PlanInfo]:
+    def plan_from(self, *given: Any, **named: Any) -> tuple[Plan, PlanInfo]:
         """Plan once to get the rollouts, then time the same cycle and its floor."""
         noise = self._random.bit_generator.state
         rolled: list[tuple[State, np.ndarray]] = []
@@ -77,14 +68,14 @@ class TimedPlanner(Planner):
             return roll(begin, controls, record)
 
         self.ensemble.rollout = spy  # type: ignore[method-assign]
-        Planner.plan_from(copy.copy(self), state, stamp, start, commands, tracks)
+        Planner.plan_from(copy.copy(self), *given, **named)
         self.ensemble.rollout = roll  # type: ignore[method-assign]
         self._random.bit_generator.state = noise
         begin, controls = rolled[0]
         floor_first = len(self.pairs) % 2 == 0
         floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().plan_from(state, stamp, start, commands, tracks)
+        result = super().plan_from(*given, **named)
         plan = time.perf_counter() - began
         floor = floor if floor_first else stepping_s(self.ensemble, begin, controls)
         self.pairs.append((plan, floor))
