@@ -39,7 +39,7 @@ def write(
     folder: Path, rows: Sequence[ArticulationRow], provenance: Provenance, wanted: int
 ) -> list[Path]:
     """Write the report, and return its path."""
-    parts = ['# Articulation', *report.origin(rows, wanted, provenance), *report.makers(rows)]
+    parts = [*report.header('Articulation', rows, wanted, provenance)]
     simulated = [row for row in rows if row.mechanism != REAL]
     if simulated:
         parts += [METHOD, COLUMNS, '## Simulated mechanisms', _simulated(simulated)]
@@ -47,9 +47,7 @@ def write(
     real = [row for row in rows if row.mechanism == REAL]
     if real:
         parts += ['## Real tracks', LABELS, *_real(real)]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [path]
+    return [report.write(folder / NAME, parts)]
 
 
 def groups(
@@ -83,14 +81,14 @@ def _simulated(rows: Sequence[ArticulationRow]) -> str:
 def _wrong(rows: Sequence[ArticulationRow]) -> Iterable[str]:
     """Yield a list of the runs whose tree is wrong."""
     lines = [
-        f'- {row.mechanism}, {100.0 * row.outliers:.0f} % outliers, seed {row.seed}: '
+        f'{row.mechanism}, {100.0 * row.outliers:.0f} % outliers, seed {row.seed}: '
         + ('types' if row.topology else 'topology')
         for row in rows
         if not row.right and not row.undecided
     ]
     if lines:
         yield 'Wrong:'
-        yield '\n'.join(lines)
+        yield report.bullets(lines)
 
 
 def _median(values: Sequence[float]) -> str:
@@ -112,15 +110,15 @@ def _real(rows: Sequence[ArticulationRow]) -> Iterable[str]:
     failed = [row for row in labelled if not row.right]
     if failed:
         yield 'Not right:'
-        yield '\n'.join(f'- {row.recording}: {row.kind}, not {row.expected}' for row in failed)
+        yield report.bullets(f'{row.recording}: {row.kind}, not {row.expected}' for row in failed)
     between = [row for row in rows if not row.expected]
     if between:
         yield (
             f'Between {recordings.SLIDE_DEG:g} and {recordings.HINGE_DEG:g} degrees, and so '
             'without a label:'
         )
-        yield '\n'.join(
-            f'- {row.recording}: {row.rotation_deg:.0f} degrees; inferred: {row.kind}'
+        yield report.bullets(
+            f'{row.recording}: {row.rotation_deg:.0f} degrees; inferred: {row.kind}'
             for row in between
         )
 

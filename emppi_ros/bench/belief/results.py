@@ -58,9 +58,7 @@ def write(
     """Write the plots and the report, and return the paths."""
     pictures = plots.write_all(rows, groups, folder)
     parts = [
-        '# Estimators of parameters, compared',
-        *report.origin(rows, wanted, provenance),
-        *report.makers(rows),
+        *report.header('Estimators of parameters, compared', rows, wanted, provenance),
         METHOD,
         COLUMNS,
         '## Worlds and estimators',
@@ -69,22 +67,19 @@ def write(
             {name: kind.description for name, kind in ESTIMATORS.items()},
             {group.estimator for group in groups},
         ),
+        *report.left_out(skipped),
     ]
-    if skipped:
-        parts += ['Left out:', '\n'.join(f'- {line}' for line in skipped)]
     for task in dict.fromkeys(group.task for group in groups):
         of_task = [group for group in groups if group.task == task]
         parts += [f'## {task.replace("_", " ")}', table(HEADER, map(_line, of_task))]
         parts += _recovery(of_task)
         parts += _by_parameter(of_task)
         parts += [
-            f'![{picture.caption}]({picture.path.name})\n\n{picture.caption}'
+            report.picture(picture.path, picture.caption)
             for picture in pictures
             if picture.task == task
         ]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [*(picture.path for picture in pictures), path]
+    return [*(picture.path for picture in pictures), report.write(folder / NAME, parts)]
 
 
 def _described(lines: dict[str, str], used: set[str]) -> str:

@@ -86,15 +86,10 @@ def write(
     """Write plots and report into an existing folder, and return the paths."""
     summaries, name = summarize(results, compared), chosen.setting.name
     pictures = plots.write_all(task, results, summaries, name, folder)
-    lines = '\n'.join(f'- {line}' for line in verdict.sentences(results, chosen))
-    command = f'```\n{provenance.command}\n```'
-    minutes = sum(one.compute_s for one in results) / 60.0
     parts = [
         f'# Calibration of {task.name.replace("_", " ")}',
-        lines,
-        command,
-        table(['', ''], [[key, value] for key, value in provenance.machine.items()]),
-        f'{provenance.date}. {len(results)} runs, {minutes:.1f} minutes of computing.',
+        report.bullets(verdict.sentences(results, chosen)),
+        *report.origin(results, len(results), provenance),
         METHOD,
         COLUMNS,
         '## Settings',
@@ -106,10 +101,8 @@ def write(
             f'## Parameters, setting `{shown}`',
             table(_OF_PARAMETER, [_parameter(key, one) for key, one in of]),
         ]
-    parts += [f'![{one.caption}]({one.path.name})\n\n{one.caption}' for one in pictures]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [*(one.path for one in pictures), path]
+    parts += [report.picture(one.path, one.caption) for one in pictures]
+    return [*(one.path for one in pictures), report.write(folder / NAME, parts)]
 
 
 def _setting(name: str, one: SettingSummary) -> list[object]:

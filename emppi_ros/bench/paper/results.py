@@ -107,9 +107,7 @@ def write(
     if compared := settings_lines(cells):
         parts += ['## Settings', SETTINGS_NOTE, table(SETTINGS_HEADER, compared)]
     parts += ['## Plots', *(_picture(path) for path in pictures)]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return path
+    return report.write(folder / NAME, parts)
 
 
 def _origin(rows: Sequence[Row], wanted: int, provenance: Provenance) -> Iterable[str]:
@@ -223,4 +221,4 @@ def _bounds(summary: Summary) -> Iterable[str]:
 def _picture(path: Path) -> str:
     kind, _, task = path.stem.partition('_')
     caption = CAPTIONS.get(path.stem) or CAPTIONS[kind].format(task=task.replace('_', ' '))
-    return f'![{caption}]({path.name})\n\n{caption}'
+    return report.picture(path, caption)

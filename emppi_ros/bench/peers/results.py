@@ -83,7 +83,7 @@ def write(
         f'{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {rows[0].rollouts} rollouts, '
         f'{rows[0].threads} thread(s). Computed by {"; ".join(sorted(makers))}.',
         *METHOD,
-        '\n'.join(f'- world `{name}`: {world.description}.' for name, world in WORLDS.items()),
+        report.bullets(f'world `{name}`: {world.description}.' for name, world in WORLDS.items()),
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
         '## Where another planner is better',
@@ -91,7 +91,7 @@ def write(
     ]
     for name, picture in zip(durations, rewards, strict=True):
         caption = f'Mean reward over time, and the 95 % interval of that of {LEARNER}.'
-        parts += [f'## {name.replace("_", " ")}', f'![{caption}]({picture.name})\n\n{caption}']
+        parts += [f'## {name.replace("_", " ")}', report.picture(picture, caption)]
         of_task = sorted({row.seed for row in rows if row.task == name})
         if of_task != seeds:
             parts.append(f'Only seeds {", ".join(map(str, of_task))}.')
@@ -101,11 +101,9 @@ def write(
                 parts += [f'### {world}', _truths(rows, name, world)]
                 parts.append(table(_HEADER, map(_line, of_world)))
     caption = 'Time of a plan relative to stepping its rollouts, one point for each world.'
-    parts += ['## Time of a plan', f'![{caption}]({ratio.name})\n\n{caption}']
+    parts += ['## Time of a plan', report.picture(ratio, caption)]
     parts += [*_own_engines(groups), *NOT_TAKEN]
-    path = folder / NAME
-    path.write_text('\n\n'.join(part for part in parts if part) + '\n', encoding='utf-8')
-    return [*rewards, ratio, path]
+    return [*rewards, ratio, report.write(folder / NAME, parts)]
 
 
 def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:

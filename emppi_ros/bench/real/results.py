@@ -56,20 +56,15 @@ def write(
 ) -> list[Path]:
     """Write the report, and return its path."""
     parts = [
-        '# Recordings of real mechanisms',
-        *report.origin(rows, wanted, provenance),
-        *report.makers(rows),
+        *report.header('Recordings of real mechanisms', rows, wanted, provenance),
         METHOD,
         *([BELIEF] if any(row.method in BELIEFS for row in rows) else []),
         COLUMNS,
+        *report.left_out(skipped),
     ]
-    if skipped:
-        parts += ['Left out:', '\n'.join(f'- {line}' for line in skipped)]
     for name in dict.fromkeys(row.dataset for row in rows):
         parts += _section(name, [row for row in rows if row.dataset == name])
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [path]
+    return [report.write(folder / NAME, parts)]
 
 
 def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
@@ -77,10 +72,10 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     dataset = DATASETS[name]
     yield f'## {name.replace("-", " ")}'
     yield f'{dataset.description[0].upper()}{dataset.description[1:]}. Source: {dataset.source}.'
-    refused = [f'- {row.recording}, `{row.method}`: {row.refused}' for row in rows if row.refused]
+    refused = [f'{row.recording}, `{row.method}`: {row.refused}' for row in rows if row.refused]
     if refused:
         yield 'Refused:'
-        yield '\n'.join(refused)
+        yield report.bullets(refused)
     found = [row for row in rows if not row.refused]
     estimated = [row for row in found if row.quantities]
     if estimated:

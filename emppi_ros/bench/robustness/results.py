@@ -62,24 +62,20 @@ def write(
     """Write the plots and the report, and return the paths."""
     pictures = plots.write_all(groups, tasks, folder)
     busy = [SWEEPS[group.sweep].real_time for group in groups]
+    title = 'On a busy machine' if all(busy) else 'When it works, and when it does not'
     parts = [
-        '# On a busy machine' if all(busy) else '# When it works, and when it does not',
-        *report.origin(rows, wanted, provenance),
-        *report.makers(rows),
+        *report.header(title, rows, wanted, provenance),
         *([] if all(busy) else [METHOD, COLUMNS]),
         *([BUSY, BUSY_COLUMNS] if any(busy) else []),
         f'The numbers of each run are in `{TABLE}`.',
+        *report.left_out(skipped),
     ]
-    if skipped:
-        parts += ['Left out:', '\n'.join(f'- {line}' for line in skipped)]
     for task in dict.fromkeys(group.task for group in groups):
         parts.append(f'## {task.replace("_", " ")}')
         for picture in pictures:
             if picture.task == task:
                 parts += _section(picture, groups, tasks[task])
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [*(picture.path for picture in pictures), path]
+    return [*(picture.path for picture in pictures), report.write(folder / NAME, parts)]
 
 
 def _section(picture: plots.SweepPlot, groups: Sequence[PointSummary], task: Task) -> list[str]:
@@ -88,7 +84,7 @@ def _section(picture: plots.SweepPlot, groups: Sequence[PointSummary], task: Tas
     parts = [
         f'### {picture.sweep.replace("_", " ")}',
         f'{sweep.description[0].upper()}{sweep.description[1:]}.',
-        f'![{picture.caption}]({picture.path.name})\n\n{picture.caption}',
+        report.picture(picture.path, picture.caption),
     ]
     axes = sweep.axes(task)
     of_sweep = [g for g in groups if (g.task, g.sweep) == (picture.task, picture.sweep)]

@@ -63,12 +63,10 @@ def write(
     used = [name for name in TRACKERS if any(row.tracker == name for row in rows)]
     seeds = sorted({row.seed for row in rows})
     parts = [
-        '# Tracking in depth videos',
-        *report.origin(rows, wanted, provenance),
-        *report.makers(rows),
+        *report.header('Tracking in depth videos', rows, wanted, provenance),
         METHOD,
         f'Seeds {seeds[0]} to {seeds[-1]}.',
-        '\n'.join(f'- `{name}`: {TRACKER_TEXT[name]}.' for name in used),
+        report.bullets(f'`{name}`: {TRACKER_TEXT[name]}.' for name in used),
         COLUMNS,
         f'The numbers of each run are in `{TABLE}`.',
         '## Requirements',
@@ -85,8 +83,7 @@ def write(
                 [[f'`{one}`', *_times(own, one)] for one in used if _of(own, one)],
             ),
         ]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    path = report.write(folder / NAME, parts)
     return [path, *row_store.write_tables(folder, {TABLE: (_TABLE_HEADER, _table(rows))})]
 
 

@@ -102,9 +102,7 @@ def write(
 ) -> list[Path]:
     """Write the report, and return its path."""
     parts = [
-        '# From a depth video to a simulator',
-        *report.origin(rows, wanted, provenance),
-        *report.makers(rows),
+        *report.header('From a depth video to a simulator', rows, wanted, provenance),
         METHOD,
         METHODS,
         PUBLISHED,
@@ -113,7 +111,7 @@ def write(
         '## Not here',
         NOT_HERE,
         '## Films',
-        '\n'.join(f'- {name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)),
+        report.bullets(f'{name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)),
         table(('mechanism', 'films', 'right trees', *_FILM_HEADER), _films(rows)),
         'Poses: 95 % quantile of the errors of the parts. Largest value of all films.',
         '## Parameters',
@@ -133,20 +131,18 @@ def write(
         header = ('planner knows', *(f'{task}{less}' for task in control.TASKS for less in _LESS))
         parts += ['## Control', CONTROL, table(header, _control(rewarded)), *_swung_up(rewarded)]
     refused = [
-        f'- {row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
+        f'{row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
         for row in rows
         if row.refused
     ]
     if refused:
-        parts += ['Refused:', '\n'.join(refused)]
+        parts += ['Refused:', report.bullets(refused)]
     parts.append('## Each film')
     for name in _mechanisms(rows):
         own = _of(rows, name)
         header = ('seed', 'method', *_names(own, units=True))
         parts += [f'### Films of {name}', table(header, _each(own))]
-    path = folder / NAME
-    path.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
-    return [path]
+    return [report.write(folder / NAME, parts)]
 
 
 _FILM_HEADER = ('poses [mm]', 'axis [deg]', 'hinge [mm]')
