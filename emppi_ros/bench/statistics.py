@@ -38,9 +38,15 @@ class Mean(NamedTuple):
 
     def __str__(self) -> str:
         """Return such as `+0.31 (-0.10 to +0.72)`."""
+        return format(self, '+.2f')
+
+    def __format__(self, digits: str) -> str:
+        """Return mean and interval, each in a format such as `.3g`."""
+        if not digits:
+            return str(self)
         if self.low is None or self.high is None:
-            return f'{self.mean:+.2f}'
-        return f'{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})'
+            return f'{self.mean:{digits}}'
+        return f'{self.mean:{digits}} ({self.low:{digits}} to {self.high:{digits}})'
 
 
 class Median(NamedTuple):

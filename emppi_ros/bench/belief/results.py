@@ -103,15 +103,11 @@ def _line(group: Group) -> list[object]:
 def _score_cells(of: ScoreSummary | None) -> list[object]:
     if of is None:
         return ['-'] * 6
-    crps = of.crps
-    text = f'{crps.mean:.2f}'
-    if crps.low is not None and crps.high is not None:
-        text += f' ({crps.low:.2f} to {crps.high:.2f})'
     return [
         percent(of.inside_50),
         percent(of.inside_90),
         of.rms_z,
-        text,
+        f'{of.crps:.2f}',
         of.log_score,
         of.inside_end,
     ]

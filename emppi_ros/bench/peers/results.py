@@ -113,7 +113,7 @@ def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
             if behind is not None and behind.high is not None and behind.high < 0.0:
                 gain = Mean(-behind.mean, -behind.high, -behind.low, behind.total)  # type: ignore[operator]  # both bounds, or none
                 yield (
-                    f'- {group.task}, {group.world}: `{group.planner}` has {_mean(gain)} more '
+                    f'- {group.task}, {group.world}: `{group.planner}` has {gain:.3g} more '
                     f'reward than `{LEARNER}`{what}.'
                 )
 
@@ -182,8 +182,4 @@ def _line(group: PeerSummary) -> list[object]:
 
 def _mean(value: Mean | None) -> str:
     """Return a mean with its interval, with three digits: rewards are small."""
-    if value is None:
-        return '-'
-    if value.low is None or value.high is None:
-        return f'{value.mean:.3g}'
-    return f'{value.mean:.3g} ({value.low:.3g} to {value.high:.3g})'
+    return '-' if value is None else f'{value:.3g}'

@@ -7,7 +7,6 @@ import numpy as np
 
 from emppi_ros.bench import report, row_store, statistics
 from emppi_ros.bench.report import Provenance, table
-from emppi_ros.bench.statistics import Mean
 from emppi_ros.bench.track.compute import TrackRow
 from emppi_ros.bench.track.estimators import JOINTED, OURS, SMOOTHED, TRACKERS
 from emppi_ros.bench.track.videos import CAMERA, IMAGES, RATE_HZ, VIDEOS
@@ -166,10 +165,7 @@ def _verdict(met: bool) -> str:
 
 def _mean(values: Sequence[float]) -> str:
     """Return a mean with its interval, with three digits."""
-    found: Mean = statistics.mean(values)
-    if found.low is None or found.high is None:
-        return f'{found.mean:.3g}'
-    return f'{found.mean:.3g} ({found.low:.3g} to {found.high:.3g})'
+    return f'{statistics.mean(values):.3g}'
 
 
 _TABLE_HEADER = (

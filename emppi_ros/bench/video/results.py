@@ -228,10 +228,7 @@ def _forecasts(rows: Sequence[VideoRow]) -> Iterable[tuple[object, ...]]:
 
 
 def _mean(values: Sequence[float], digits: str = '.3f') -> str:
-    found = statistics.mean(values)
-    if found.low is None or found.high is None:
-        return f'{found.mean:{digits}}'
-    return f'{found.mean:{digits}} ({found.low:{digits}} to {found.high:{digits}})'
+    return format(statistics.mean(values), digits)
 
 
 def _truths(rows: Sequence[VideoRow]) -> dict[int, VideoRow]:

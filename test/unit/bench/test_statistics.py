@@ -47,6 +47,12 @@ def test_a_share_in_words():
     assert str(share([True] * 18 + [False] * 2)) == '18/20 (70 %-97 %)'
 
 
+def test_a_mean_in_words():
+    one, two = mean([1.5]), mean([1.5, 1.5])
+    assert (str(one), f'{one}', f'{one:.3g}') == ('+1.50', '+1.50', '1.5')
+    assert (str(two), f'{two:.0f}') == ('+1.50 (+1.50 to +1.50)', '2 (2 to 2)')
+
+
 def test_a_mean_moves_and_stretches_with_its_values(rng):
     values = rng.exponential(1.0, 15)
     plain, other = mean(values), mean(3.0 * values - 2.0)
