@@ -13,7 +13,7 @@ from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.bench import hardware
 from emppi_ros.bench.articulation import mechanisms, recordings, truth
 from emppi_ros.bench.articulation.mechanisms import MECHANISMS
-from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.bench.options import check_names
 
 NOISE = Noise()
 OUTLIERS = (0.0, 0.1)
@@ -109,9 +109,7 @@ def make_cells(
     chosen: Sequence[str], seeds: Sequence[int], data: Path | None
 ) -> list[ArticulationCell]:
     """Return the cells of mechanisms, and of the recordings in a folder; errors name options."""
-    for name in chosen:
-        if name not in MECHANISMS:
-            raise ConfigError(f'--mechanisms: {unknown("mechanism", name, MECHANISMS)}')
+    check_names('--mechanisms', 'mechanism', chosen, MECHANISMS)
     cells = [
         ArticulationCell(name, outliers, seed)
         for name in chosen

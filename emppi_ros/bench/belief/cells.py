@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from emppi_ros.bench.belief import worlds
 from emppi_ros.bench.belief.estimators import EMPPI, ESTIMATORS, FROZEN, EstimatorKind
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.paper.cells import changed, task_digest
 from emppi_ros.core import paths
-from emppi_ros.core.errors import BenchError, ConfigError, unknown
+from emppi_ros.core.errors import BenchError
 from emppi_ros.tasks.task import parse_task, task_text
 
 TASKS = ('fr3_follow', 'fr3_pickup', 'cartpole_swingup')
@@ -125,13 +126,8 @@ def make_cells(request: BeliefRequest) -> list[BeliefCell]:
     Worlds that a task does not have, or that cannot be simulated here, are left out: `skipped`
     has the reasons. ConfigError if a name is unknown or a task invalid.
     """
-    for what, names, known in (
-        ('estimator', request.estimators, tuple(ESTIMATORS)),
-        ('world', request.worlds, worlds.NAMES),
-    ):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--estimators', 'estimator', request.estimators, ESTIMATORS)
+    check_names('--worlds', 'world', request.worlds, worlds.NAMES)
     cells: list[BeliefCell] = []
     for name in request.tasks:
         task = parse_task(task_text(name), name)

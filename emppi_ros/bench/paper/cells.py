@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.paper import published
 from emppi_ros.control.risk import MEASURES
 from emppi_ros.core import config, yaml_edit
-from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.tasks.task import Task, parse_task, task_text
 
 TASKS = (
@@ -98,12 +99,8 @@ def make_cells(request: Request) -> list[Cell]:
 
     Every task is loaded once, so that an invalid one is an error before anything runs.
     """
-    for name in request.controllers:
-        if name not in CONTROLLERS:
-            raise ConfigError(f'--controllers: {unknown("controller", name, CONTROLLERS)}')
-    for name in request.studies:
-        if name not in STUDIES:
-            raise ConfigError(f'--studies: {unknown("study", name, STUDIES)}')
+    check_names('--controllers', 'controller', request.controllers, CONTROLLERS)
+    check_names('--studies', 'study', request.studies, STUDIES)
     cells: list[Cell] = []
     for name in request.tasks:
         text = task_text(name)

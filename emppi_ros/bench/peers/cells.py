@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from emppi_ros.bench.belief.cells import code_digest
 from emppi_ros.bench.belief.estimators import EMPPI
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.paper.cells import changed
 from emppi_ros.bench.peers import judo
 from emppi_ros.bench.peers.planners import LEARNER, PEERS
 from emppi_ros.bench.peers.tasks import PEER_TASKS, WORLDS
 from emppi_ros.core import config
-from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.core.errors import ConfigError
 
 SEEDS = range(10, 20)  # settings were chosen on seeds 0 to 3
 ROLLOUTS, THREADS = 32, 1  # 32: Judo's own number for these tasks
@@ -70,14 +71,9 @@ def make_cells(request: PeersRequest) -> list[PeerCell]:
     ConfigError if a name is unknown, or the rollouts cannot be shared by a task's models;
     BenchError if a package is missing.
     """
-    for what, names, known in (
-        ('task', request.tasks, PEER_TASKS),
-        ('world', request.worlds, WORLDS),
-        ('planner', request.planners, PEERS),
-    ):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--tasks', 'task', request.tasks, PEER_TASKS)
+    check_names('--worlds', 'world', request.worlds, WORLDS)
+    check_names('--planners', 'planner', request.planners, PEERS)
     judo.version()  # the models of the tasks are in it
     texts = {name: _text(name, request) for name in request.tasks}
     size = request.rollouts, request.threads

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 import hashlib
 from pathlib import Path
 
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.real.compute import METHODS, OTHERS
 from emppi_ros.bench.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
 from emppi_ros.bench.real.rows import RealCell
-from emppi_ros.core.errors import BenchError, ConfigError, unknown
+from emppi_ros.core.errors import BenchError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
 
@@ -24,13 +25,8 @@ def make_cells(
     At most the first `recordings` of each, and no methods that need what was not recorded.
     ConfigError if a name is unknown, BenchError if no data set is there or one cannot be read.
     """
-    for what, names, known in (
-        ('dataset', datasets, tuple(DATASETS)),
-        ('method', chosen, (*methods.METHODS, *OTHERS)),
-    ):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--datasets', 'dataset', datasets, DATASETS)
+    check_names('--methods', 'method', chosen, (*methods.METHODS, *OTHERS))
     cells, skipped = [], []
     for name in datasets:
         dataset = DATASETS[name]

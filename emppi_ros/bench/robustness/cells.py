@@ -7,9 +7,10 @@ from typing import NamedTuple
 from emppi_ros.bench.belief.cells import code_digest
 from emppi_ros.bench.belief.estimators import EMPPI
 from emppi_ros.bench.belief.worlds import in_world
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.paper.cells import LEARNER, ORACLE, changed, task_digest
 from emppi_ros.bench.robustness.sweeps import SWEEPS
-from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.session.closed_loop import CONTROLLERS
 from emppi_ros.tasks.task import parse_task, task_text
 
@@ -63,13 +64,8 @@ def make_cells(request: RobustnessRequest) -> tuple[list[RobustnessCell], list[s
     A sweep is left out of a task to which it does not apply. ConfigError if a name is unknown or
     a task invalid.
     """
-    for what, names, known in (
-        ('sweep', request.sweeps, tuple(SWEEPS)),
-        ('controller', request.controllers, CONTROLLERS),
-    ):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--sweeps', 'sweep', request.sweeps, SWEEPS)
+    check_names('--controllers', 'controller', request.controllers, CONTROLLERS)
     cells: list[RobustnessCell] = []
     skipped = []
     for source in request.tasks:

@@ -13,6 +13,7 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.bench import hardware
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.track.estimators import (
     JOINTED,
     OWN,
@@ -23,7 +24,6 @@ from emppi_ros.bench.track.estimators import (
 )
 from emppi_ros.bench.track.videos import IMAGES, VIDEOS, MadeVideo, make
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ConfigError, unknown
 from emppi_ros.tracking import equations, surfaces
 
 Array = npt.NDArray[np.float64]
@@ -113,10 +113,8 @@ def make_cells(
     images: int = IMAGES,
 ) -> list[TrackCell]:
     """Return all cells, seed by seed; ConfigError if a name is unknown."""
-    for what, names, known in (('video', videos, VIDEOS), ('tracker', trackers, TRACKERS)):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--videos', 'video', videos, VIDEOS)
+    check_names('--trackers', 'tracker', trackers, TRACKERS)
     return [
         TrackCell(video, name, seed, images)
         for seed in seeds

@@ -16,13 +16,14 @@ from emppi_ros.articulation.topology import KinematicTree
 from emppi_ros.bench import hardware
 from emppi_ros.bench.identify import csvgd_baselines
 from emppi_ros.bench.identify.study import load_library
+from emppi_ros.bench.options import check_names
 from emppi_ros.bench.video import control, films, forecast, pipeline
 from emppi_ros.bench.video.films import Film
 from emppi_ros.bench.video.forecast import ForecastProblem, ImageErrors
 from emppi_ros.bench.video.mechanisms import MECHANISMS
 from emppi_ros.bench.video.pipeline import Followed, InferredMechanism
 from emppi_ros.core import paths
-from emppi_ros.core.errors import ConfigError, EmppiError, IdentificationError, unknown
+from emppi_ros.core.errors import EmppiError, IdentificationError
 from emppi_ros.identify import methods
 from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
@@ -155,13 +156,8 @@ def make_cells(
 
     Without `seeds` they are SEEDS; those that are not WHOLE are only for methods of OPTIONS.
     """
-    for what, names, known in (
-        ('mechanism', mechanisms, MECHANISMS),
-        ('method', chosen, METHODS),
-    ):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'--{what}s: {unknown(what, name, known)}')
+    check_names('--mechanisms', 'mechanism', mechanisms, MECHANISMS)
+    check_names('--methods', 'method', chosen, METHODS)
     return [
         VideoCell(mechanism, name, seed, quick)
         for seed in (SEEDS if seeds is None else seeds)[: 1 if quick else None]
