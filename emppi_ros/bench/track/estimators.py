@@ -15,13 +15,11 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation import mjcf, topology
-from emppi_ros.articulation.rigid_motion import Poses
-from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.bench import part_tracks
 from emppi_ros.bench.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.core.errors import BenchError, import_optional
-from emppi_ros.tracking import joint_tracker, renderer, smoothing, surfaces, tracker
+from emppi_ros.tracking import joint_tracker, smoothing, surfaces, tracker
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
 from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate
@@ -54,10 +52,8 @@ class RenderingTracker:
 
     def __init__(self, video: MadeVideo) -> None:
         """Start at the true poses."""
-        settings = TrackerConfig(noise_sd_per_m=CAMERA.noise_sd_per_m)
-        background = renderer.render_background(video.model, video.bodies, video.camera)
         self._video = video
-        self.parts = TrackedParts(settings, video.model, video.bodies, video.camera, background)
+        self.parts = part_tracks.tracked_parts(video.model, video.bodies, video.camera, CAMERA)
         self._state = tracker.start(self.parts, video.poses[0])
         self.found: list[list[PartEstimate]] = []
 
@@ -85,11 +81,14 @@ class JointedTracker:
     def __init__(self, video: MadeVideo) -> None:
         """Track free parts from their true poses, and infer their joints."""
         first = RenderingTracker(video)
-        found = [first.track(index) for index in range(len(video.images))]
-        tree = topology.infer(_as_tracks(video, found))
+        for index in range(len(video.images)):
+            first.track(index)
+        names = [video.model.body(body).name for body in video.bodies]
+        time = np.arange(len(first.found)) / RATE_HZ
+        tree = topology.infer(part_tracks.to_tracks(names, time, first.found))
         model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
         self._video, self._parts = video, first.parts
-        self._jointed = JointedParts(model, _names(video))
+        self._jointed = JointedParts(model, names)
         self._state = joint_tracker.start(self._jointed)
 
     def track(self, index: int) -> EstimatedPoses:
@@ -100,10 +99,6 @@ class JointedTracker:
         return _as_poses(found.parts)
 
 
-def _names(video: MadeVideo) -> list[str]:
-    return [video.model.body(body).name for body in video.bodies]
-
-
 def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
     return EstimatedPoses(
         Placement(
@@ -112,20 +107,6 @@ def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
         np.array([one.covariance for one in found]),
         tuple(one.status == 'tracked' for one in found),
     )
-
-
-def _as_tracks(video: MadeVideo, found: Sequence[EstimatedPoses]) -> Tracks:
-    """Return the tracks of all parts, as `emppi track` writes them."""
-    parts = []
-    for part, name in enumerate(_names(video)):
-        rotation = np.array([one.poses.rotation[part] for one in found])
-        position = np.array([one.poses.position[part] for one in found])
-        covariance = np.array(
-            [one.covariance[part] for one in found if one.covariance is not None]
-        )
-        seen = np.array([one.tracked[part] for one in found])
-        parts.append(PartTrack(name, Poses(rotation, position), covariance, seen))
-    return Tracks(np.arange(len(found)) / RATE_HZ, tuple(parts))
 
 
 class IterativeClosestPoints:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import yaml
 
 from emppi_ros.articulation import mjcf, report, topology
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
-from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.bench import part_tracks
 from emppi_ros.bench.video.films import CAMERA, Film
 from emppi_ros.bench.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
 from emppi_ros.core.errors import IdentificationError
@@ -25,9 +25,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, read_recording
 from emppi_ros.identify.common.signals import Signal
 from emppi_ros.model import scene
-from emppi_ros.tracking import renderer, tracker
-from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
-from emppi_ros.tracking.search import TRACKED
+from emppi_ros.tracking import tracker
 
 Array = npt.NDArray[np.float64]
 
@@ -51,29 +49,16 @@ def follow(film: Film) -> Followed:
     """Track the parts of a film, from their true poses in the first image."""
     model, names = film.mechanism.load(visual=True), film.mechanism.parts
     bodies = tuple(scene.find(model, 'body', part) for part in names)
-    background = renderer.render_background(model, bodies, film.camera)
-    settings = TrackerConfig(noise_sd_per_m=CAMERA.noise_sd_per_m)
-    tracked = TrackedParts(settings, model, bodies, film.camera, background)
+    tracked = part_tracks.tracked_parts(model, bodies, film.camera, CAMERA)
     state = tracker.start(tracked, film.poses[0])
     rows = []
     for time, image in zip(film.time.tolist(), film.images, strict=True):
         state, estimates = tracker.track(tracked, state, time, image)
         rows.append(estimates)
-    errors, parts = np.empty((len(rows), len(names))), []
-    for index, name in enumerate(names):
-        own = [row[index] for row in rows]
-        position = np.array([one.position for one in own])
-        parts.append(
-            PartTrack(
-                name,
-                Poses(np.array([one.rotation for one in own]), position),
-                np.array([one.covariance for one in own]),
-                np.array([one.status == TRACKED for one in own]),
-            )
-        )
-        true = np.array([pose.position[index] for pose in film.poses])
-        errors[:, index] = np.linalg.norm(position - true, axis=1)
-    return Followed(Tracks(film.time, tuple(parts)), errors)
+    tracks = part_tracks.to_tracks(names, film.time, rows)
+    position = np.stack([part.poses.position for part in tracks.parts], axis=1)
+    true = np.array([pose.position for pose in film.poses])
+    return Followed(tracks, np.linalg.norm(position - true, axis=2))
 
 
 def is_right(tree: KinematicTree, mechanism: FilmedMechanism) -> bool:
