@@ -7,7 +7,7 @@ function of these fields. Their leading axes are free: (M, K, H + 1) for rollout
 single state.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import math
 from typing import Any, NamedTuple, Protocol
@@ -102,19 +102,14 @@ class Behind:
 
     def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the three frames; directions are compared in the horizontal plane."""
-        frames = [find_frame(model, name) for name in (self.pusher, self.of, self.target)]
-        fields = tuple(POSITION_FIELDS[kind] for kind, _ in frames)
 
-        def evaluate(f: Fields) -> Array:
-            pusher, middle, target = (
-                f[field][..., index, :2] for field, (_, index) in zip(fields, frames, strict=True)
-            )
+        def evaluate(pusher: Array, middle: Array, target: Array) -> Array:
             push, goal = middle - pusher, target - middle
             cosine = np.einsum('...i,...i->...', push, goal)
             lengths = l2(push) * l2(goal)
             return (1.0 - cosine / np.maximum(lengths, 1e-9))[..., None]
 
-        return Residual(fields, evaluate)
+        return _of_horizontal(model, (self.pusher, self.of, self.target), evaluate)
 
 
 @dataclass(frozen=True)
@@ -128,18 +123,23 @@ class PushPoint:
 
     def bind(self, model: mujoco.MjModel) -> Residual:
         """Find the three frames; all vectors are in the horizontal plane."""
-        frames = [find_frame(model, name) for name in (self.pusher, self.of, self.target)]
-        fields = tuple(POSITION_FIELDS[kind] for kind, _ in frames)
 
-        def evaluate(f: Fields) -> Array:
-            pusher, middle, target = (
-                f[field][..., index, :2] for field, (_, index) in zip(fields, frames, strict=True)
-            )
+        def evaluate(pusher: Array, middle: Array, target: Array) -> Array:
             away = middle - target
             length = np.maximum(l2(away), 1e-9)[..., None]
             return middle + self.offset * away / length - pusher
 
-        return Residual(fields, evaluate)
+        return _of_horizontal(model, (self.pusher, self.of, self.target), evaluate)
+
+
+def _of_horizontal(
+    model: mujoco.MjModel, names: Sequence[str], evaluate: Callable[..., Array]
+) -> Residual:
+    """Return a residual from the horizontal positions (..., 2) of several frames."""
+    frames = [find_frame(model, name) for name in names]
+    fields = tuple(POSITION_FIELDS[kind] for kind, _ in frames)
+    rows = [(field, index) for field, (_, index) in zip(fields, frames, strict=True)]
+    return Residual(fields, lambda f: evaluate(*(f[field][..., i, :2] for field, i in rows)))
 
 
 @dataclass(frozen=True)
