@@ -19,12 +19,11 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
 from emppi_ros.identify.common.figures import HeldOutForecast
-from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resample
+from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, read_recording
 from emppi_ros.identify.methods import Identification, RunSettings
 from emppi_ros.identify.shooting import estimation, forecast, torque_noise, windows
-from emppi_ros.identify.states.forecast import split
 
 Array = npt.NDArray[np.float64]
 OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`

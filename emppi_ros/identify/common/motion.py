@@ -9,9 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
+from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal, common_clock, hold, triangle_average
+from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
+from emppi_ros.identify.common.signals import (
+    MIN_SAMPLES,
+    Signal,
+    common_clock,
+    hold,
+    triangle_average,
+)
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -59,6 +66,18 @@ def join(motions: Sequence[Motion]) -> Motion:
     fields = ('qpos', 'weights', 'ctrl', 'applied')
     rows = [np.concatenate([getattr(motion, field) for motion in motions]) for field in fields]
     return Motion(*rows, tuple(begins.tolist()))
+
+
+def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
+    """Return the part of a motion to learn from, and the last share, which is held out."""
+    count = motion.steps - int(share * motion.steps)
+    if count < MIN_SAMPLES:
+        raise IdentificationError(
+            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
+            f'{MIN_SAMPLES}: hold out less, or record for longer'
+        )
+    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
+    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
 
 
 def resample(
@@ -110,6 +129,18 @@ def resample(
             joint = scene.find_scalar(model, signal.of)
             applied[:, model.jnt_dofadr[joint]] += force(signal)
     return Motion(qpos, weights, ctrl, applied)
+
+
+def resample_and_split(
+    recordings: Sequence[Recording], model: mujoco.MjModel, bodies: Mapping[str, str], share: float
+) -> list[tuple[Motion, Motion]]:
+    """Return the parts of each recording to learn from and held out; errors name the recording."""
+    parts = []
+    for name, recording in zip(recording_names(recordings), recordings, strict=True):
+        with named_errors(name):
+            motion = resample(recording, model, bodies, MAX_STEPS_PER_SAMPLE)
+            parts.append(split(motion, share))
+    return parts
 
 
 def step_times(recording: Recording, model: mujoco.MjModel) -> Array:

@@ -10,19 +10,12 @@ import numpy.typing as npt
 from emppi_ros.core.config import key, positive
 from emppi_ros.identify.common import figures, matching, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import (
-    MAX_STEPS_PER_SAMPLE,
-    Motion,
-    default_step,
-    join,
-    resample,
-)
+from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
+from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.shooting import forecast, torque_noise, uncertainty, windows
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
-from emppi_ros.identify.states.forecast import split
 from emppi_ros.model import scene
 
 Array = npt.NDArray[np.float64]
@@ -66,11 +59,7 @@ class ShootingMethod(Method):
     ) -> Identification:  # fmt: skip
         """Fit all recordings together, with windows that grow, and forecast the held-out parts."""
         matching.require_scalar_joints(plant.model)
-        names, parts = recording_names(recordings), []
-        for name, recording in zip(names, recordings, strict=True):
-            with named_errors(name):
-                motion = resample(recording, plant.model, plant.bodies, MAX_STEPS_PER_SAMPLE)
-                parts.append(split(motion, run.held_out))
+        parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
         motion = join([known for known, _ in parts])
         config = ShootingConfig()
         lengths = _lengths(motion, options.longest_window / plant.model.opt.timestep)

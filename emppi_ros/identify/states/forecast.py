@@ -8,11 +8,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.figures import HeldOutForecast, coordinates
 from emppi_ros.identify.common.motion import Motion, delay_rows, difference, displace
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.signals import MIN_SAMPLES
 from emppi_ros.identify.states.estimation import StatesEstimate
 from emppi_ros.identify.states.normal_equations import StateFactorization, assemble
 from emppi_ros.identify.states.residuals import forces_known, linearize
@@ -33,18 +31,6 @@ class EndState(NamedTuple):
         """Return tangents (n, 2, nv) of the configurations for changes of parameters (n, P)."""
         normal = rng.standard_normal((len(changes), len(self.root)))
         return (changes @ self.slope.T + normal @ self.root.T).reshape(len(changes), _ENDS, -1)
-
-
-def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
-    """Return the part of a motion to learn from, and the last share, which is held out."""
-    count = motion.steps - int(share * motion.steps)
-    if count < MIN_SAMPLES:
-        raise IdentificationError(
-            f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
-            f'{MIN_SAMPLES}: hold out less, or record for longer'
-        )
-    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
-    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
 
 
 def end_states(

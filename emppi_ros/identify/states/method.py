@@ -13,19 +13,12 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import figures, posterior_samples
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
-from emppi_ros.identify.common.motion import (
-    MAX_STEPS_PER_SAMPLE,
-    Motion,
-    default_step,
-    join,
-    resample,
-)
+from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.states import diagnostics, forecast, step_check
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
-from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
 
@@ -65,11 +58,7 @@ class StatesMethod(Method):
         plant.require_inverse()
         config = SolverConfig(state_weight=options.state_weight)
         names = recording_names(recordings)
-        parts = []
-        for name, recording in zip(names, recordings, strict=True):
-            with named_errors(name):
-                motion = resample(recording, plant.model, plant.bodies, MAX_STEPS_PER_SAMPLE)
-                parts.append(split(motion, run.held_out))
+        parts = resample_and_split(recordings, plant.model, plant.bodies, run.held_out)
         searches = 1 if len(parts) == 1 else len(parts) + 1  # each alone, and all together
         total, costs = 2 * config.iterations * searches, list[float]()
         with run.progress('states', total, 'iterations') as advance:

@@ -7,18 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import (
-    MAX_STEPS_PER_SAMPLE,
-    Motion,
-    join,
-    physical_step,
-    resample,
-)
+from emppi_ros.identify.common.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.states.diagnostics import estimate_lag
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
-from emppi_ros.identify.states.forecast import split
 from emppi_ros.identify.states.solver import SolverConfig
 
 _SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
@@ -44,10 +37,8 @@ def find_shorter_step(
     finer = replace(plant, model=copy.copy(plant.model))
     finer.model.opt.timestep = step
     try:
-        parts = [
-            resample(one, finer.model, finer.bodies, MAX_STEPS_PER_SAMPLE) for one in recordings
-        ]
-        motion = join([split(part, held_out)[0] for part in parts])
+        parts = resample_and_split(recordings, finer.model, finer.bodies, held_out)
+        motion = join([known for known, _ in parts])
         other = estimate(finer, motion, config)
     except IdentificationError:
         return None

@@ -7,7 +7,7 @@ import pytest
 
 from emppi_ros.bench.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.motion import Motion
+from emppi_ros.identify.common.motion import Motion, split
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states import forecast, method
 from emppi_ros.identify.states.estimation import estimate
@@ -27,7 +27,7 @@ def swing():
 
 def test_the_forecast_with_true_parameters_is_exact(swing):
     plant, theta, motion = swing
-    known, later = forecast.split(motion, 0.2)
+    known, later = split(motion, 0.2)
     assert (known.steps, later.steps) == (120, 30)
     found = forecast.forecast(plant, np.array([theta, 1.5 * theta]), known, later)
     assert found.shape == (2, 30, 2)
@@ -43,18 +43,18 @@ def test_external_forces_act_like_the_actuator(swing):
         ctrl=np.zeros_like(motion.ctrl),
         applied=np.column_stack([motion.ctrl[:, 0], np.zeros(len(motion.ctrl))]),
     )
-    found = forecast.forecast(plant, theta[None], *forecast.split(pushed, 0.2))
+    found = forecast.forecast(plant, theta[None], *split(pushed, 0.2))
     np.testing.assert_allclose(found[0], motion.qpos[120:], atol=1e-9)
 
 
 def test_a_too_large_share_is_an_error(swing):
     with pytest.raises(IdentificationError, match='99.000% held out of 150 steps leaves 2, exp'):
-        forecast.split(swing[2], 0.99)
+        split(swing[2], 0.99)
 
 
 def test_nothing_held_out_gives_an_empty_forecast(swing):
     plant, theta, motion = swing
-    known, later = forecast.split(motion, 0.0)
+    known, later = split(motion, 0.0)
     assert (known.steps, later.steps) == (150, 0)
     assert forecast.forecast(plant, theta[None], known, later).shape == (1, 0, 2)
 
@@ -70,7 +70,7 @@ def fitted():
         plant, theta, [0.0, np.pi], 400, lambda data: [5.0 * np.sin(4.0 * data.time)]
     )
     qpos = qpos + NOISE * np.random.default_rng(0).standard_normal(qpos.shape)
-    parts = forecast.split(Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos)), 0.2)
+    parts = split(Motion(qpos, np.ones_like(qpos), ctrl, np.zeros_like(qpos)), 0.2)
     return plant, parts, estimate(plant, parts[0], SolverConfig())
 
 
