@@ -211,6 +211,24 @@ class RigidBodyEstimate(NamedTuple):
     notes: tuple[str, ...]  # warnings
 
 
+class _FittedRecording(NamedTuple):
+    """A recording with a fit of its own, and the lag of its torques [s]."""
+
+    recording: ArmRecording
+    fit: TorqueFit
+    lag_s: float
+
+    @property
+    def torque(self) -> Array:
+        """The measured torques (n, nv)."""
+        return self.recording.training.samples.torque
+
+    @property
+    def misfit(self) -> Misfit:
+        """What of the torques noise does not explain."""
+        return measure_misfit(self.torque, self.fit.residuals, self.fit.covariance)
+
+
 class _Fitter(NamedTuple):
     """What the fits of one or several recordings share."""
 
@@ -226,14 +244,26 @@ class _Fitter(NamedTuple):
             self.model, samples, noise, self.prior, self.constraints, extra
         )
 
-    def checked_lag(self, part: DifferentiatedMotion, found: TorqueFit) -> float:
-        """Return the lag of torques in s; IdentificationError if it is too large."""
-        extra = joint_torques.shapes([part], self.unknowns, np.zeros(self.model.nv))
+    def fit_alone(self, recording: ArmRecording) -> _FittedRecording:
+        """Fit one recording, resampled if its misfit is large; IdentificationError if unusable."""
+        check_units(self.model, recording.training.samples)
+        one = self._fit_with_lag(recording)
+        ratio = one.misfit.factors
+        if np.max(ratio) > _MISFIT:
+            # a bias of accelerations has to be smaller than the errors of the model only
+            one = self._fit_with_lag(recording.resample(ratio))
+        return one
+
+    def _fit_with_lag(self, recording: ArmRecording) -> _FittedRecording:
+        """Return a fit and its lag of torques; IdentificationError if the lag is too large."""
+        part, none = recording.training, np.zeros(self.model.nv)
+        found = self.fit([part], none)
+        extra = joint_torques.shapes([part], self.unknowns, none)
         late, share = estimate_lag(
             self.model, part.samples.states, extra, self.constraints.free, found, part.step_s
         )
         check_lag(late, share)
-        return late
+        return _FittedRecording(recording, found, late)
 
 
 def identify_bodies(
@@ -252,35 +282,21 @@ def identify_bodies(
         arm.model, parameter_map, rotors, unknowns.friction != 'none'
     )
     fitter = _Fitter(arm.model, InertialPrior(), constraints, unknowns)
-    recordings, none = list[ArmRecording](), np.zeros(arm.model.nv)
-    alone, lags, notes = list[TorqueFit](), list[float](), list[str]()
+    alone, notes = list[_FittedRecording](), list[str]()
     for recording in arm.recordings:
         with named_errors(recording.name):
-            check_units(arm.model, recording.training.samples)
-            one = fitter.fit([recording.training], none)
-            lag = fitter.checked_lag(recording.training, one)
-            ratio = measure_misfit(
-                recording.training.samples.torque, one.residuals, one.covariance
-            ).factors
-            if np.max(ratio) > _MISFIT:
-                # a bias of accelerations has to be smaller than the errors of the model only
-                recording = recording.resample(ratio)  # noqa: PLW2901
-                one = fitter.fit([recording.training], none)
-                lag = fitter.checked_lag(recording.training, one)
-            recordings.append(recording)
-            lags.append(lag)
-            torque = recording.training.samples.torque
-            misfit = measure_misfit(torque, one.residuals, one.covariance)
-            note = note_inconsistency(parameter_map, constraints, one)
-            check_learned(misfit, torque, _RECORDING_ADVICE)
-            notes += [f'{recording.name}: {note}'] if note else []
+            one = fitter.fit_alone(recording)
             alone.append(one)
+            note = note_inconsistency(parameter_map, constraints, one.fit)
+            check_learned(one.misfit, one.torque, _RECORDING_ADVICE)
+            notes += [f'{recording.name}: {note}'] if note else []
+    recordings, fits = [one.recording for one in alone], [one.fit for one in alone]
     parts = [recording.training for recording in recordings]
-    first = alone[0]
+    first = fits[0]
     if len(recordings) > 1:
-        first = fitter.fit(parts, none)
+        first = fitter.fit(parts, np.zeros(arm.model.nv))
         count = np.count_nonzero(constraints.free) + arm.model.nv
-        notes += [note] if (note := disagreement(alone, first, count)) else []
+        notes += [note] if (note := disagreement(fits, first, count)) else []
     stribeck = joint_torques.choose_stribeck(arm.model, parts, unknowns, constraints.free, first)
     if stribeck.any():
         first = fitter.fit(parts, stribeck)
@@ -301,7 +317,8 @@ def identify_bodies(
     last = fitter.fit(wider, stribeck)
     return RigidBodyEstimate(
         arm._replace(recordings=tuple(recordings)), parameter_map, constraints, unknowns,
-        stribeck, last, tuple(misfits), tuple(lags), fitter.prior, tuple(notes),
+        stribeck, last, tuple(misfits), tuple(one.lag_s for one in alone), fitter.prior,
+        tuple(notes),
     )  # fmt: skip
 
 

@@ -105,19 +105,10 @@ def estimate(
         If the model diverges where the search starts.
 
     """
-    simulation = WindowSimulation(plant, motion, windows, threads)
-    seen = windows.seen[:, 1:]
+    search = _DampedSearch(plant, windows, WindowSimulation(plant, motion, windows, threads))
+    seen = search.seen
     floor = _FLOOR * np.maximum(np.ptp(motion.qpos, axis=0), 1e-3)
-    low, high = (bound / plant.scales for bound in plant.bounds)
-
-    def evaluate(theta: Array, starts: Array) -> _Point | None:
-        found = simulation.simulate(theta, starts)
-        if found is None:
-            return None
-        errors = np.where(seen, found.positions - windows.measured[:, 1:], 0.0)
-        return _Point(theta, starts, errors, found)
-
-    now = evaluate(theta, starts)
+    now = search.evaluate(theta, starts)
     if now is None:
         raise IdentificationError(
             'the model diverges where the search starts: check bounds and initial values'
@@ -131,17 +122,7 @@ def estimate(
         cost = _cost(now.errors, seen, scale)
         costs.append(cost)
         progress(cost)
-        system = _eliminate(now, scale)
-        better = None
-        while better is None and damping < _MOST_DAMPING:
-            step = _bounded_step(system, damping, now.theta / plant.scales, (low, high))
-            better = evaluate(
-                np.clip(now.theta + step * plant.scales, *plant.bounds),
-                now.starts + system.follow(step),
-            )
-            if better is not None and not _cost(better.errors, seen, scale) < cost:
-                better = None
-            damping *= _MORE if better is None else _LESS
+        better, damping = search.improve(now, scale, damping)
         if better is None:
             converged = True  # no step improves it
             break
@@ -156,6 +137,41 @@ def estimate(
         now.theta, now.starts, scale, windows, system.information, system.scores,
         system.influence, len(costs), converged, tuple(costs),
     )  # fmt: skip
+
+
+class _DampedSearch(NamedTuple):
+    """What does not change during the search."""
+
+    plant: Plant
+    windows: Windows
+    simulation: WindowSimulation
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Where positions were measured (W, h, nv), without the starts."""
+        return self.windows.seen[:, 1:]
+
+    def evaluate(self, theta: Array, starts: Array) -> _Point | None:
+        """Return a point; None if the model diverges there."""
+        found = self.simulation.simulate(theta, starts)
+        if found is None:
+            return None
+        errors = np.where(self.seen, found.positions - self.windows.measured[:, 1:], 0.0)
+        return _Point(theta, starts, errors, found)
+
+    def improve(self, now: _Point, scale: Array, damping: float) -> tuple[_Point | None, float]:
+        """Return a point with a lower cost, None if there is none, and the next damping."""
+        cost, system = _cost(now.errors, self.seen, scale), _eliminate(now, scale)
+        scales, bounds = self.plant.scales, self.plant.bounds
+        low, high = (bound / scales for bound in bounds)
+        while damping < _MOST_DAMPING:
+            step = _bounded_step(system, damping, now.theta / scales, (low, high))
+            theta = np.clip(now.theta + step * scales, *bounds)
+            better = self.evaluate(theta, now.starts + system.follow(step))
+            if better is not None and _cost(better.errors, self.seen, scale) < cost:
+                return better, damping * _LESS
+            damping *= _MORE
+        return None, damping
 
 
 def student_weights(errors: Array, scale: Array) -> Array:
