@@ -111,7 +111,7 @@ class ClosedLoop:
         if probe_s > 0.0:
             self.planner.probe(probe_s)
         self._stage = self.planner.stage
-        # plans are computed in no simulated time: a late one diverged, and the next may not
+        # planning takes no simulated time: only a plan that diverged is late; the next may not be
         self._config = BridgeConfig(plan_lost_s=1e9, late_plans=10**9)
         self._success = SuccessMonitor(task, self.trace, np.random.default_rng([seed, 4]))
         self._dt, self._steps = task.simulation.timestep_s, 0

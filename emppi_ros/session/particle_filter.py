@@ -283,7 +283,7 @@ class ParticleFilter:
     def _redraw_joints(self) -> None:
         """Draw those parts of joint parameters that have no effect from their prior again."""
         if self._config.likelihood.scale == 'fixed':
-            return  # the former filter
+            return  # the filter of the paper
         task, prior, theta = self._task, self._task.prior, self.belief.theta
         for joint in self._joints:
             if gauge_freedom.is_free(prior, joint.axis):
