@@ -1,7 +1,6 @@
 """`emppi bench articulate`: how often inferred kinematic trees are right."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 from emppi_ros.bench.articulation import results
 from emppi_ros.bench.articulation.compute import (
     SEEDS,
-    ArticulationCell,
     ArticulationRow,
     compute,
     make_cells,
@@ -56,10 +54,7 @@ def articulate(options: argparse.Namespace) -> None:
         options.data,
     )
     store = RowStore(options.out, ArticulationRow)
-
-    def compute_missing(missing: Sequence[ArticulationCell]) -> Iterable[ArticulationRow]:
-        return workers.spread(compute, missing, options.jobs, options.scheduler)
-
+    compute_missing = resumable.spread(options, compute)
     counts, finished = resumable.finish(
         options, 'articulate', store, wanted, compute_missing, 'recordings'
     )

@@ -1,7 +1,7 @@
 """`emppi bench paper`: check the paper's claims on its tasks."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,7 @@ def paper(options: argparse.Namespace) -> None:
     workers.check(options.jobs, options.scheduler)
     wanted = cells.make_cells(request)
     store = RowStore(options.out, Row)
-
-    def compute_missing(missing: Sequence[Cell]) -> Iterable[Row]:
-        return workers.spread(compute, missing, options.jobs, options.scheduler)
-
+    compute_missing = resumable.spread(options, compute)
     counts, finished_rows = resumable.finish(
         options, 'paper', store, wanted, compute_missing, 'task settings'
     )

@@ -1,11 +1,10 @@
 """`emppi bench peers`: planners of other people against this one, on their tasks."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from emppi_ros.bench.peers import cells, results, rows, summary
-from emppi_ros.bench.peers.cells import PeerCell, PeersRequest
+from emppi_ros.bench.peers.cells import PeersRequest
 from emppi_ros.bench.peers.compute import compute
 from emppi_ros.bench.peers.planners import PEERS
 from emppi_ros.bench.peers.rows import PeerRow
@@ -47,7 +46,7 @@ def add_command(studies: Any) -> None:
             help=f'{name} of each planner ({default})',
         )
     quick = f'one seed, {cells.QUICK_S} s a run; no evidence'
-    resumable.add_options(parser, 'out/peers', quick, workers=False)
+    resumable.add_options(parser, 'out/peers', quick, parallel=False)
     parser.set_defaults(execute=peers)
 
 
@@ -62,10 +61,7 @@ def peers(options: argparse.Namespace) -> None:
     )
     wanted = cells.make_cells(request)
     store = RowStore(options.out, PeerRow)
-
-    def compute_missing(missing: Sequence[PeerCell]) -> Iterable[PeerRow]:
-        return map(compute, missing)
-
+    compute_missing = resumable.spread(options, compute)
     counts, finished = resumable.finish(
         options, 'peers', store, wanted, compute_missing, 'task settings or beliefs'
     )

@@ -1,7 +1,6 @@
 """`emppi bench real`: identification from recordings of real mechanisms."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from emppi_ros.bench.real import cells, results
 from emppi_ros.bench.real.compute import METHODS, OTHERS, compute
 from emppi_ros.bench.real.datasets import DATASETS
-from emppi_ros.bench.real.rows import RealCell, RealRow
+from emppi_ros.bench.real.rows import RealRow
 from emppi_ros.bench.row_store import RowStore
 from emppi_ros.cli import output, resumable
 from emppi_ros.identify import methods
@@ -66,10 +65,7 @@ def real(options: argparse.Namespace) -> None:
     for line in skipped:
         resumable.report(f'skipped: {line}')
     store = RowStore(options.out, RealRow)
-
-    def compute_missing(missing: Sequence[RealCell]) -> Iterable[RealRow]:
-        return workers.spread(compute, missing, options.jobs, options.scheduler)
-
+    compute_missing = resumable.spread(options, compute)
     counts, finished = resumable.finish(
         options, 'real', store, wanted, compute_missing, 'recordings or models'
     )

@@ -1,13 +1,12 @@
 """`emppi bench track`: poses in depth videos, beside iterative closest points."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
 
 from emppi_ros.bench.row_store import RowStore
 from emppi_ros.bench.track import compute, results
-from emppi_ros.bench.track.compute import SEEDS, TrackCell, TrackRow
+from emppi_ros.bench.track.compute import SEEDS, TrackRow
 from emppi_ros.bench.track.estimators import OWN, TRACKERS
 from emppi_ros.bench.track.videos import IMAGES, VIDEOS
 from emppi_ros.cli import resumable
@@ -36,7 +35,7 @@ def add_command(studies: Any) -> None:
     )
     resumable.add_seeds(parser, f'{SEEDS[0]}-{SEEDS[-1]}')
     quick = f'one seed, {compute.QUICK_IMAGES} images a video; no evidence'
-    resumable.add_options(parser, 'out/track', quick, workers=False)
+    resumable.add_options(parser, 'out/track', quick, parallel=False)
     parser.set_defaults(execute=track)
 
 
@@ -48,10 +47,7 @@ def track(options: argparse.Namespace) -> None:
         images=compute.QUICK_IMAGES if options.quick else IMAGES,
     )
     store = RowStore(options.out, TrackRow)
-
-    def compute_missing(missing: Sequence[TrackCell]) -> Iterable[TrackRow]:
-        return map(compute.compute, missing)
-
+    compute_missing = resumable.spread(options, compute.compute)
     counts, finished = resumable.finish(
         options, 'track', store, wanted, compute_missing, 'code or scenes'
     )

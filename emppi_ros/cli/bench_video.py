@@ -1,7 +1,6 @@
 """`emppi bench video`: from depth videos of mechanisms to joints, masses and dampings."""
 
 import argparse
-from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Any
 
@@ -11,7 +10,6 @@ from emppi_ros.bench.video.compute import (
     METHODS,
     SEEDS,
     WHOLE,
-    VideoCell,
     VideoRow,
     compute,
     make_cells,
@@ -58,10 +56,7 @@ def video(options: argparse.Namespace) -> None:
         options.quick,
     )
     store = RowStore(options.out, VideoRow)
-
-    def compute_missing(missing: Sequence[VideoCell]) -> Iterable[VideoRow]:
-        return workers.spread(compute, missing, options.jobs, options.scheduler)
-
+    compute_missing = resumable.spread(options, compute)
     counts, finished = resumable.finish(
         options, 'video', store, wanted, compute_missing, 'scenes or settings'
     )

@@ -12,15 +12,16 @@ from emppi_ros.bench.report import Provenance
 from emppi_ros.bench.row_store import C, R, RowStore
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
+from emppi_ros.parallel import workers
 
 
-def add_options(parser: Any, folder: str, quick: str, workers: bool = True) -> None:
+def add_options(parser: Any, folder: str, quick: str, parallel: bool = True) -> None:
     """
     Add the options for workers, folder and output; `quick` says what a quick run is.
 
-    Without `workers`, all runs are computed here, one after the other.
+    Unless `parallel`, all runs are computed here, one after the other.
     """
-    if workers:
+    if parallel:
         output.add_workers(parser)
     else:
         parser.set_defaults(jobs=1, scheduler=None)
@@ -92,6 +93,13 @@ def finish(
     if not options.so_far:
         rows = _complete(what, store, wanted, compute)
     return {'runs': len(rows), 'reused': finished, 'outdated': outdated}, rows
+
+
+def spread(
+    options: argparse.Namespace, compute: Callable[..., R]
+) -> Callable[[Sequence[C]], Iterable[R]]:
+    """Return a function for `finish` that computes cells on the workers that were chosen."""
+    return lambda cells: workers.spread(compute, cells, options.jobs, options.scheduler)
 
 
 def _complete(
