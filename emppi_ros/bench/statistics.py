@@ -1,7 +1,7 @@
 """Rates, means and medians of a few runs with their confidence intervals."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -121,6 +121,16 @@ def median(values: Sequence[float]) -> Median:
     if rank < 1:
         return Median(centre, None, None, total)
     return Median(centre, float(ordered[rank - 1]), float(ordered[total - rank]), total)
+
+
+def plain(value: Any) -> Any:
+    """Return mappings and named tuples as dictionaries, with the rate or ratio of each tuple."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if not isinstance(value, tuple):
+        return value
+    derived = {name: getattr(value, name) for name in ('rate', 'ratio') if hasattr(value, name)}
+    return plain(value._asdict()) | derived  # type: ignore[attr-defined]  # a named tuple
 
 
 def _short(value: float) -> str:

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from emppi_ros.bench import statistics
 from emppi_ros.bench.belief import cells, results, rows, summary, worlds
 from emppi_ros.bench.belief.cells import BeliefCell, BeliefRequest
 from emppi_ros.bench.belief.compute import compute
@@ -75,7 +76,7 @@ def belief(options: argparse.Namespace) -> None:
     written += results.write(options.out, finished, groups, provenance, len(wanted), skipped)
     for path in written:
         resumable.report(f'wrote {path}')
-    resumable.show(options, counts, map(summary.as_json, groups), summary.lines(groups))
+    resumable.show(options, counts, map(statistics.plain, groups), summary.lines(groups))
 
 
 def by_run(missing: Sequence[BeliefCell]) -> list[tuple[BeliefCell, ...]]:

@@ -70,6 +70,15 @@ def motion(
     return JointMotion(axis, pivot, kind == mujoco.mjtJoint.mjJNT_HINGE.value)
 
 
+def mean_axis(shares: Array, axes: Array) -> Array:
+    """
+    Return the mean (3,) of unit axes (M, 3) whose signs are arbitrary, as is that of the mean.
+
+    It has the largest mean squared cosine: the first eigenvector of sum w a a'.
+    """
+    return np.linalg.eigh((axes * shares[:, None]).T @ axes)[1][:, -1]
+
+
 def kinds(
     model: mujoco.MjModel, parameters: Sequence[Parameter], joint: UncertainJoint, theta: Array
 ) -> npt.NDArray[np.intp]:

@@ -84,7 +84,7 @@ class SceneFrames:
                 chosen = kinds == kind
                 if weights[chosen].sum() < _MIN_PROBABILITY:
                     continue
-                axis = _mean_axis(world.axis[chosen], weights[chosen])
+                axis = _mean_axis(weights[chosen], world.axis[chosen])
                 centres = np.where(world.hinge[:, None], world.pivot, world.position)[chosen]
                 centre = np.average(centres, axis=0, weights=weights[chosen])
                 turn = np.empty(4)
@@ -94,10 +94,9 @@ class SceneFrames:
         return frames
 
 
-def _mean_axis(axes: Array, weights: Array) -> Array:
-    """Return the mean (3,) of axes (n, 3) whose signs are arbitrary: the principal direction."""
-    _, vectors = np.linalg.eigh((weights[:, None] * axes).T @ axes)
-    axis = vectors[:, -1]
+def _mean_axis(weights: Array, axes: Array) -> Array:
+    """Return the mean (3,) of axes (n, 3), with the sign of the one with the largest weight."""
+    axis = uncertain_joints.mean_axis(weights, axes)
     return axis if axis @ axes[np.argmax(weights)] >= 0.0 else -axis
 
 

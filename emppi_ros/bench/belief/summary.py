@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -168,18 +168,3 @@ def lines(groups: Sequence[Group]) -> Iterable[str]:
         if group.success is not None:
             parts.append(f'success {group.success}')
         yield '  '.join(parts)
-
-
-def as_json(group: Group) -> dict[str, Any]:
-    """Return a group as plain mappings, for JSON."""
-    plain: dict[str, Any] = _plain(group)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if not isinstance(value, tuple):
-        return value
-    rate = {'rate': value.rate} if isinstance(value, Share) else {}
-    return {name: _plain(getattr(value, name)) for name in value._fields} | rate

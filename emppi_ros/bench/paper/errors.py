@@ -45,7 +45,7 @@ def terms(task: Task, belief: Belief, truth: Array) -> dict[str, float]:
             continue
         apart |= {*joint.axis, *joint.pivot}
         true, believed = (_motion(task, joint, theta) for theta in (truth[None], belief.theta))
-        axis = mean_axis(np.exp(belief.log_weights), believed.axis)
+        axis = uncertain_joints.mean_axis(np.exp(belief.log_weights), believed.axis)
         squared[f'axis of {joint.name}'] = angle(axis, true.axis[0]) ** 2
         if joint.pivot and true.hinge[0]:
             away = np.cross(_mean_pivot(belief, believed) - true.pivot[0], true.axis[0])
@@ -64,15 +64,6 @@ def share_of_kind(task: Task, joint: UncertainJoint, belief: Belief, truth: Arra
         for theta in (belief.theta, truth[None])
     )
     return min(float(np.exp(belief.log_weights) @ (believed == true[0])), 1.0)
-
-
-def mean_axis(shares: Array, axes: Array) -> Array:
-    """
-    Return the mean (3,) of unit axes (M, 3) whose signs are arbitrary, as is that of the mean.
-
-    It has the largest mean squared cosine: the first eigenvector of sum w a a'.
-    """
-    return np.linalg.eigh((axes * shares[:, None]).T @ axes)[1][:, -1]
 
 
 def angle(one: Array, other: Array) -> float:
@@ -104,7 +95,7 @@ def mean(task: Task, belief: Belief, truth: Array) -> Array:
     for joint in uncertain_joints.uncertain(task.model, task.parameters):
         if joint.choice is None:
             axes = _motion(task, joint, belief.theta).axis
-            axis = mean_axis(np.exp(belief.log_weights), axes)[None]
+            axis = uncertain_joints.mean_axis(np.exp(belief.log_weights), axes)[None]
             means[list(joint.axis)] = _elements(task, joint, _aligned(task, joint, axis, truth))[0]
     return means
 

@@ -9,7 +9,7 @@ import numpy as np
 from emppi_ros.bench import statistics
 from emppi_ros.bench.paper import cells
 from emppi_ros.bench.paper.rows import Row
-from emppi_ros.bench.statistics import Mean, Share
+from emppi_ros.bench.statistics import Mean, Share, plain
 
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
 _ROUNDING = 1e-6  # of a number of steps
@@ -239,28 +239,18 @@ def as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary as plain mappings, for JSON."""
     same = ('success', 'attempts', 'time_s', 'regret_s', 'plan_ms', 'published', 'bounds')
     return {
-        **{name: _plain(getattr(summary, name)) for name in same},
-        'squared_error': _plain(summary.fall),
-        'calibration': _plain(summary.calibration),
-        'kind_of_joint': _plain(summary.kinds),
-        'in_steps': _plain(summary.in_steps),
-        'learning': _plain(summary.learning),
+        **{name: plain(getattr(summary, name)) for name in same},
+        'squared_error': plain(summary.fall),
+        'calibration': plain(summary.calibration),
+        'kind_of_joint': plain(summary.kinds),
+        'in_steps': plain(summary.in_steps),
+        'learning': plain(summary.learning),
         'ablation': [
-            {'models': models, 'rollouts': rollouts, **_plain(value)}
+            {'models': models, 'rollouts': rollouts, **plain(value)}
             for (models, rollouts), value in summary.ablation.items()
         ],
         'risk': {
-            task: {name: {**_plain(one.success), 'time_s': one.time_s} for name, one in of.items()}
+            task: {name: {**plain(one.success), 'time_s': one.time_s} for name, one in of.items()}
             for task, of in summary.risk.items()
         },
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return mappings and named tuples as dictionaries, with the rate or ratio of each tuple."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if not isinstance(value, tuple):
-        return value
-    derived = {name: getattr(value, name) for name in ('rate', 'ratio') if hasattr(value, name)}
-    return _plain(value._asdict()) | derived

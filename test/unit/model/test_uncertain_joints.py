@@ -69,3 +69,17 @@ def test_a_body_has_moved_where_the_true_joint_brings_it():
     assert uncertain_joints.first_moved(hinge, door, start, qpos, 0.8) is None
     about_itself = with_parameters(MODEL, OPEN, np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]))
     assert uncertain_joints.first_moved(about_itself, door, start, qpos, 1e-6) is None
+
+
+def test_the_mean_axis_has_the_largest_mean_squared_cosine(rng):
+    axes = rng.normal(size=(50, 3)) + [0.0, 0.0, 1.5]
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    shares = rng.dirichlet(np.ones(50))
+    best = uncertain_joints.mean_axis(shares, axes)
+    others = rng.normal(size=(1000, 3))
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    most = shares @ (axes @ best) ** 2 + 1e-12  # rounding
+    assert np.all(shares @ (axes @ others.T) ** 2 <= most)
+    pair = np.array([[np.cos(0.4), np.sin(0.4), 0.0], [-np.cos(0.4), np.sin(0.4), 0.0]])
+    middle = uncertain_joints.mean_axis(np.array([0.5, 0.5]), pair)
+    np.testing.assert_allclose(np.abs(middle), [1.0, 0.0, 0.0], atol=1e-7)  # of an eigenvector

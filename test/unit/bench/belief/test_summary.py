@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from emppi_ros.bench import statistics
 from emppi_ros.bench.belief import results, rows, summary, worlds
 from emppi_ros.bench.belief.rows import BeliefRow, ParameterScores, ParameterSeries
 from emppi_ros.bench.report import Provenance
@@ -80,6 +81,6 @@ def test_the_report_has_every_number_and_every_plot(made: list[BeliefRow], tmp_p
 
 
 def test_numbers_for_json_have_the_rates_of_shares(made: list[BeliefRow]) -> None:
-    plain = summary.as_json(summary.summarize(made)[0])
+    plain = statistics.plain(summary.summarize(made)[0])
     assert plain['success']['rate'] == 4 / 7
     assert plain['recovered']['mass']['soon']['count'] == 3

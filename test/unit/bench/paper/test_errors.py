@@ -93,19 +93,6 @@ def test_pivots_of_particles_that_slide_do_not_count(cabinet):
     assert nobody['pivot of handle'] > 1e-3
 
 
-def test_the_mean_axis_has_the_largest_mean_squared_cosine(rng):
-    axes = rng.normal(size=(50, 3)) + [0.0, 0.0, 1.5]
-    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
-    shares = rng.dirichlet(np.ones(50))
-    best = errors.mean_axis(shares, axes)
-    others = rng.normal(size=(1000, 3))
-    others /= np.linalg.norm(others, axis=1, keepdims=True)
-    assert np.all(shares @ (axes @ others.T) ** 2 <= shares @ (axes @ best) ** 2 + ROUNDING)
-    pair = np.array([[np.cos(0.4), np.sin(0.4), 0.0], [-np.cos(0.4), np.sin(0.4), 0.0]])
-    middle = errors.mean_axis(np.array([0.5, 0.5]), pair)
-    assert errors.angle(middle, np.array([1.0, 0.0, 0.0])) < 1e-7  # rounding of an eigenvector
-
-
 def test_a_choice_errs_by_the_share_of_what_is_wrong(chosen):
     theta = np.array([[2.0, 0.2], [3.0, 0.9], [4.0, 1.5]])
     belief, truth = Belief(theta, np.log([0.5, 0.2, 0.3])), np.array([2.0, 0.5])
