@@ -35,7 +35,6 @@ class TorchPlanner:
         torch.manual_seed(settings.seed)
         torch.set_num_threads(settings.threads)
         model, config = task.model, task.planner
-        self._nq = model.nq
         self._ensemble = Ensemble(model, (), 1, settings.rollouts, settings.threads)
         self._reference = JudoTask(judo_task, settings.seed)
         steps = max(1, round(1.0 / config.rate_hz / model.opt.timestep))

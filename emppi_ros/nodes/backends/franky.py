@@ -154,7 +154,7 @@ class FrankyBackend(Backend):
         if reading is None or reading is self._last_reading:
             return None
         self._last_reading = reading
-        return BackendState(reading.stamp, reading.position, reading.velocity, reading.torque)
+        return BackendState(reading.stamp, reading.position, reading.velocity)
 
     def fault(self) -> str:
         """Return why the robot stopped on its own, for the operator; '' if it did not."""

@@ -35,7 +35,6 @@ class BackendState(NamedTuple):
     stamp: float  # s, the clock that stamps messages
     position: Array  # (joints,) of the robot's joints
     velocity: Array
-    external_torque: Array | None = None  # (joints,) N m, as the robot estimates it
 
 
 class Backend:
