@@ -5,7 +5,9 @@ The poses whose rendered depth fits an image best are found by Gauss-Newton step
 parts would be at constant velocity. Where that fits badly, a few steps of point-to-plane
 alignment, which converge from farther away, come first. Errors have robust weights, in units of
 noise that grows with the square of depth. Directions that the image does not show, such as the
-roll of a cylinder, stay as they were and get a large covariance.
+roll of a cylinder, stay as they were and get a large covariance. A part that seems to have turned
+abruptly, as into an orientation that looks alike, is fitted again from the rotation that was
+predicted.
 """
 
 from collections.abc import Sequence
@@ -25,6 +27,8 @@ from emppi_ros.tracking.search import TRACKED
 Array = npt.NDArray[np.float64]
 _WELL = 0.95  # share of visible pixels with the right depth
 FARTHER = 3  # reach of outlines for a part that fits badly
+_JUMP_RAD = 0.3  # from the prediction: three times the largest standard deviation that is seen
+_JUMP_GAIN = search.FEWEST_PIXELS * fitting.RIGHT**2  # squared errors that it must explain
 
 
 class PartEstimate(NamedTuple):
@@ -116,6 +120,7 @@ def track(
     if set(status) != {TRACKED}:
         missing_s = np.nan_to_num(time - state.seen_at)
         fitted, status = search.find_again(tracked, fitted, status, image, state.seen, missing_s)
+    fitted, status = _reject_jumps(tracked, guess, fitted, status, image)
     estimates = [
         PartEstimate(
             fitted.poses.position[part],
@@ -183,6 +188,42 @@ def fits_badly(evidence: Evidence) -> Bools:
 def quality(evidence: Evidence, parts: Bools) -> float:
     """Return how many more pixels have the right depth than a wrong one, relative to noise."""
     return float(np.sum((evidence.visible * (2.0 * evidence.fits - 1.0) / evidence.scale)[parts]))
+
+
+def _reject_jumps(
+    tracked: TrackedParts, guess: Placement, fitted: Fit, status: tuple[str, ...], image: Array
+) -> tuple[Fit, tuple[str, ...]]:
+    """
+    Return fit and status after parts that turned abruptly are fitted from the guessed rotation.
+
+    Where this ends in another orientation, the jump has to explain the image better: several
+    orientations may look alike, and a part that is nearly hidden may fit in many.
+    """
+    for part in np.flatnonzero(_angles(guess, fitted.poses) > _JUMP_RAD):
+        if status[part] != TRACKED:
+            continue
+        position, rotation = fitted.poses.position.copy(), fitted.poses.rotation.copy()
+        rotation[part] = guess.rotation[part]
+        centre = tracked.shapes[part].centre
+        position[part] += (fitted.poses.rotation[part] - rotation[part]) @ centre
+        other = fitting.fit(tracked, Placement(position, rotation), image)
+        is_other = _angles(other.poses, fitted.poses)[part] > _JUMP_RAD
+        least = _gain(fitted) - (_JUMP_GAIN if is_other else 0.0)
+        judged = search.judge(tracked, other.evidence)
+        if judged[part] == TRACKED and _gain(other) > least:
+            fitted, status = other, judged
+    return fitted, status
+
+
+def _angles(one: Placement, other: Placement) -> Array:
+    """Return by which angles (B,) the parts are turned from one placement to another."""
+    turns = Rotation.from_matrix(one.rotation @ np.swapaxes(other.rotation, 1, 2))
+    return np.asarray(turns.magnitude(), np.float64)
+
+
+def _gain(fitted: Fit) -> float:
+    """Return how much less the squared errors, in units of noise, are than without the parts."""
+    return float(fitted.evidence.gain @ fitted.evidence.visible)
 
 
 def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> Array:

@@ -173,3 +173,29 @@ def test_images_that_do_not_fit_are_refused(tilted):
     state, _ = tracker.track(stage.tracked, state, 1.0, stage.image(poses))
     with pytest.raises(PoseError, match='at 1 s: not after the one before, at 1 s'):
         tracker.track(stage.tracked, state, 1.0, stage.image(poses))
+
+
+@pytest.mark.parametrize('eighth', [3, 4, 7])
+def test_a_part_that_jumps_by_its_size_is_not_found_in_another_orientation(tilted, eighth):
+    stage, poses = tilted
+    angle = 0.25 * np.pi * eighth
+    elsewhere = moved(poses, [0.15 * np.cos(angle), 0.0, 0.15 * np.sin(angle)], np.zeros(3))
+    state, rng = tracker.start(stage.tracked, poses), np.random.default_rng(7)
+    for i in range(4):
+        image = stage.noisy(elsewhere if i else poses, rng)
+        state, (found,) = tracker.track(stage.tracked, state, i / 30.0, image)
+    # noise turns it by less than 0.05 rad; look-alikes are a quarter or half turn away
+    assert np.linalg.norm(errors(found, elsewhere)[3:]) < 0.2
+
+
+@pytest.mark.parametrize('seed', [3, 5, 7])
+def test_a_part_that_turns_abruptly_is_found_as_the_image_shows_it(tilted, seed):
+    stage, poses = tilted
+    rng = np.random.default_rng(seed)
+    axis = rng.normal(size=3)
+    turned = moved(poses, np.zeros(3), np.radians(50.0) * axis / np.linalg.norm(axis))
+    state = tracker.start(stage.tracked, poses)
+    state, _ = tracker.track(stage.tracked, state, 0.0, stage.noisy(poses, rng))
+    _, (found,) = tracker.track(stage.tracked, state, 1.0 / 30.0, stage.noisy(turned, rng))
+    # noise turns it by less than 0.05 rad; steps from its last rotation end 0.1 rad away
+    assert np.linalg.norm(errors(found, turned)[3:]) < 0.05
