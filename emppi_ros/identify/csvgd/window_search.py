@@ -5,8 +5,9 @@ Least squares over windows, first independent and short, then longer, then conti
 windows are independent and an eighth of their length, so that chaotic motion does not mislead the
 search; then they grow, and at last their continuity is a residual whose weight grows. If the model
 explains the shortest windows, but longer or continuous ones not nearly as well, it lacks something
-that acts slowly, and windows stay as they are. If it does not even explain these, the search was
-perhaps in a local minimum, and begins again from other parameters within the limits.
+that acts slowly, and windows stay as they are. If a twentieth of the motion in the shortest
+windows remains unexplained, the search was perhaps in a local minimum, and begins again from other
+parameters within the limits.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ _DIVERGED = 1e50  # a residual whose square is still finite
 _SHORTEST = 12  # steps of a part of a window
 _MOST_PARTS = 100  # the search is dense: long recordings are divided less
 _WORSE = 2.0  # times the errors in the shortest windows: the model does not explain longer ones
+_UNEXPLAINED = 0.05  # share of the motion within the shortest windows: a local minimum, perhaps
 _EXPLAINED = 2.0  # times the noise: with larger errors in the shortest windows it explains none
 
 
@@ -136,6 +138,19 @@ class _Search(NamedTuple):
         """Return the errors per degree of freedom with so many unknowns."""
         return float(np.sqrt(self.squares / max(self.residuals.count - unknowns, 1)))
 
+    @property
+    def unexplained(self) -> float:
+        """The errors relative to the motion within windows, as root mean squares."""
+        shooter, measured = self.residuals.shooter, self.residuals.measured
+        values = shooter.measurements()[0]
+        noise = np.broadcast_to(shooter.noise, values.shape)[..., measured]
+        values = values[..., measured]
+        seen = np.isfinite(noise)
+        count = np.maximum(np.sum(seen, axis=1, keepdims=True), 1)
+        mean = np.sum(values, axis=1, keepdims=True, where=seen) / count
+        motion = max(float(np.sum(((values - mean) / noise) ** 2)), np.finfo(float).tiny)
+        return float(np.sqrt(self.squares / motion))
+
 
 def estimate(
     data: TrainingData, start: Array, progress: Callable[[int, float], None], threads: int = 0
@@ -184,9 +199,11 @@ def refit(shooter: MultipleShooting, z: Array) -> Array:
 def _search_elsewhere(
     first: _Search, search: Callable[[MultipleShooting, Array, float], _Search]
 ) -> _Search:
-    """Return the best of searches from other parameters, until one explains the measurements."""
+    """Return a search, or the best of others from elsewhere if it does not explain the motion."""
     shooter, best = first.residuals.shooter, first
     unknowns = len(first.z)
+    if first.unexplained < _UNEXPLAINED:
+        return first
     for parameters in csvgd.sobol_parameters(shooter.problem, RESTARTS):
         if best.rms(unknowns) <= _EXPLAINED:
             break
