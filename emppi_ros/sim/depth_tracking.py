@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.model import scene
+from emppi_ros.model.parameters import with_parameters
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import depth_noise, renderer, tracker
@@ -28,9 +29,9 @@ class DepthTracking:
     def __init__(self, task: Task, view: Camera, seed: int) -> None:
         """Place the camera; `seed` is the source of its noise."""
         self._settings = task.simulation.depth_camera
+        self._task, self._view = task, view
         self._model = task.visual_model()
-        self._renderer = renderer.SceneRenderer(self._model, view)
-        self._data = mujoco.MjData(self._model)
+        self._truth: Array | None = None
         self._names = tuple(task.tracked)
         bodies = tuple(scene.find(self._model, 'body', one.body) for one in task.tracked.values())
         joints = task.robot.joints
@@ -45,10 +46,15 @@ class DepthTracking:
         self._state: tracker.TrackerState | None = None
         self._rng = np.random.default_rng(seed)
 
-    def measure(self, time: float, qpos: Array) -> dict[str, Pose]:
-        """Return the poses of the objects that are seen in an image of a state (nq,)."""
+    def measure(self, time: float, qpos: Array, truth: Array) -> dict[str, Pose]:
+        """Return poses of objects that an image of a state (nq,) shows, with true values (P,)."""
+        if self._truth is None or not np.array_equal(truth, self._truth):
+            self._truth = truth
+            known = with_parameters(self._model, self._task.parameters, truth)
+            self._renderer = renderer.SceneRenderer(known, self._view)
+            self._data, self._known = mujoco.MjData(known), known
         self._data.qpos[:] = qpos
-        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_kinematics(self._known, self._data)
         depth = self._renderer.render(self._data)
         image = depth_noise.add_noise(self._settings, depth, self._rng)
         positions = {name: float(qpos[row]) for name, row in self._joints.items()}

@@ -198,7 +198,7 @@ class SimulatedRobot:
         if self._depth is None:
             readings = [self._measure_pose(name) for name in self._task.tracked]
         else:
-            seen = self._depth.measure(self.time, self.data.qpos)
+            seen = self._depth.measure(self.time, self.data.qpos, self.truth)
             readings = [PoseReading(self.time, name, pose) for name, pose in seen.items()]
         for reading in readings:
             if self._dropout_rng.random() >= self._settings.tracking_dropout:
