@@ -105,8 +105,15 @@ class Harness:
         """Spin, and call `feeds`, until a condition holds; a timeout is a failure."""
         deadline = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < deadline, f'timed out; nodes say {self.statuses}'
+            assert time.monotonic() < deadline, (
+                f'timed out; nodes say {self.statuses}, and their logs: {self.logs()}'
+            )
             self.spin_for(0.0)
+
+    def logs(self):
+        """Return the last lines of each process's log."""
+        children = self.children
+        return {} if children is None else children.logs()
 
     def spin_for(self, seconds):
         """Spin, and call `feeds`, for a time."""

@@ -62,6 +62,10 @@ class ProcessGroup:
         lines = self._log(name).read_text(encoding='utf-8', errors='replace').splitlines()
         return '\n'.join(lines[-_LAST_LINES:]) or '(nothing)'
 
+    def logs(self) -> dict[str, str]:
+        """Return the last lines of each node's log, by name."""
+        return {name: self.last_words(name) for name in self._processes}
+
     def expect_end(self, name: str) -> None:
         """Tell `check` that a node will end."""
         self._ending.add(name)
