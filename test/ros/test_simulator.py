@@ -148,7 +148,7 @@ def test_bad_truth_is_said(harness, truth):
         said.append(harness.children.last_words('simulator'))
         return 'block_mass' in said[-1] or 'name=value' in said[-1]
 
-    harness.spin_until(told)
+    harness.spin_until(told, 60.0)
 
 
 @pytest.mark.alone

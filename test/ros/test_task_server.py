@@ -49,6 +49,7 @@ class Client:
         )
         self.wait(self._client.server_is_ready)
         self.wait(lambda: self.beliefs and self.status.task)
+        self.wait(lambda: harness.says('task_server')[2].get('lifecycle') == 'active')
 
     @property
     def status(self):
@@ -77,7 +78,7 @@ class Client:
 
     def end(self, handle):
         """Return the status of a goal at its end, and its result."""
-        assert handle.accepted
+        assert handle.accepted, self.harness.logs()
         future = handle.get_result_async()
         self.wait(future.done)
         return future.result().status, future.result().result
