@@ -10,14 +10,11 @@ but for the last.
 import sys
 import time
 
-import mujoco
-import numpy as np
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import Float64MultiArray
 
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.model.parameters import with_parameters
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
@@ -25,10 +22,9 @@ from emppi_ros.nodes.topics import depth_images, simulator_state, transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.simulator_state import STATE
 from emppi_ros.nodes.topics.task import TaskFollowerNode
+from emppi_ros.sim.depth_camera import SimulatedDepthCamera
 from emppi_ros.tasks.task import Task
-from emppi_ros.tracking import depth_noise
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
-from emppi_ros.tracking.renderer import SceneRenderer
 from emppi_ros.viz.depth_camera import depth_camera
 
 
@@ -44,10 +40,10 @@ class DepthCameraNode(TaskFollowerNode):
     def setup(self) -> None:
         """Place the camera in the scene of the task."""
         self.task: Task = self.follow.take()
-        self._model = self.task.visual_model()
-        self.camera = depth_camera(self.task, self._model)
-        self._rng = np.random.default_rng(self._settings.seed)
-        self._truth = np.full(len(self.task.parameters), np.nan)
+        model = self.task.visual_model()
+        self.camera = depth_camera(self.task, model)
+        seed = self._settings.seed
+        self._simulated = SimulatedDepthCamera(self.task, model, self.camera, seed)
         self._problem, self._images, self._times = '', 0, Durations()
         self._outputs: list[Publisher] = []
         for kind, topic in ((Image, IMAGE), (CameraInfo, INFO)):
@@ -94,15 +90,7 @@ class DepthCameraNode(TaskFollowerNode):
         except EmppiError as error:  # of another task
             self._problem = str(error)
             return
-        if not np.array_equal(state.truth, self._truth):
-            self._truth = state.truth
-            known = with_parameters(self._model, self.task.parameters, state.truth)
-            self._scene, self._data = SceneRenderer(known, self.camera), mujoco.MjData(known)
-            self._known = known
-        self._data.qpos[:] = state.qpos
-        mujoco.mj_kinematics(self._known, self._data)
-        settings = self.task.simulation.depth_camera
-        depth = depth_noise.add_noise(settings, self._scene.render(self._data), self._rng)
+        depth = self._simulated.take(state.qpos, state.truth)
         image = depth_images.write_depth(state.stamp, self._frame, depth)
         info = depth_images.write_camera(state.stamp, self._frame, self.camera)
         for publisher, sent in zip(self._outputs, (image, info), strict=True):
