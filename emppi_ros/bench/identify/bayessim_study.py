@@ -39,7 +39,7 @@ from emppi_ros.identify.bayessim.starts import find_starts
 from emppi_ros.identify.bayessim.summaries import SUMMARIES
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import save_figure
-from emppi_ros.identify.csvgd import csvgd, model_errors
+from emppi_ros.identify.csvgd import model_errors
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
 from emppi_ros.identify.csvgd.problem import ShootingProblem
@@ -209,9 +209,9 @@ def infer_independently(
     settings = CsvgdConfig(
         options.particles, options.iterations, data.windows, 'product', STIFFNESS, seed=seed
     )
-    done = csvgd.infer(data.problem, settings, threads=1, begin=data.begin)
-    seconds = time.process_time() - began
-    return SamplerResult(done.theta, done.steps, seconds, done.beyond, done.defect)
+    budget = SamplerBudget(options.particles, options.iterations, seed)
+    result = run_csvgd(data.problem, settings, budget, lambda _: None, data.begin)
+    return result._replace(cpu_s=time.process_time() - began)
 
 
 def _errors(problem: ShootingProblem, truth: Array, result: SamplerResult) -> float:

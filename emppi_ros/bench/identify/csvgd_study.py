@@ -21,6 +21,7 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import save_figure
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
+from emppi_ros.identify.csvgd.particle_start import ParticleStart
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.csvgd.shooting import MultipleShooting
 from emppi_ros.identify.csvgd.target_density import evaluate
@@ -55,12 +56,17 @@ class SamplerResult(NamedTuple):
 
 
 def run_csvgd(
-    problem: ShootingProblem, settings: CsvgdConfig, effort: SamplerBudget, watch: Callback
-) -> SamplerResult:
-    """Run CSVGD."""
+    problem: ShootingProblem, settings: CsvgdConfig, effort: SamplerBudget, watch: Callback,
+    begin: ParticleStart | None = None,
+) -> SamplerResult:  # fmt: skip
+    """Run CSVGD, with particles all over the limits, or near an estimate."""
     began = time.process_time()
     done = csvgd.infer(
-        problem, settings, effort.threads, lambda now: watch(float(now.iteration + 1))
+        problem,
+        settings,
+        effort.threads,
+        lambda now: watch(float(now.iteration + 1)),
+        begin=begin,
     )
     seconds = time.process_time() - began
     return SamplerResult(done.theta, done.steps, seconds, done.beyond, done.defect)
