@@ -286,7 +286,7 @@ class CommandLoop:
 
     def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
-        stamp, position, velocity, _ = state
+        stamp, position, velocity = state
         self._sent = stamp
         now = self.clock.now()
         self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
