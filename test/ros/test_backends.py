@@ -106,8 +106,19 @@ def test_forward_refuses_hardware_and_says_why_and_what_else(harness):
     harness.spin_until(lambda: 'refuses' in harness.says('bridge')[1])
     level, message, _ = harness.says('bridge')
     assert level == ERROR and node.state == 'unconfigured'
-    for words in ('for ever', 'backend:=', 'forward_on_hardware:=true'):
+    for words in ('for ever', 'backend:=trajectory', "bridge's parameter forward_on_hardware"):
         assert words in message
+
+
+def test_the_parameter_of_one_unsafe_backend_allows_no_other(harness, monkeypatch):
+    monkeypatch.setattr(DummyBackend, 'unsafe', 'it was never tried on an arm')
+    monkeypatch.setitem(BACKENDS, 'dummy', BackendEntry(f'{__name__}:DummyBackend'))
+    harness.publish_task('panda_push')
+    node = harness.make(BridgeNode, backend='dummy', hardware=True, forward_on_hardware=True)
+    harness.spin_until(lambda: 'never tried' in harness.says('bridge')[1])
+    message = harness.says('bridge')[1]
+    assert node.state == 'unconfigured' and 'on_hardware' not in message
+    assert 'backend:=dummy' not in message and 'backend:=trajectory' in message
 
 
 def test_forward_drives_hardware_if_told_twice(harness):

@@ -18,6 +18,7 @@ class ForwardBackend(Backend):
         'a forward command controller has no timeout: if this process is killed, the arm keeps '
         'its last velocity for ever'
     )
+    allowed_by = 'forward_on_hardware'
 
     def __init__(self, node: Node, robot: Robot, _clock: CommandClock) -> None:
         self._node, topic = node, command_topic(robot)

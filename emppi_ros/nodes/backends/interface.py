@@ -41,6 +41,7 @@ class Backend:
     """A way to command the robot; raises ConfigError if the robot does not fit."""
 
     unsafe = ''  # why it must not drive hardware, for the operator; '' if it may
+    allowed_by = ''  # field of BackendConfig that allows an unsafe one on hardware
     delay_s = 0.0  # between a command and the robot's motion
     settle_s = 0.0  # time that the robot's controller needs when newly armed
     measures = False  # whether it reads joint states from the robot itself

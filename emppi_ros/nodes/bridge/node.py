@@ -8,7 +8,6 @@ the operator acknowledges the fault by disarming.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 import sys
 from typing import Any
 
@@ -23,9 +22,9 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core import config as task_config
-from emppi_ros.core.config import key
 from emppi_ros.core.errors import ArmError, ConfigError, EmppiError, unknown
 from emppi_ros.nodes import backends
+from emppi_ros.nodes.backends import BackendConfig
 from emppi_ros.nodes.bridge import reset_service
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
@@ -46,17 +45,6 @@ _TIMEOUTS = (  # may be set while the bridge is not armed
     'plan_timeout_s', 'rest_within_s', 'plan_lost_s', 'state_timeout_s', 'enable_timeout_s',
     'swap_timeout_s',
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class BackendConfig:
-    """Parameters that select the bridge's backend."""
-
-    backend: str = key('', doc="interface to the robot; '': the backend in the robot's YAML")
-    hardware: bool = key(
-        False, doc='whether commands move a real robot; not possible with use_sim_time'
-    )
-    forward_on_hardware: bool = key(False, doc='allow the backend forward on hardware')
 
 
 class BridgeNode(TaskFollowerNode):
@@ -107,14 +95,7 @@ class BridgeNode(TaskFollowerNode):
                 f'limits looser than published: {"; ".join(self._custom_limits)}'
             )
         try:
-            backend = backends.connect(
-                self,
-                task.robot,
-                self._command_clock,
-                config.backend,
-                config.hardware,
-                config.forward_on_hardware,
-            )
+            backend = backends.connect(self, task.robot, self._command_clock, config)
         except EmppiError:
             self.follow.release()  # another task may have another robot
             raise
