@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from emppi_ros.belief import explanations, prior_file
-from emppi_ros.cli import output, reports, run_seeds
+from emppi_ros.cli import output, reports, run_seeds, run_table
 from emppi_ros.core import paths
 from emppi_ros.identify.common import synthetic_video, tables
 from emppi_ros.identify.common.synthetic_recording import write_recording
@@ -28,8 +28,8 @@ def add_commands(commands: Any) -> None:
         '--seeds',
         metavar='A-B',
         type=output.seeds,
-        help='one run for each seed, such as 0-9, on all cores; print a table of success, time '
-        'and z of each parameter',
+        help='one run for each seed, such as 0-9, on all cores; print a table of success, time, '
+        'z of each parameter, and how each run ended',
     )
     parser.add_argument(
         '--jobs', metavar='J', type=output.count, help='with --seeds: processes (one per core)'
@@ -122,6 +122,7 @@ def run(options: argparse.Namespace) -> None:
     with output.progress(task.name, limit, 's') as advance:
         trace = loop.run(options.duration, not options.no_stop, advance)
     summary = summarize(loop, options.controller, options.seed)
+    summary['ended'] = run_table.describe_end(summary)
     record = recording.of_trace(trace)
     if options.out is not None:
         reports.write_plots(task, record, summary, options.out)

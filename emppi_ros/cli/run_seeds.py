@@ -1,13 +1,10 @@
 """`emppi run --seeds`: one run for each seed, on all cores, as a table."""
 
 import argparse
-from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from emppi_ros.cli import output
+from emppi_ros.cli import output, run_table
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
 from emppi_ros.session.closed_loop import ClosedLoop, summarize
@@ -42,11 +39,12 @@ def run(options: argparse.Namespace) -> None:
             rows.append(row)
             advance(len(rows))
     rows.sort(key=lambda row: row['seed'])
-    totals = total(rows)
+    totals = run_table.total(rows)
     if options.json:
-        print(output.to_json({**totals, 'runs': rows}), flush=True)
+        labels = {'task': load_task(options.task).name, 'controller': options.controller}
+        print(output.to_json({**labels, **totals, 'runs': rows}), flush=True)
     else:
-        print('\n'.join(table(rows, totals)), flush=True)
+        print('\n'.join(run_table.table(rows, totals, {})), flush=True)
 
 
 def prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedLoop:
@@ -61,55 +59,11 @@ def prepare(options: argparse.Namespace, seed: int, threads: int = 0) -> ClosedL
 
 
 def compute(item: SeededRun, _threads: int = 0) -> dict[str, Any]:
-    """Return the summary of one run, with z of each parameter."""
+    """Return the row of one run."""
+    return run_table.compute_row(item.seed, lambda: _summarize(item))
+
+
+def _summarize(item: SeededRun) -> dict[str, Any]:
     loop = prepare(item.options, item.seed, item.threads)
     loop.run(item.options.duration, not item.options.no_stop)
-    summary: dict[str, Any] = summarize(loop, item.options.controller, item.seed)
-    for values in summary['parameters'].values():
-        values['z'] = z_score(values)
-    return summary
-
-
-def z_score(values: Mapping[str, float]) -> float:
-    """Return the error of the mean in standard deviations; NaN if both are 0."""
-    error, sd = values['mean'] - values['true'], values['sd']
-    return error / sd if sd > 0.0 else np.nan if error == 0.0 else np.copysign(np.inf, error)
-
-
-def total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the number of successes, the median time to success, and the rms of z."""
-    times = [row['time_s'] for row in rows if row['success']]
-    names = rows[0]['parameters']
-    squares = {name: [row['parameters'][name]['z'] ** 2 for row in rows] for name in names}
-    return {
-        'task': rows[0]['task'],
-        'controller': rows[0]['controller'],
-        'successes': len(times),
-        'of': len(rows),
-        'median_time_s': float(np.median(times)) if times else None,
-        'rms_z': {name: float(np.sqrt(np.mean(values))) for name, values in squares.items()},
-    }
-
-
-def table(rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table: one for each seed, then the totals."""
-    names = list(totals['rms_z'])
-    lines = [['seed', 'success', 'time_s', *(f'z {name}' for name in names)]]
-    for row in rows:
-        found = (row['parameters'][name]['z'] for name in names)
-        success = 'yes' if row['success'] else 'no'
-        lines.append([
-            str(row['seed']), success, f'{row["time_s"]:.2f}', *(f'{z:+.2f}' for z in found),
-        ])  # fmt: skip
-    median = totals['median_time_s']
-    lines.append([
-        'all', f'{totals["successes"]}/{totals["of"]}', '-' if median is None else f'{median:.2f}',
-        *(f'{rms:.2f}' for rms in totals['rms_z'].values()),
-    ])  # fmt: skip
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = [
-        '  '.join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    ]
-    note = 'z: (mean - true) / sd at the end. all: successes, their median time, rms of z'
-    return [*texts, note]
+    return summarize(loop, item.options.controller, item.seed)

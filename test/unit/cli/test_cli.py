@@ -161,7 +161,7 @@ def test_run_prints_all_documented_keys(capsys: pytest.CaptureFixture) -> None:
         'task', 'controller', 'seed', 'success', 'time_s', 'steps', 'real_time',
         'final_error', 'parameters', 'misfit', 'collapsed', 'reinjected', 'changes', 'unresolved',
         'ess_min',
-        'plan_ms', 'diverged',
+        'plan_ms', 'diverged', 'ended',
     ]  # fmt: skip
     assert found['seed'] == 3
     assert found['parameters']['pole_mass']['true'] == 0.3
@@ -259,7 +259,8 @@ def test_several_seeds_are_a_table_of_the_single_runs(capsys: pytest.CaptureFixt
     assert (found['successes'], found['of'], found['median_time_s']) == (0, 2, None)
     assert main([*command, '--seeds', '4-5', '--jobs', '2']) == 0
     head, first, second, last, _note = capsys.readouterr().out.splitlines()
-    assert head.split() == ['seed', 'success', 'time_s', 'z', 'pole_mass', 'z', 'pole_inertia']
+    columns = ['seed', 'success', 'time_s', 'z', 'pole_mass', 'z', 'pole_inertia', 'ended']
+    assert head.split() == columns and first.endswith('  time limit')
     assert first.split()[:3] == ['4', 'no', '0.40'] and second.split()[0] == '5'
     assert last.split()[:3] == ['all', '0/2', '-']
     z = found['runs'][0]['parameters']['pole_mass']['mean'] - single[0]['pole_mass']['true']
