@@ -1,10 +1,11 @@
-"""The clock of the bridge, and message stamps of its times."""
+"""The clock of a node and that of the bridge, and message stamps of its times."""
 
 import math
 import threading
 import time
 
 from builtin_interfaces.msg import Time
+from rclpy.clock import ROSClock
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 import rclpy.time
@@ -18,6 +19,12 @@ _NANO = 1_000_000_000
 _READINGS = 5  # of both clocks; the fastest reading counts
 _POLL_S = 5e-4  # between two looks for a message, each of which costs some 20 us
 _JUMP_NS = 1_000_000  # a larger change means that the node's clock was set
+
+
+def is_simulated(node: Node) -> bool:
+    """Return whether a node follows /clock (`use_sim_time`)."""
+    clock = node.get_clock()
+    return isinstance(clock, ROSClock) and clock.ros_time_is_active
 
 
 class CommandClock:

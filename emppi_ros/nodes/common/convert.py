@@ -242,6 +242,6 @@ def _split(seconds: float) -> dict[str, int]:
     return {'sec': whole, 'nanosec': nanosec}
 
 
-def _doubles(values: Array) -> array:
+def _doubles(values: Array) -> 'array[float]':
     """Return an array that message fields accept without checking every element."""
     return array('d', np.ascontiguousarray(values, dtype=np.float64).tobytes())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import functools
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 import numpy as np
@@ -12,6 +13,7 @@ from sensor_msgs.msg import JointState
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.session.measurements import Measurements
 from emppi_ros.state.estimator import Estimator
@@ -49,7 +51,7 @@ class MeasurementInputs:
         self.errors: dict[str, str] = {}
         self._now = np.inf  # s, /clock; infinite without simulated time
         topic = task.robot.topics.joint_states
-        take: list[tuple[type, str, Callable, QoSProfile]]
+        take: list[tuple[type, str, Callable[[Any], float], QoSProfile]]
         take = [(JointState, topic, self.take_joints, qos.SENSOR)]
         take.append((JointState, APPLIED, self.take_applied, qos.DEFAULT))
         for name in task.tracked:
@@ -71,8 +73,8 @@ class MeasurementInputs:
 
     def poll(self) -> None:
         """Handle all messages that have arrived."""
-        clock = self._node.get_clock()
-        self._now = clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else np.inf
+        simulated, clock = is_simulated(self._node), self._node.get_clock()
+        self._now = clock.now().nanoseconds * 1e-9 if simulated else np.inf
         for subscription in self._subscriptions:
             subscription.poll()
 

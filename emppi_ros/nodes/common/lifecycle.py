@@ -1,19 +1,32 @@
 """Base class of the lifecycle nodes: errors of transitions, autostart, and simulated time."""
 
 from collections.abc import Callable
+from typing import Any, TypedDict, Unpack
 
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.clock import Clock, JumpThreshold, TimeJump
+from rclpy.clock_type import ClockType
+from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import parameters
+from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.polling import Loop
 
 NO_CLOCK = 'waiting for /clock: use_sim_time is set, is the simulator running?'
 _CLOCK_CHECK_S = 0.05
 _BACK = Duration(nanoseconds=-1)
+
+
+class NodeArguments(TypedDict, total=False):
+    """Arguments of rclpy's nodes beside the name."""
+
+    context: Context
+    namespace: str
+    parameter_overrides: 'list[Parameter[Any]]'  # quoted: not generic in ROS 2 Jazzy
 
 
 class ManagedNode(LifecycleNode):
@@ -27,7 +40,7 @@ class ManagedNode(LifecycleNode):
     `start` and `stop` enclose the active state, `teardown` undoes `setup`.
     """
 
-    def __init__(self, name: str, **kwargs: object) -> None:
+    def __init__(self, name: str, **kwargs: Unpack[NodeArguments]) -> None:
         """Declare `autostart`; `startup` applies it once the subclass is initialized."""
         super().__init__(name, **kwargs)
         self.autostart = bool(
@@ -94,7 +107,7 @@ class ManagedNode(LifecycleNode):
     @property
     def simulated_time(self) -> bool:
         """Whether the node follows /clock (`use_sim_time`)."""
-        return self.get_clock().ros_time_is_active
+        return is_simulated(self)
 
     @property
     def clock_runs(self) -> bool:

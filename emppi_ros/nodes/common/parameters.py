@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
@@ -12,7 +12,10 @@ from rclpy.parameter import Parameter
 from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 
-T = TypeVar('T')
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar('T', bound='DataclassInstance')
 
 
 def declare(
@@ -49,7 +52,7 @@ def declare_all(node: Node, cls: type[T], settable: Collection[str] = ()) -> T:
 
 def changed(node: Node, settings: T, values: Mapping[str, Any]) -> T:
     """Return the validated dataclass with other values; ConfigError if one is invalid."""
-    return _build(node, type(settings), {**dataclasses.asdict(settings), **values})  # type: ignore[call-overload]
+    return _build(node, type(settings), {**dataclasses.asdict(settings), **values})
 
 
 def on_change(node: Node, names: Collection[str], apply: Callable[[dict[str, Any]], None]) -> None:
@@ -60,7 +63,7 @@ def on_change(node: Node, names: Collection[str], apply: Callable[[dict[str, Any
     rejects the change.
     """
 
-    def callback(parameters: Sequence[Parameter]) -> SetParametersResult:
+    def callback(parameters: Sequence['Parameter[Any]']) -> SetParametersResult:
         values = {p.name: p.value for p in parameters if p.name in names}
         try:
             if values:

@@ -1,6 +1,6 @@
 """Run a node as a process: scheduling priority, spinning, and shutdown on SIGINT and SIGTERM."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import contextlib
 import gc
 import os
@@ -25,7 +25,7 @@ def run(
     nice: int = 0,
     real_time: int = 0,
     idle: bool = False,
-    args: Sequence[str] | None = None,
+    args: list[str] | None = None,
 ) -> int:
     """
     Run one node until a signal; return the exit code.

@@ -19,21 +19,21 @@ class JournalPublisher:
         self._publisher = node.create_publisher(String, topic, qos.DEFAULT)
         self._journal: Journal | None = None
 
-    def set_journal(self, journal: Journal) -> None:
+    def set_journal(self, journal: Journal | None) -> None:
         """Publish this journal from now on, for example after a task switch."""
         self._journal = journal
 
     @property
     def pending(self) -> int:
         """Number of unpublished events."""
-        return self._journal.pending
+        return 0 if self._journal is None else self._journal.pending
 
     def begin_cycle(self, now: float) -> None:
         """Start a cycle, at a time of any clock [s]."""
-        self._journal.begin_cycle(self._publisher.get_subscription_count(), now)
+        if self._journal is not None:
+            self._journal.begin_cycle(self._publisher.get_subscription_count(), now)
 
     def publish(self) -> None:
         """Publish all events since the last call."""
-        text = self._journal.take()
-        if text:
+        if self._journal is not None and (text := self._journal.take()):
             self._publisher.publish(String(data=text))

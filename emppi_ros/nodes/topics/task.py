@@ -6,7 +6,7 @@ node replies whether it can follow. Once the task is published, each node switch
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, Unpack
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -15,7 +15,7 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.diagnostics import WARN, Report
-from emppi_ros.nodes.common.lifecycle import ManagedNode
+from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.schema import StageConfig
 from emppi_ros.tasks.stages import Stage
@@ -84,22 +84,22 @@ class TaskSubscriber:
         self._taken, self.changed = None, ''
 
     def _receive(self, message: String) -> None:
-        previous, self._text = self._taken, message.data
+        previous, text = self._taken, message.data
+        self._text = text
         if previous is None:
             self._follower.startup()
             return
         try:
-            self._switch(previous)
+            self._switch(previous, text)
         except EmppiError as error:
             self.changed = f'cannot follow the task on {TOPIC}: {switch_protocol.explain(error)}'
             self._node.get_logger().warning(self.changed)
-            self._answer(self._text, switch_protocol.REFUSED, switch_protocol.explain(error))
+            self._answer(text, switch_protocol.REFUSED, switch_protocol.explain(error))
             return
-        self._answer(self._text, switch_protocol.FOLLOWING)
+        self._answer(text, switch_protocol.FOLLOWING)
 
-    def _switch(self, previous: str) -> None:
+    def _switch(self, previous: str, text: str) -> None:
         """Follow the task that has arrived."""
-        text = self._text
         if text == previous:
             self.changed = ''
         elif self._checked[0] == text:
@@ -136,8 +136,9 @@ class StageSubscriber(Generic[StageT]):
     def __init__(
         self, node: Node, stages: Iterable[StageT], enter: Callable[[StageT], None]
     ) -> None:
-        self._node, self._enter = node, enter
-        self._stages = {stage.name: stage for stage in stages}
+        self._node = node
+        self._enter: Callable[[StageT], None] = enter
+        self._stages: dict[str, StageT] = {stage.name: stage for stage in stages}
         self._subscription = node.create_subscription(String, STAGE, self._receive, qos.LATCHED)
 
     def close(self) -> None:
@@ -152,7 +153,7 @@ class StageSubscriber(Generic[StageT]):
 class TaskFollowerNode(ManagedNode, TaskFollower):
     """A lifecycle node that waits for the task on `emppi/task` and follows it."""
 
-    def __init__(self, name: str, **kwargs: object) -> None:
+    def __init__(self, name: str, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__(name, **kwargs)
         self.follow = TaskSubscriber(self, self)
         self._broken = False

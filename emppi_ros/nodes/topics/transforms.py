@@ -30,6 +30,8 @@ try:
 except ImportError:
     TFMessage = None
 
+__all__ = ['KIND', 'TF', 'TFMessage', 'TransformSource', 'scene_frames', 'to_cdr']
+
 TF = '/tf'
 KIND = 'tf2_msgs/msg/TFMessage'
 _MAX_AGE_S = 0.5  # of a tracked pose; later the object has no transform
