@@ -119,7 +119,7 @@ class CommandLoop:
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding; call it after the loop has ended."""
-        commander = self.commander
+        commander = self._started
         commander.disarm()
         began, rests = time.monotonic(), 0
         while commander.ready and rests < _RESTS and time.monotonic() - began < _LONGEST_BRAKING_S:
@@ -138,6 +138,13 @@ class CommandLoop:
         self._node.destroy_publisher(self._applied)
 
     @property
+    def _started(self) -> Commander:
+        """The commander; ArmError unless there is one."""
+        if self.commander is None:
+            raise ArmError('not active')
+        return self.commander
+
+    @property
     def machine(self) -> Machine:
         """The state of the bridge."""
         commander = self.commander
@@ -152,7 +159,7 @@ class CommandLoop:
             if self._reset_until is not None:
                 raise ArmError('the simulator is resetting the robot')
             self._check_clock()
-            self.commander.arm(self.clock.now())
+            self._started.arm(self.clock.now())
 
     def disarm(self) -> None:
         """Brake to rest, acknowledge a fault, and clear it if the robot itself holds it."""
@@ -228,7 +235,7 @@ class CommandLoop:
                     return
                 self._begin()
             self._plans.poll()
-            commander = self.commander
+            commander = self._started
             if not commander.ready:  # nothing is commanded before the first joint state
                 return
             if text := self.backend.fault():
@@ -282,14 +289,14 @@ class CommandLoop:
         self.input_error, self._sent = '', sent
         self._ahead.append(stamp - self.clock.stamp_now())
         now = self.clock.now()
-        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
+        self._started.measure(Measurement(now, stamp, position[rows], velocity[rows]))
 
     def _take_state(self, state: BackendState) -> None:
         robot, rows = self.robot, self._task.commanded_rows
         stamp, position, velocity = state
         self._sent = stamp
         now = self.clock.now()
-        self.commander.measure(Measurement(now, stamp, position[rows], velocity[rows]))
+        self._started.measure(Measurement(now, stamp, position[rows], velocity[rows]))
         self._measured.publish(convert.write_joints(robot, stamp, position, velocity))
 
     def _receive_plan(self, message: JointTrajectory) -> None:
@@ -299,4 +306,4 @@ class CommandLoop:
         except EmppiError as error:
             self.rejected_plans, self.rejection = self.rejected_plans + 1, str(error)
             return
-        self.commander.receive(plan._replace(start=plan.start + self.clock.now() - now))
+        self._started.receive(plan._replace(start=plan.start + self.clock.now() - now))

@@ -9,9 +9,10 @@ the operator acknowledges the fault by disarming.
 
 from collections.abc import Mapping
 import sys
-from typing import Any
+from typing import Any, Unpack
 
-from rclpy.clock import Clock, ClockType
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.subscription import Subscription
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
@@ -31,6 +32,7 @@ from emppi_ros.nodes.bridge.graph_monitor import GraphMonitor
 from emppi_ros.nodes.common import parameters, process
 from emppi_ros.nodes.common.clock_sync import CommandClock, SimulatedCommandClock
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching import rest_service
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
@@ -50,7 +52,7 @@ _TIMEOUTS = (  # may be set while the bridge is not armed
 class BridgeNode(TaskFollowerNode):
     """Turns plans into commands at a fixed rate; serves the operator."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('bridge', **kwargs)
         self._config = declare_all(self, BridgeConfig, _TIMEOUTS)
         self._monitor_config = declare_all(self, MonitorConfig)
@@ -68,9 +70,7 @@ class BridgeNode(TaskFollowerNode):
             self
         )
         self.command_loop: CommandLoop | None = None  # while the node is configured
-        self.graph: GraphMonitor | None = None
         self._stages: tuple[StageConfig, ...] = ()  # of the task that was checked last
-        self._stage: StageSubscriber[StageConfig] | None = None
         self._custom_limits: tuple[str, ...] = ()
         self._published: object = None  # state
         self._logged_fault: Fault | None = None
@@ -79,12 +79,19 @@ class BridgeNode(TaskFollowerNode):
         self.create_service(SetBool, 'emppi/pause', self._pause)
         rest_service.serve(self, lambda: self.command_loop)
         reset_service.serve(self, lambda: self.command_loop, config.hardware)
-        self._enable_subscription: Subscription | None = None
+        self._enable_subscription: Subscription[Bool] | None = None
         self._subscribe_enable()
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stop
         self.create_timer(_STATE_CHECK_S, self._publish_changes, clock=steady)
         self.create_timer(_GRAPH_CHECK_S, self._check_graph, clock=steady)
+
+    @property
+    def _configured(self) -> CommandLoop:
+        """The loop of the configured node; ArmError if it is not configured."""
+        if self.command_loop is None:
+            raise ArmError('not configured')
+        return self.command_loop
 
     def setup(self) -> None:
         """Take the task, and connect to its robot."""
@@ -109,19 +116,19 @@ class BridgeNode(TaskFollowerNode):
 
     def start(self) -> None:
         """Start commanding."""
-        self.loop = self.command_loop.start()
+        self.loop = self._configured.start()
 
     def stop(self) -> None:
         """Brake to rest, then stop commanding."""
         super().stop()
-        self.command_loop.stop()
+        self._configured.stop()
 
     def teardown(self) -> None:
         """Release task and robot."""
         self._stage.close()
-        self.command_loop.close()
+        self._configured.close()
         self.graph.close()
-        self.command_loop = self.graph = None
+        self.command_loop = None
         super().teardown()
 
     def restart(self) -> None:
@@ -142,16 +149,16 @@ class BridgeNode(TaskFollowerNode):
 
     def _subscribe_stage(self) -> None:
         """Tolerate what the stages of the task do, one after the other."""
-        self.command_loop.tolerate(None)
+        loop = self._configured
+        loop.tolerate(None)
         self._stage = StageSubscriber(
-            self,
-            self._stages,
-            lambda stage: self.command_loop.tolerate(stage.residual_rad_per_s),
+            self, self._stages, lambda stage: loop.tolerate(stage.residual_rad_per_s)
         )
 
     def report(self) -> Report:
         """Return the state of the bridge and the reason."""
-        loop, machine, reason = self.command_loop, self.command_loop.machine, self._reason()
+        loop, reason = self._configured, self._reason()
+        machine = loop.machine
         values = {
             'state': machine.phase.value,
             'fault': machine.fault.code if machine.fault else '',
@@ -223,11 +230,12 @@ class BridgeNode(TaskFollowerNode):
     def _arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         loop = self.command_loop
         try:
-            if loop is not None and not request.data:
-                loop.disarm()
-            elif request.data and (loop is None or loop.commander is None):
+            if not request.data:
+                if loop is not None:
+                    loop.disarm()
+            elif loop is None or loop.commander is None:
                 raise ArmError('not active')
-            elif request.data:
+            else:
                 self.graph.check()
                 if text := self.graph.arm_refusal:
                     raise ArmError(text)

@@ -8,7 +8,9 @@ robot that jumps is a fault otherwise, and one commanded by position would be pu
 from collections.abc import Callable
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock, ClockType
+from rclpy.client import Client
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from std_srvs.srv import SetBool
 
@@ -42,7 +44,9 @@ class ResetClient:
 
     def __init__(self, node: Node) -> None:
         self._node, self._group = node, ReentrantCallbackGroup()  # others wait for the caller
-        self._client = node.create_client(SetBool, RESET, callback_group=self._group)
+        self._client: Client[SetBool.Request, SetBool.Response] = node.create_client(
+            SetBool, RESET, callback_group=self._group
+        )
 
     async def announce(self, resetting: bool) -> None:
         """Announce the begin or end of a reset; return when the bridge, if any, has answered."""
