@@ -1,14 +1,14 @@
 """Videos and stills of a run: the scene with the belief drawn in it, and a panel beside it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import imageio.v2 as imageio
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,13 @@ from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED
 from emppi_ros.viz.renderer import Renderer, framing_camera, task_camera
 from emppi_ros.viz.report import plots
+from emppi_ros.viz.report.canvas import Image, make_canvas, pixels
 from emppi_ros.viz.report.recording import RunRecord
 from emppi_ros.viz.shapes import histograms, joint_axes, objects
 from emppi_ros.viz.shapes.scene_extent import UP, scene_extent
 from emppi_ros.viz.shapes.shapes import Label, Lines, Shape, Shapes, Triangles
 
 Array = npt.NDArray[np.float64]
-Image = npt.NDArray[np.uint8]
 _DPI, _BINS = 100, 40  # of the belief panel
 ShapesAt = Callable[[float], Shapes]  # shapes that are drawn in the scene at a time [s]
 
@@ -49,9 +49,9 @@ class BeliefPanel:
         """Lay out the panel and draw its static part."""
         self._task, self._record = task, record
         with plots.styled():
-            figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout='constrained')
-            figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-            self._canvas = FigureCanvasAgg(figure)
+            layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
+            figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI, layout=layout)
+            self._canvas = make_canvas(figure)
             learning = len(task.parameters) > 0 and len(record.belief_times) > 0
             ratios = [2.0, 1.0] if learning else [1.0]
             axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
@@ -68,7 +68,7 @@ class BeliefPanel:
                 artist.set_animated(True)
             self._canvas.draw()
         self._background = self._canvas.copy_from_bbox(figure.bbox)
-        self._axes: Sequence[Axes] = list(axes)
+        self._figure = figure
 
     def draw(self, now: float) -> Image:
         """Return the panel (height, width, 3) at a time [s]."""
@@ -84,8 +84,8 @@ class BeliefPanel:
             self._clock.set_text(f't = {now:4.1f} s')
         self._canvas.restore_region(self._background)
         for artist in self._moving:
-            artist.axes.draw_artist(artist)
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+            self._figure.draw_artist(artist)
+        return pixels(self._canvas)
 
     def _start_error(self, axis: Axes) -> list[Artist]:
         plots.error(axis, self._task, self._record)
@@ -218,7 +218,7 @@ def write_still(task: Task, record: RunRecord, path: Path, shapes: ShapesAt) -> 
 def _captions(record: RunRecord, width: int) -> Image:
     """Return the captions (CAPTION, width, 3) of the pictures of start and end."""
     figure = Figure(figsize=(width / _DPI, CAPTION / _DPI), dpi=_DPI)
-    canvas = FigureCanvasAgg(figure)
+    canvas = make_canvas(figure)
     success = record.success_s
     end = f'end: {record.times[-1]:.1f} s'
     if success is not None:
@@ -226,7 +226,7 @@ def _captions(record: RunRecord, width: int) -> Image:
     for x, text in ((0.01, 'start'), (0.51, end)):
         figure.text(x, 0.5, text, va='center')
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    return pixels(canvas)
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def _scenes(task: Task, record: RunRecord, shapes: ShapesAt) -> Iterator[Callabl
     renderer = Renderer(model, SCENE, HEIGHT, free)
 
     def draw(now: float) -> Image:
-        row = min(np.searchsorted(record.times, now), len(record.times) - 1)
+        row = min(int(np.searchsorted(record.times, now)), len(record.times) - 1)
         renderer.camera = task_camera(task, model, record.qpos[row]) or free
         return draw_in(renderer, record.qpos[row], shapes(now))
 
@@ -277,7 +277,7 @@ def write(
         raise ConfigError(f'{path}: cannot be written: {error}') from None
 
 
-def _shrink(frame: np.ndarray, factor: int) -> np.ndarray:
+def _shrink(frame: Image, factor: int) -> Image:
     """Return a smaller frame: each pixel is the mean of factor x factor pixels."""
     rows, columns = (size // factor for size in frame.shape[:2])
     blocks = frame[: rows * factor, : columns * factor].reshape(rows, factor, columns, factor, 3)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import GREEN, GRID, INK, ORANGE, RED, SERIES
 from emppi_ros.viz.report import plots
+from emppi_ros.viz.report.canvas import Image, make_canvas, pixels
 from emppi_ros.viz.shapes.histograms import scalar_columns
 from emppi_ros.viz.web.history import SPAN_S, STEP_S, History
 
@@ -37,7 +38,7 @@ class Chart:
     ) -> None:
         """Lay out the chart: y from 0 to `top` or automatic; `dated` shows the time axis."""
         self.names = names
-        series = [{'label': 's'}]
+        series: list[dict[str, str | int]] = [{'label': 's'}]
         for i, name in enumerate(names):
             series.append({'label': name, 'stroke': SERIES[i % len(SERIES)], 'width': _LINE_WIDTH})
         vertical: dict[str, Any] = {'auto': True} if top is None else {'range': (0.0, top)}
@@ -67,19 +68,19 @@ class BeliefImage:
         self._task = task
         self.columns = scalar_columns(task)[:_MAX_ROWS]
 
-    def draw(self, history: History) -> npt.NDArray[np.uint8]:
+    def draw(self, history: History) -> Image:
         """Return the image (height, width, 3) of the last half minute: darker is more probable."""
         rows = len(self.columns)
         with plots.styled():
             figure = Figure(figsize=(_WIDTH, rows * _ROW + _FOOT), dpi=_DPI, layout='constrained')
-            canvas = FigureCanvasAgg(figure)
+            canvas = make_canvas(figure)
             axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
             for axis, column in zip(axes, self.columns, strict=True):
                 self._row(axis, column, history)
             canvas.draw()
-        return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+        return pixels(canvas)
 
-    def _row(self, axis: plots.Axes, column: int, history: History) -> None:
+    def _row(self, axis: Axes, column: int, history: History) -> None:
         low, high = history.extent(column, *self._task.prior.range[:, column])
         axis.set(xlim=(-SPAN_S, 0.0), ylim=(low, high))
         axis.set_title(plots.label(self._task, column), loc='left', fontsize=10)
