@@ -57,18 +57,19 @@ class Operators:
             yes = client.gui.add_button(f'Yes: {title.rstrip("?").lower()}', color='red')
             no = client.gui.add_button('No', color='gray')
 
-        @yes.on_click
-        def _(_event: Any) -> None:
+        def accept(_event: Any) -> None:
             if not modal.closed:
                 modal.close()
                 if not self.do(client, what, act, asked):
                     cancel()
 
-        @no.on_click
-        def _(_event: Any) -> None:
+        def refuse(_event: Any) -> None:
             if not modal.closed:
                 modal.close()
                 cancel()
+
+        yes.on_click(accept)
+        no.on_click(refuse)
 
     def do(
         self, client: Any, what: str, act: Callable[[], None], asked: int | None = None

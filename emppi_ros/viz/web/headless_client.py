@@ -8,6 +8,7 @@ import msgspec
 import viser
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
 
 # viser counts a client from its first camera message on
 _CAMERA = {
@@ -23,8 +24,8 @@ def connect_headless(port: int) -> Iterator[list[int]]:
     sizes: list[int] = []
     with connect(
         f'ws://127.0.0.1:{port}',
-        origin=f'http://127.0.0.1:{port}',
-        subprotocols=[f'viser-v{viser.__version__}'],
+        origin=Origin(f'http://127.0.0.1:{port}'),
+        subprotocols=[Subprotocol(f'viser-v{viser.__version__}')],
         max_size=None,
     ) as page:
         page.send(msgspec.msgpack.encode(_CAMERA))

@@ -1,6 +1,7 @@
 """The web page: scene, belief, plots, buttons and sliders; drawn only while a client is open."""
 
 from collections.abc import Callable
+import functools
 import html
 import time
 from typing import Any
@@ -45,7 +46,7 @@ class Page:
         self._status = gui.add_html('')
         self.operators = Operators(server, source)
         self._buttons = Buttons(server, source, self.operators, first.task.name)
-        self._parts: list[Any] = []
+        self._removals: list[Callable[[], None]] = []  # of what belongs to the run
         self._run = -1
         self._problem = ''
         self._due = {'shapes': 0.0, 'plots': 0.0}
@@ -88,11 +89,8 @@ class Page:
     def _start_run(self, now: Snapshot) -> None:
         """Lay out again what belongs to one run of a task."""
         task = now.task
-        for part in self._parts:
-            part.remove()
-        if self._run >= 0:
-            self._nodes.show([])
-            self._scene.remove()
+        for remove in self._removals:
+            remove()
         self._run, self._history = now.run, History()
         self._scene = BrowserScene(self._server, task, now.theta)
         view = self._look(now)
@@ -121,7 +119,8 @@ class Page:
                 'terms': Chart(gui, 'cost of the plan by term', terms),
                 'latencies': Chart(gui, 'latency [ms] over time [s]', names, dated=True),
             }
-        self._parts = [folder, plots]
+        clear = functools.partial(self._nodes.show, [])
+        self._removals = [folder.remove, plots.remove, clear, self._scene.remove]
         self._buttons.show(now)
         self._buttons.name_task()
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import viser
 import websockets.asyncio.server
+from websockets.typing import Origin
 
 from emppi_ros.core.errors import ViewError
 
@@ -29,7 +30,7 @@ class Server(viser.ViserServer):
         """Listen on a port (0: any free one); raise ViewError if it is taken."""
         listening = _listen(port)
         self.port: int = listening.getsockname()[1]
-        origins = [f'http://{host}:{self.port}' for host in (HOST, 'localhost')]
+        origins = [Origin(f'http://{host}:{self.port}') for host in (HOST, 'localhost')]
         with _quiet(), _serving(listening, origins):
             super().__init__(HOST, self.port, LABEL, verbose=False)
         self.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -50,7 +51,7 @@ class Server(viser.ViserServer):
 
 
 @contextlib.contextmanager
-def _serving(listening: socket.socket, origins: list[str]) -> Iterator[None]:
+def _serving(listening: socket.socket, origins: list[Origin]) -> Iterator[None]:
     """Make websockets serve on a bound socket and accept these origins only, meanwhile."""
     real = websockets.asyncio.server.serve
 

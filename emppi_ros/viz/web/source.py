@@ -93,7 +93,7 @@ class SimulatedSource:
         self.name = f'simulated in this process, seed {seed}'
         self._seed, self._truth = seed, truth
         self._loop, self._run, self._watched = SupervisedLoop(task, seed, truth), 0, False
-        self._requests: queue.Queue[tuple[Callable[[], None], Future]] = queue.Queue()
+        self._requests: queue.Queue[tuple[Callable[[], None], Future[None]]] = queue.Queue()
         self._ending, self._problem, self._speed = threading.Event(), '', 1.0
         self._snapshot: Snapshot | None = self._take_snapshot()
         self._thread = threading.Thread(target=self._work, name='simulation', daemon=True)
@@ -143,7 +143,7 @@ class SimulatedSource:
 
     def _do(self, request: Callable[[], None]) -> None:
         """Run a request between two steps of the thread; its exceptions are raised here."""
-        done: Future = Future()
+        done: Future[None] = Future()
         self._requests.put((request, done))
         try:
             done.result(_ANSWER_S)
