@@ -18,7 +18,6 @@ from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
 from emppi_ros.robots.robot import Robot
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.tracking import Track
-from emppi_ros.tasks.objects import FreeObject
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.joint_axes import kind_names, uncertain_objects
 from emppi_ros.viz.shapes.shapes import Array
@@ -39,10 +38,8 @@ class SceneFrames:
 
     def __init__(self, task: Task, prefix: str = '') -> None:
         self._task, self._prefix, self._root = task, prefix, task.robot.frame
-        self._bodies = {
-            name: item.body(task.model) if isinstance(item, FreeObject) else item.body
-            for name, item in {**task.objects, **task.jointed}.items()
-        }
+        free = {name: item.body(task.model) for name, item in task.objects.items()}
+        self._bodies = free | {name: item.body for name, item in task.jointed.items()}
         self._links = link_tree(task.model, self._root, prefix, list(self._bodies.values()))
 
     def description(self) -> str:

@@ -27,7 +27,7 @@ class SceneExtent(NamedTuple):
 def scene_extent(task: Task) -> SceneExtent:
     """Return the extent of a task's scene; without a camera `overview`, the view is along y."""
     data = scene.kinematics(task.model, task.start().qpos)
-    moving = np.isin(task.model.geom_bodyid, task.model.dof_bodyid)
+    moving = np.flatnonzero(np.isin(task.model.geom_bodyid, task.model.dof_bodyid))
     reach = np.concatenate(
         [data.xipos[task.model.dof_bodyid], box_corners(data, moving).reshape(-1, 3)]
     )
@@ -88,7 +88,7 @@ def _belief_corners(task: Task) -> Array:
     return anchor + size * np.array([[0.0, 0.0], _BELIEF]) @ np.stack([right, UP])
 
 
-def box_corners(data: mujoco.MjData, geoms: npt.NDArray) -> Array:
+def box_corners(data: mujoco.MjData, geoms: npt.NDArray[np.int_]) -> Array:
     """Return the corners (n, 8, 3) of the boxes around geoms, in the world frame."""
     model = data.model
     centre, half = np.split(model.geom_aabb[geoms], 2, axis=1)
