@@ -9,6 +9,7 @@ gives the same bits.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class PairSimulation:
         seen = np.ones((len(problem.controls), len(measured)), bool)
         if problem.seen is not None:
             seen = problem.seen
-        self._sampled = seen[:, measured].all(axis=1)  # steps with a measurement of everything
+        self._sampled = np.all(seen[:, measured], axis=1)  # steps with a measurement of everything
         for begin, end in zip(*_bounds(problem), strict=True):
             check_length(int(np.sum(self._sampled[begin:end])))
         self._ensemble = Ensemble(problem.model, problem.parameters, pairs, 1, threads)
@@ -127,7 +128,7 @@ def simulate_all(
     if more than half of the simulations diverge.
     """
     pairs = known
-    here = None if share else recipe.make(BLOCK, threads)  # workers make their own
+    simulate = _simulator(recipe, threads, share)
     while pairs is None or np.sum(_valid(pairs)) < count:
         done = 0 if pairs is None else len(pairs.coordinates)
         if pairs is not None and done >= count / _FEWEST:
@@ -136,16 +137,25 @@ def simulate_all(
                 'of the parameters, or the time step'
             )
         numbers = np.arange(done, done + BLOCK, dtype=np.float64)
-        parts = share('simulate', numbers) if here is None else [here.simulate(numbers)]
-        blocks = [*([] if pairs is None else [pairs]), *parts]
+        blocks = [*([] if pairs is None else [pairs]), *simulate(numbers)]
         pairs = Pairs(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
         watch(pairs)
     valid = _valid(pairs)
     return Pairs(*(part[valid][:count] for part in pairs))
 
 
+def _simulator(
+    recipe: PairRecipe, threads: int, share: Share | None
+) -> Callable[[Array], list[Pairs]]:
+    """Return what simulates the pairs of numbers (N,): on a cluster, or here."""
+    if share is not None:
+        return functools.partial(share, 'simulate')  # workers make their own
+    here = recipe.make(BLOCK, threads)
+    return lambda numbers: [here.simulate(numbers)]
+
+
 def _valid(pairs: Pairs) -> npt.NDArray[np.bool_]:
-    return np.isfinite(pairs.summaries).all(axis=1)
+    return np.all(np.isfinite(pairs.summaries), axis=1)
 
 
 def _bounds(problem: ShootingProblem) -> tuple[list[int], list[int]]:

@@ -54,7 +54,8 @@ class Checkpoint:
             return
         part = self._path.with_suffix('.part.npz')
         try:
-            np.savez(part, **{_KEY: json.dumps(self._key, sort_keys=True)}, **state)
+            arrays = {_KEY: json.dumps(self._key, sort_keys=True), **state}
+            np.savez(part, **arrays)  # type: ignore[arg-type]  # none is `allow_pickle`
             part.replace(self._path)
         except OSError as error:
             raise ConfigError(f'{self._path}: cannot be written: {error}') from None

@@ -123,8 +123,10 @@ def draw_forecasts(forecasts: Sequence[HeldOutForecast]) -> Figure:
     shown = forecasts[0].quantities
     size = max(4.2 * len(forecasts), 5.5), 3.4 * len(shown) + 0.4
     figure = Figure(figsize=size, layout='constrained')
-    shape = {'sharex': 'col', 'height_ratios': [2, 1] * len(shown)}
-    axes = figure.subplots(2 * len(shown), len(forecasts), squeeze=False, **shape)
+    ratios = [2, 1] * len(shown)
+    axes = figure.subplots(
+        2 * len(shown), len(forecasts), squeeze=False, sharex='col', height_ratios=ratios
+    )
     for column, one in enumerate(forecasts):
         for row, (name, unit) in enumerate(shown):
             above, below = axes[2 * row : 2 * row + 2, column]

@@ -63,9 +63,13 @@ class Motion:
 def join(motions: Sequence[Motion]) -> Motion:
     """Return the motions of single recordings one after the other."""
     begins = np.cumsum([0, *(motion.steps for motion in motions)])[:-1]
-    fields = ('qpos', 'weights', 'ctrl', 'applied')
-    rows = [np.concatenate([getattr(motion, field) for motion in motions]) for field in fields]
-    return Motion(*rows, tuple(begins.tolist()))
+    return Motion(
+        np.concatenate([motion.qpos for motion in motions]),
+        np.concatenate([motion.weights for motion in motions]),
+        np.concatenate([motion.ctrl for motion in motions]),
+        np.concatenate([motion.applied for motion in motions]),
+        tuple(begins.tolist()),
+    )
 
 
 def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
@@ -76,8 +80,11 @@ def split(motion: Motion, share: float) -> tuple[Motion, Motion]:
             f'{share:.3%} held out of {motion.steps} steps leaves {count}, expected '
             f'{MIN_SAMPLES}: hold out less, or record for longer'
         )
-    parts = (motion.qpos, motion.weights, motion.ctrl, motion.applied)
-    return Motion(*(x[:count] for x in parts)), Motion(*(x[count:] for x in parts))
+    return _steps(motion, slice(count)), _steps(motion, slice(count, None))
+
+
+def _steps(motion: Motion, rows: slice) -> Motion:
+    return Motion(motion.qpos[rows], motion.weights[rows], motion.ctrl[rows], motion.applied[rows])
 
 
 def resample(

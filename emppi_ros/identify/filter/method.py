@@ -145,16 +145,12 @@ def infer_task(
     with workers.shared(LikelihoodFactory(task, data), scheduler) as share:
 
         def log_likelihood(theta: Array) -> Array:
+            if share is None:
+                return likelihood.log_likelihood(theta)
             return np.concatenate(share('log_likelihood', theta))
 
         posterior = smc.infer(
-            task.parameters,
-            task.priors,
-            log_likelihood if share else likelihood.log_likelihood,
-            config,
-            rng,
-            watch,
-            state,
+            task.parameters, task.priors, log_likelihood, config, rng, watch, state
         )
     innovations = likelihood.innovations(posterior.theta)
     for quantity, size in innovations.items():

@@ -50,8 +50,13 @@ class SmcState(NamedTuple):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return the state from a checkpoint."""
-        parts = (arrays[name] for name in cls._fields[:-1])
-        return cls(*parts, str(arrays['generator']))
+        return cls(
+            arrays['theta'],
+            arrays['log_likelihood'],
+            arrays['powers'],
+            arrays['moved'],
+            str(arrays['generator']),
+        )
 
 
 class SmcPosterior(NamedTuple):
