@@ -71,7 +71,8 @@ class DensityPoint(NamedTuple):
 
 def newton_step(here: DensityPoint, damping: Array) -> Array:
     """Return the Newton step (N, U) with damping (N,) added to all curvatures."""
-    return np.linalg.solve(_damped(here, damping), here.score[..., None])[..., 0]
+    step = np.linalg.solve(_damped(here, damping), here.score[..., None])
+    return np.asarray(step[..., 0], np.float64)
 
 
 def propose(here: DensityPoint, damping: Array, normal: Array) -> Array:
@@ -85,7 +86,7 @@ def proposal_log_density(here: DensityPoint, u: Array, damping: Array) -> Array:
     """Return the log density (N,), up to a constant, of proposing u (N, U) from here."""
     whole, root = _damped(here, damping), _noise_root(here, damping)
     away = whole @ (u - here.u - newton_step(here, damping))[..., None]
-    normal = np.linalg.solve(root, away)[..., 0]
+    normal = np.asarray(np.linalg.solve(root, away), np.float64)[..., 0]
     volume = np.log(np.einsum('...uu->...u', root)).sum(axis=-1)
     return np.linalg.slogdet(whole)[1] - volume - 0.5 * np.sum(normal**2, axis=-1)
 
@@ -106,7 +107,7 @@ def _damped(here: DensityPoint, damping: Array) -> Array:
 
 
 def _noise_root(here: DensityPoint, damping: Array) -> Array:
-    return np.linalg.cholesky(_damped(here, 2.0 * damping))
+    return np.asarray(np.linalg.cholesky(_damped(here, 2.0 * damping)), np.float64)
 
 
 class McmcRefinement:

@@ -228,7 +228,6 @@ def _consistency(mode: Array, free: Bools, count: int) -> Callable[[Array], Bool
         rows = whole[: len(moves)].reshape(len(moves), -1, BODY_PARAMETERS)
         inertial = np.dot(rows[:, bodies, :10].reshape(-1, 10), units)
         least = np.linalg.eigvalsh(inertial.reshape(len(moves), -1, 4, 4))[..., 0]
-        result: Bools = (least > 0.0).all(axis=1) & (rows[:, joints, 10:] > 0.0).all(axis=(1, 2))
-        return result
+        return np.all(least > 0.0, axis=1) & np.all(rows[:, joints, 10:] > 0.0, axis=(1, 2))
 
     return consistent

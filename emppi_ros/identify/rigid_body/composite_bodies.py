@@ -48,6 +48,11 @@ class CompositePart(NamedTuple):
     pose: Array  # (4, 4) in the frame of the arm's body
     parameters: Array  # (10,) inertial parameters in that frame
 
+    @property
+    def back(self) -> Array:
+        """The pose (4, 4) of the arm's body in the frame of the part."""
+        return np.asarray(np.linalg.inv(self.pose), np.float64)
+
 
 def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
     """
@@ -56,9 +61,9 @@ def composite_parts(model: mujoco.MjModel) -> list[CompositePart]:
     Bodies welded to the world are left out. IdentificationError if a body has several joints.
     """
     if np.any(model.body_jntnum > 1):
-        body = scene.names(model, 'body')[int(np.argmax(model.body_jntnum > 1))]
+        crowded = scene.names(model, 'body')[int(np.argmax(model.body_jntnum > 1))]
         raise IdentificationError(
-            f'body {body!r} has {model.body_jntnum.max()} joints: expected one hinge or slide '
+            f'body {crowded!r} has {model.body_jntnum.max()} joints: expected one hinge or slide '
             'per body: give each joint a body of its own'
         )
     data = mujoco.MjData(model)
@@ -201,7 +206,7 @@ def parameter_values(
         if parameter.field == 'dof_armature':
             columns.append(rows[:, index, ARMATURE])
             continue
-        back = np.linalg.inv(parameter_map.parts[index].pose)
+        back = parameter_map.parts[index].back
         inertias = (transform_inertia(row, back) for row in own[:, index])
         columns.append(np.array([_field_value(parameter, inertia) for inertia in inertias]))
     return np.stack(columns, axis=1)
@@ -213,7 +218,7 @@ def body_inertials(
     """Yield the identified bodies in (12 B,), by name and in their own frames."""
     own = (bodies - constraints.fixed).reshape(-1, BODY_PARAMETERS)
     for index, part in sorted(parameter_map.parts.items()):
-        body = transform_inertia(own[index, :10], np.linalg.inv(part.pose))
+        body = transform_inertia(own[index, :10], part.back)
         spread, centre = _about_centre(body)
         inertia = np.trace(spread) * np.eye(3) - spread
         six = [*np.diag(inertia), *inertia[np.triu_indices(3, 1)]]

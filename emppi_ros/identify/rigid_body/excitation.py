@@ -135,14 +135,15 @@ def excite(task: Task, config: ExcitationConfig) -> ExcitationResult:
     found = excitation_trajectory.plan_trajectory(home, motion, config.periods, limits)
     rng = np.random.default_rng(config.seed)
     drawn = excitation_trajectory.random_motion(inner, config.period_s, rng)
+    demands = _peak_demands(model, joints, found)
     summary = {
         'duration_s': found.duration_s,
         'at_random': _information_summary(model, drawn, prior),
         'chosen': _information_summary(model, motion, prior),
-        **_peak_demands(model, joints, found),
+        **demands,
         'near_at_home': ', '.join(' - '.join(p) for p in sorted(checker.near_at_home)) or 'none',
     }
-    _check_efforts(task, summary['torque'])
+    _check_efforts(task, demands['torque'])
     return ExcitationResult(joints, found, summary)
 
 

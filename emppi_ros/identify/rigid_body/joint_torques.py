@@ -98,7 +98,7 @@ def choose_stribeck(
     own = rest.reshape(-1, nv)
     fastest = np.max(np.abs(fit.states[1]), axis=0)
     for joint in range(nv):
-        unit = np.mean(own[:, joint] ** 2) * correlation_time(own[:, joint])
+        unit = float(np.mean(own[:, joint] ** 2)) * correlation_time(own[:, joint])
         best = 2.0 * _MIN_GAIN * unit
         for share in _SPEEDS:
             speed = np.zeros(nv)

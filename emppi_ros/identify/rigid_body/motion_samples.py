@@ -206,10 +206,10 @@ def split_samples(
     later = sample(slice(end, None))
     noise = factors * later.white[0], later.white[1]
     longer, bias = forecast_window(later.position, noise[0], step, half)
-    held_out = differentiate(later.position, later.torque, step, longer, noise)
-    states = held_out.noise.states
+    held = differentiate(later.position, later.torque, step, longer, noise)
+    states = held.noise.states
     states[2] = np.hypot(states[2], bias)
-    return motion, held_out
+    return motion, held
 
 
 def forecast_window(position: Array, sd: Array, step: float, least: int) -> tuple[int, Array]:

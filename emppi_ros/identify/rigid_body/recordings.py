@@ -266,7 +266,7 @@ class _Sampler(NamedTuple):
     """Samples of a recording at the period of its slowest signal."""
 
     sample: Callable[[slice], SampledSignals]
-    count: int
+    length: int
     step: float
 
 

@@ -61,9 +61,9 @@ def model_parameters(model: mujoco.MjModel) -> Array:
     """Return the parameters (12 B,) of a model, in the regressor's order."""
     found = np.zeros((model.nbody - 1, BODY_PARAMETERS))
     for body in range(1, model.nbody):
-        turn = np.empty(9)
-        mujoco.mju_quat2Mat(turn, model.body_iquat[body])
-        turn = turn.reshape(3, 3)
+        entries = np.empty(9)
+        mujoco.mju_quat2Mat(entries, model.body_iquat[body])
+        turn = entries.reshape(3, 3)
         mass, centre = model.body_mass[body], model.body_ipos[body]
         inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
         inertia += mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))

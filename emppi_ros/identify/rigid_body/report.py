@@ -276,6 +276,7 @@ def futures(
     for one in forecasts:
         normal = rng.standard_normal((*one.draws.shape, 1))
         noisy = one.draws + (np.linalg.cholesky(one.noise) @ normal)[..., 0]
-        time = 0.5 * one.held_out.window_s + one.held_out.step_s * np.arange(len(one.best))
+        steps = np.arange(len(one.best), dtype=np.float64)
+        time = 0.5 * one.held_out.window_s + one.held_out.step_s * steps
         plotted.append(HeldOutForecast(time, labels, one.held_out.samples.torque, noisy))
     return plotted

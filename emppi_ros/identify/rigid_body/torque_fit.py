@@ -70,7 +70,8 @@ def eliminate_non_inertial(
     before = (scale * np.sqrt(np.mean(torque**2, axis=0))[:, None]).ravel()
     information = z.T @ z + np.diag(before**-2.0)
     cross = x.T @ z
-    constant, gain = np.linalg.solve(information, z.T @ y), np.linalg.solve(information, cross.T)
+    constant = np.asarray(np.linalg.solve(information, z.T @ y), np.float64)
+    gain = np.asarray(np.linalg.solve(information, cross.T), np.float64)
     return NonInertialTorques(constant, gain, cross, information, nv)
 
 
@@ -150,8 +151,8 @@ def fit_torques(
         residuals = target - arm.motion_torques(arm.with_parameters(model, found), states)
         non_inertial = normal.non_inertial.given(found)
         residuals -= 0.0 if extra is None else np.sum(extra * non_inertial, axis=2)
-        white = np.linalg.solve(covariance, residuals[:, :, None])[:, :, 0]
-        moved = measured + _matvec(gain, white)
+        white = np.asarray(np.linalg.solve(covariance, residuals[:, :, None]), np.float64)
+        moved = measured + _matvec(gain, white[:, :, 0])
         steps = (moved - _flatten(states)) / np.sqrt(np.maximum(variance, _MIN_VARIANCE))
         change = float(np.sqrt(np.mean(steps**2)))
         states = np.stack(np.split(moved, 3, axis=1))

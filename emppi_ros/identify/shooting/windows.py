@@ -61,7 +61,9 @@ def cut(motion: Motion, length: int) -> Windows:
     return _at(motion, np.array(first), length, np.array(owner))
 
 
-def at_starts(motion: Motion, starts: Sequence[int], length: int) -> Windows:
+def at_starts(
+    motion: Motion, starts: Sequence[int] | npt.NDArray[np.int_], length: int
+) -> Windows:
     """Return the windows of one recording that start at the given steps."""
     return _at(motion, np.array(starts), length, np.zeros(len(starts), int))
 
@@ -86,7 +88,7 @@ def guess_starts(windows: Windows, step_s: float) -> Array:
     It goes through the first MIN_SAMPLES samples. Where a window has too few, positions are those
     measured, and velocities zero.
     """
-    time = step_s * np.arange(windows.length + 1)
+    time = step_s * np.arange(windows.length + 1, dtype=np.float64)
     powers = time[:, None] ** np.arange(_DEGREE + 1)
     starts = np.zeros((windows.count, 2, windows.measured.shape[-1]))
     for w, (values, seen) in enumerate(zip(windows.measured, windows.seen, strict=True)):
@@ -101,10 +103,11 @@ def guess_starts(windows: Windows, step_s: float) -> Array:
 def _fit_robustly(powers: Array, values: Array) -> Array:
     """Return the coefficients of a polynomial; outliers count less (Cauchy's weights)."""
     weights = np.ones(len(values))
-    fit = np.zeros(powers.shape[1])
+    fit: Array = np.zeros(powers.shape[1])
     for _ in range(_REWEIGHTED):
         root = np.sqrt(weights)
-        fit = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
+        found = np.linalg.lstsq(root[:, None] * powers, root * values, rcond=None)[0]
+        fit = np.asarray(found, np.float64)
         left = np.abs(values - powers @ fit)
         weights = 1.0 / (1.0 + (left / (_CAUCHY * max(float(np.median(left)), _TINY))) ** 2)
     return fit

@@ -91,7 +91,9 @@ def note_deviations(
         where = f' of {name}' if len(recordings) > 1 else ''
         for dof, joint in enumerate(plant.model.dof_jntid):
             signal = recording.signals.get(('position', joints[joint]))
-            noise = None if signal is None else smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
+            if signal is None:
+                continue
+            noise = smoothing_noise(signal, SMOOTHING_CUTOFF_HZ)
             if noise is None:
                 continue
             fewest = min(len(signal.values), rows.stop - rows.start)

@@ -58,7 +58,9 @@ def end_states(
         )
         spread = np.concatenate([observed, impulse_sd[:, None] * impulses])
         spread = spread.reshape(-1, len(rows))
-        ends.append(EndState(slopes[rows], np.linalg.qr(spread, mode='r').T))
+        # NumPy declares the result of another mode
+        root = np.linalg.qr(spread, mode='r').T  # type: ignore[attr-defined]
+        ends.append(EndState(slopes[rows], root))
     return ends
 
 

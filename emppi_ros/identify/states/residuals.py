@@ -91,7 +91,7 @@ def forces_known(model: mujoco.MjModel, motion: Motion) -> npt.NDArray[np.bool_]
     result = np.ones((motion.steps - 2, model.nv), dtype=bool)
     for begin in motion.begins[1:]:
         result[begin - 2 : begin] = False
-    for joint in np.flatnonzero(model.jnt_limited):
+    for joint in np.flatnonzero(model.jnt_limited).tolist():
         if not scene.is_scalar(model, joint):
             continue
         low, high = model.jnt_range[joint]
