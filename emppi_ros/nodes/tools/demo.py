@@ -1,6 +1,7 @@
 """The graph of `emppi demo`: node processes on this machine, monitored and recorded."""
 
 from collections.abc import Callable, Sequence
+import contextlib
 import dataclasses
 from pathlib import Path
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 from typing import Any
 
+from rclpy.client import Client
 from std_srvs.srv import SetBool
 
 from emppi_ros.bridge import faults
@@ -64,9 +66,10 @@ def run_demo(
     _exit_on_sigterm()
     environment = isolated_environment()
     client = process.CommandNode('recorder', domain=int(environment['ROS_DOMAIN_ID']))
-    scratch = tempfile.TemporaryDirectory() if articulation and out is None else None
+    scratch = contextlib.ExitStack()
     if articulation:
-        prior = str((out if scratch is None else Path(scratch.name)) / SEEN)
+        folder = out or Path(scratch.enter_context(tempfile.TemporaryDirectory()))
+        prior = str(folder / SEEN)
     specs = graph.describe(task, '', seed, backend, False, prior, tracking=tracking)
     if articulation:
         specs.append(graph.articulation(prior))
@@ -117,8 +120,7 @@ def run_demo(
         if bag is not None:
             bag.close()
         client.close()
-        if scratch is not None:
-            scratch.cleanup()
+        scratch.close()
 
 
 def _exit_on_sigterm() -> None:
@@ -140,7 +142,9 @@ class _DemoSession:
         self._children, self._client = children, client
         self.monitor, self._bag = monitor, bag
         self.holds = 0  # times that the bridge held the arm
-        self._arm = client.node.create_client(SetBool, 'emppi/arm')
+        self._arm: Client[SetBool.Request, SetBool.Response] = client.node.create_client(
+            SetBool, 'emppi/arm'
+        )
 
     def ready(self) -> bool:
         """Return whether all nodes publish; DemoError if one cannot be configured."""
@@ -158,8 +162,8 @@ class _DemoSession:
         future = self._arm.call_async(SetBool.Request(data=armed))
         self.wait_for(future.done, 5.0)
         answer = future.result()
-        if not answer.success:
-            raise DemoError(f'emppi/arm: {answer.message}')
+        if answer is None or not answer.success:
+            raise DemoError(f'emppi/arm: {"no answer" if answer is None else answer.message}')
 
     def record(self) -> None:
         """Record from now on."""

@@ -8,6 +8,8 @@ from typing import Any
 from rclpy.qos import QoSProfile
 import yaml
 
+from emppi_ros.core.errors import ReplayError
+
 _PRIMITIVES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte'}
 _FIELD = re.compile(r'(sequence<)?(?P<base>[\w/]+(<\d+>)?)(, (?P<most>\d+))?>?(?P<size>\[\d+\])?')
 _RULE = '=' * 80
@@ -61,6 +63,8 @@ def _collect(kind: Any, known: dict[str, str]) -> dict[str, str]:
     lines = []
     for field, declared in kind.get_fields_and_field_types().items():
         match = _FIELD.fullmatch(declared)
+        if match is None:
+            raise ReplayError(f'{short}: {field}: found {declared!r}, expected a type of ROS 2')
         base = match['base']
         if '/' in base:
             package, other = base.split('/')

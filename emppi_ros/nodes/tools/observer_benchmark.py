@@ -101,7 +101,7 @@ class ObserverBenchmark:
     def _page(self) -> Iterator[None]:
         """Receive everything that the page sends, as a browser on another machine would."""
         with self._command('view', '--ros', '--port', '0') as page:
-            address = page.stdout.readline()
+            address = page.stdout.readline() if page.stdout is not None else ''
             match = re.search(r'127[.]0[.]0[.]1:(\d+)', address)
             if match is None:
                 raise EmppiError(f'emppi view --ros printed no URL: {address!r}')
@@ -161,7 +161,7 @@ def summarize(times: dict[str, list[list[float]]]) -> dict[str, dict[str, float]
 
     Its standard error is a bootstrap over turns: plans of one turn are correlated.
     """
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     base = _quantiles(times['nobody'])
     for kind, turns in times.items():
         values = _quantiles(turns)

@@ -1,6 +1,7 @@
 """Nodes as child processes: started together, monitored and stopped together."""
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import os
 from pathlib import Path
 import signal
@@ -28,11 +29,11 @@ class ProcessGroup:
     def __init__(
         self, specs: Sequence[NodeSpec], environment: Mapping[str, str], folder: Path | None
     ) -> None:
-        self._temporary = tempfile.TemporaryDirectory() if folder is None else None
-        self._folder = Path(self._temporary.name) if folder is None else folder
+        self._temporary = contextlib.ExitStack()
+        self._folder = folder or Path(self._temporary.enter_context(tempfile.TemporaryDirectory()))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._environment = dict(environment)
-        self._processes: dict[str, subprocess.Popen] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ending: set[str] = set()
         for spec in specs:
             self.start(spec)
@@ -99,8 +100,7 @@ class ProcessGroup:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._temporary.close()
         return {name: process.returncode for name, process in self._processes.items()}
 
     def _log(self, name: str) -> Path:

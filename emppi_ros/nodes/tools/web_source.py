@@ -1,6 +1,6 @@
 """The running ROS graph as a source of the web page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import math
 import threading
@@ -9,10 +9,12 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 import mujoco
+from rclpy.client import Client
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
+from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -65,9 +67,9 @@ class GraphState:
             self._inputs.close()
             self._inputs = None
 
-    def snapshot(self, watched: bool, run: int) -> Snapshot:
-        """Return the current state; state, belief and plan only while watched."""
-        task, display, problem = self.task, None, ''
+    def snapshot(self, task: Task, watched: bool, run: int) -> Snapshot:
+        """Return the current state of the task; state, belief and plan only while watched."""
+        display, problem = None, ''
         if watched and self._inputs is None:
             everything = InputSelection(plan=True, candidates=True, changes=True)
             self._inputs = MarkerInputs(self._node, task, everything, lambda _: None)
@@ -167,10 +169,10 @@ class RosSource:
         self._node = self._client.node
         self.name = f'the ROS graph in namespace {self._node.get_namespace()}'
         self._graph = GraphState(self._node)
-        self._switches = {
+        self._switches: dict[str, Client[SetBool.Request, SetBool.Response]] = {
             name: self._node.create_client(SetBool, f'emppi/{name}') for name in ('arm', 'pause')
         }
-        self._resets = {
+        self._resets: dict[str, Client[Trigger.Request, Trigger.Response]] = {
             name: self._node.create_client(Trigger, name)
             for name in ('simulator/reset', 'emppi/reset_belief')
         }
@@ -217,7 +219,8 @@ class RosSource:
 
     def tune(self, values: Mapping[str, Value]) -> None:
         """Set parameters of the planner, all or none."""
-        tuning.tune(self._graph.task.data, values)  # checks names and ranges
+        if (task := self._graph.task) is not None:
+            tuning.tune(task.data, values)  # checks names and ranges
         parameters = [
             Parameter(name, value=list(v) if isinstance(v, tuple) else float(v))
             for name, v in values.items()
@@ -233,7 +236,8 @@ class RosSource:
         answer = task_client.request_switch(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
-        self._wait(lambda: self._snapshot.task.name == task, _ANSWER_S)  # for the snapshot
+        # for the snapshot
+        self._wait(lambda: self._snapshot and self._snapshot.task.name == task, _ANSWER_S)
 
     def close(self) -> None:
         """Disconnect; the graph keeps running."""
@@ -241,7 +245,7 @@ class RosSource:
         self._thread.join()
         self._client.close()
 
-    def _call(self, client: Any, request: Any) -> None:
+    def _call(self, client: 'Client[Any, Any]', request: Any) -> None:
         """Call a service; ViewError if it refuses or does not answer."""
         if not client.wait_for_service(1.0):
             raise ViewError(f'{client.srv_name}: service not available')
@@ -249,12 +253,12 @@ class RosSource:
         if not answer.success:
             raise ViewError(answer.message)
 
-    def _finish(self, future: Any, what: str) -> Any:
+    def _finish(self, future: 'Future[Any]', what: str) -> Any:
         if not self._wait(future.done, _ANSWER_S):
             raise ViewError(f'{what}: no answer within {_ANSWER_S:g} s')
         return future.result()
 
-    def _wait(self, condition: Any, limit_s: float) -> bool:
+    def _wait(self, condition: Callable[[], object], limit_s: float) -> bool:
         """Wait for a condition on the thread's data; return whether it came to hold."""
         end = time.monotonic() + limit_s
         while not (held := bool(condition())) and time.monotonic() < end:
@@ -277,7 +281,7 @@ class RosSource:
             due = self._watched or task is not shown_task
             if task is not None and due and time.monotonic() > shown + _SNAPSHOT_S:
                 shown = time.monotonic()
-                self._snapshot = self._graph.snapshot(self._watched, self._reset_count)
+                self._snapshot = self._graph.snapshot(task, self._watched, self._reset_count)
             if not self._watched:
                 self._graph.unsubscribe()
         self._graph.unsubscribe()
