@@ -11,7 +11,7 @@ import json
 import sys
 import time
 import traceback
-from typing import Any
+from typing import Any, Unpack
 
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -21,7 +21,7 @@ from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
 from emppi_ros.nodes.common import convert, parameters, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
-from emppi_ros.nodes.common.lifecycle import ManagedNode
+from emppi_ros.nodes.common.lifecycle import ManagedNode, NodeArguments
 from emppi_ros.nodes.common.polling import Loop, longest_nap
 from emppi_ros.nodes.planner.parameter_tuning import ParameterTuning
 from emppi_ros.nodes.planner.planning_stats import PlanningStats
@@ -43,7 +43,10 @@ _GRACE_CYCLES = 100  # at startup, without a warning that there is no plan
 class PlannerNode(ManagedNode):
     """Compute plans from measurements and the belief."""
 
-    def __init__(self, **kwargs: object) -> None:
+    task: Task  # since `setup`
+    _belief: BeliefSubscriber
+
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('planner', **kwargs)
         self._settings = parameters.declare_all(self, parameters.PlannerParameters, _TIMEOUTS)
         parameters.on_change(self, _TIMEOUTS, self._set_timeouts)

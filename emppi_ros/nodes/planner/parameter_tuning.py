@@ -24,7 +24,7 @@ class ParameterTuning:
     def __init__(self, node: Node, apply: Callable[[dict[str, Any]], None]) -> None:
         """Register the callback; `show` declares the parameters."""
         self._node, self._apply = node, apply
-        self._data: Mapping[str, Any] | None = None
+        self._data: Mapping[str, Any] = {}
         self._tunables: Mapping[str, TunableParameter] = {}
         self._ours = False  # whether this class itself sets parameters
         node.add_on_set_parameters_callback(self._set)
@@ -66,9 +66,9 @@ class ParameterTuning:
         """Remove all parameters."""
         for name in self._tunables:
             self._node.undeclare_parameter(name)
-        self._tunables, self._data = {}, None
+        self._tunables, self._data = {}, {}
 
-    def _set(self, changed: Sequence[Parameter]) -> SetParametersResult:
+    def _set(self, changed: Sequence['Parameter[Any]']) -> SetParametersResult:
         values = {p.name: p.value for p in changed if p.name in self._tunables}
         if self._ours or not values:
             return SetParametersResult(successful=True)

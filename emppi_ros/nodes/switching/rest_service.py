@@ -8,6 +8,7 @@ the bridge keeps holding the arm (`swap-lost`).
 
 from collections.abc import Callable
 
+from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool
@@ -40,8 +41,8 @@ class RestClient:
     """Client of the service, for the planner."""
 
     def __init__(self, node: Node) -> None:
-        self._client = node.create_client(SetBool, SWAP)
-        self._future: Future | None = None
+        self._client: Client[SetBool.Request, SetBool.Response] = node.create_client(SetBool, SWAP)
+        self._future: Future[SetBool.Response] | None = None
 
     def restart(self, rest: bool) -> None:
         """Send a new request and ignore the response to any earlier one."""

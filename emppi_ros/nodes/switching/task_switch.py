@@ -8,14 +8,15 @@ task is published changes nothing; after a later failure the arm stays at rest. 
 in the executor, in small steps, while planning continues.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 import functools
 import math
 import time
 import traceback
 from typing import Any, Protocol
 
-from rclpy.clock import Clock, ClockType
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -33,7 +34,7 @@ REQUEST = 'emppi/task/request'
 _STEP_S, _REPEAT_S = 0.005, 0.3
 _CHECK_S, _REST_S, _FOLLOW_S, _PLAN_S = 5.0, 3.0, 5.0, 5.0  # timeouts of the steps
 _DURATIONS = ('check_s', 'rest_s', 'follow_s', 'plan_s')  # of the steps, in the reply
-Steps = Iterator[None]
+Steps = Generator[None, None, None]
 
 
 class SwitchParticipant(Protocol):
@@ -86,7 +87,7 @@ class TaskSwitch:
         """Abort a switch in progress because the planner stops."""
         self.open = False
         if self._steps is not None:
-            self._end(SwapError('the planner was stopped'))
+            self._end(self._steps, SwapError('the planner was stopped'))
 
     def _take_request(self, message: String) -> None:
         about = switch_protocol.digest(message.data)
@@ -107,20 +108,23 @@ class TaskSwitch:
             self._replies[f'{reply.node} {reply.about} {reply.said}'] = reply
 
     def _step(self) -> None:
+        steps = self._steps
+        if steps is None:
+            return
         try:
-            next(self._steps)
+            next(steps)
         except StopIteration:
-            self._end(None)
+            self._end(steps, None)
         except EmppiError as error:
-            self._end(error)
+            self._end(steps, error)
         except Exception as error:  # a task file must not stop the planner
             self._node.get_logger().error(traceback.format_exc())
-            self._end(SwapError(f'{type(error).__name__}: {error}'))
+            self._end(steps, SwapError(f'{type(error).__name__}: {error}'))
 
-    def _end(self, error: EmppiError | None) -> None:
+    def _end(self, steps: Steps, error: EmppiError | None) -> None:
         """Finish the switch; on failure, reply with the error."""
         self._timer.cancel()
-        steps, self._steps = self._steps, None
+        self._steps = None
         steps.close()
         self._replies.clear()
         if error is None:
@@ -132,9 +136,11 @@ class TaskSwitch:
         status = switch_protocol.FAILED if self._published else switch_protocol.REFUSED
         self._answer(self._about, status, reason)
 
-    def _answer(self, about: str, status: str, reason: str = '', **figures: object) -> None:
+    def _answer(
+        self, about: str, status: str, reason: str = '', figures: Mapping[str, object] = {}
+    ) -> None:
         name = self._node.get_fully_qualified_name()
-        reply = SwitchReply(name, about, status, reason, figures)
+        reply = SwitchReply(name, about, status, reason, dict(figures))
         self._answers.publish(String(data=reply.to_text()))
 
     def _switch(self, request: str) -> Steps:
@@ -144,11 +150,9 @@ class TaskSwitch:
         task = switch_protocol.checked(text, REQUEST, planner.task.robot)
         if tuning.is_tuned(planner.task.data, task.data):
             planner.tune(task.data)
-            published = {
-                'task': task.name,
-                'digest': switch_protocol.digest(tuning.to_text(task.data)),
-            }
-            self._answer(self._about, switch_protocol.DONE, **published, tuned=True)
+            digest = switch_protocol.digest(tuning.to_text(task.data))
+            figures: dict[str, object] = {'task': task.name, 'digest': digest, 'tuned': True}
+            self._answer(self._about, switch_protocol.DONE, figures=figures)
             return
         new_planner = planner.create_planner(task, text)
         yield
@@ -175,10 +179,11 @@ class TaskSwitch:
         )
         times.append(time.monotonic())
         state = yield from self._request_rest(False, 'the bridge did not release the arm')
-        figures = {name: b - a for name, a, b in zip(_DURATIONS, times, times[1:], strict=False)}
+        figures = {'task': task.name, 'digest': switch_protocol.digest(text), 'tuned': False}
+        steps = zip(_DURATIONS, times, times[1:], strict=False)
+        figures |= {name: b - a for name, a, b in steps}
         figures |= {'to_first_plan_s': times[-1] - times[0], 'bridge': state}
-        published = {'task': task.name, 'digest': switch_protocol.digest(text)}
-        self._answer(self._about, switch_protocol.DONE, **published, tuned=False, **figures)
+        self._answer(self._about, switch_protocol.DONE, figures=figures)
 
     def _followers(self) -> set[str]:
         """Return the full names of all nodes that must follow the switch."""
@@ -220,7 +225,7 @@ class TaskSwitch:
             complete, limit, lambda: f'no reply {status!r} from {", ".join(missing())}'
         )
 
-    def _request_rest(self, rest: bool, problem: str) -> Steps:
+    def _request_rest(self, rest: bool, problem: str) -> Generator[None, None, str]:
         """Wait until the bridge holds the arm at rest, or releases it; return its message."""
         self._rest_client.restart(rest)
         last = 'no answer'

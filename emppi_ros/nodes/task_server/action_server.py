@@ -1,14 +1,19 @@
 """An action server whose goals end when their node says so."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.action.server import ServerGoalHandle
+from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.node import Node
 
+if TYPE_CHECKING:
+    GoalHandle = ServerGoalHandle[Any, Any, Any]
+    _ActionServer = ActionServer[Any, Any, Any]
+else:  # not generic in ROS 2 Jazzy
+    GoalHandle, _ActionServer = ServerGoalHandle, ActionServer
 
-class DeferredActionServer(ActionServer):
+
+class DeferredActionServer(_ActionServer):
     """
     Offers an action; `begin` is called with each accepted goal, which executes until `finish`.
 
@@ -22,7 +27,7 @@ class DeferredActionServer(ActionServer):
         kind: type,
         name: str,
         accept: Callable[[Any], GoalResponse],
-        begin: Callable[[ServerGoalHandle], None],
+        begin: Callable[[GoalHandle], None],
     ) -> None:
         self._begin = begin
         super().__init__(
@@ -34,11 +39,11 @@ class DeferredActionServer(ActionServer):
             cancel_callback=lambda _goal: CancelResponse.ACCEPT,
         )
 
-    def notify_execute(self, goal_handle: ServerGoalHandle, execute_callback: object) -> None:
+    def notify_execute(self, goal_handle: GoalHandle, execute_callback: object) -> None:
         """Begin with a goal that is now executing; rclpy calls this."""
         self._begin(goal_handle)
 
-    def finish(self, goal_handle: ServerGoalHandle, success: bool, result: object) -> None:
+    def finish(self, goal_handle: GoalHandle, success: bool, result: object) -> None:
         """End a goal as succeeded, canceled or aborted, and send its result."""
         if success:
             goal_handle.succeed()

@@ -1,6 +1,7 @@
 """What a run observes: measurements, the error of the task, and the belief."""
 
 import math
+from typing import Any
 
 from rclpy.node import Node
 
@@ -37,7 +38,7 @@ class RunInputs:
         data = self._scene.update(state, tracks, self._belief.latest)
         return float(self._task.error(self._scene.model, data)), float(stamp)
 
-    def estimates(self) -> list:
+    def estimates(self) -> list[Any]:
         """Return the messages of the parameters' estimates, without any before a belief."""
         belief = self._belief.latest
         return [] if belief is None else estimates(self._task.parameters, belief)

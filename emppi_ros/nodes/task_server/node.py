@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import math
 import sys
 import time
-from typing import Any
+from typing import Any, Unpack
 
-from rclpy.action import GoalResponse
-from rclpy.action.server import ServerGoalHandle
-from rclpy.clock import Clock, ClockType
+from rclpy.action.server import GoalResponse
+from rclpy.client import Client
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
@@ -24,9 +25,10 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, interfaces, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching.task_switch import REQUEST
-from emppi_ros.nodes.task_server.action_server import DeferredActionServer
+from emppi_ros.nodes.task_server.action_server import DeferredActionServer, GoalHandle
 from emppi_ros.nodes.task_server.inputs import RunInputs
 from emppi_ros.nodes.task_server.status import StatusPublisher
 from emppi_ros.nodes.topics.task import ANSWERS, TaskFollowerNode
@@ -60,12 +62,12 @@ class TaskServerParameters:
 class _Goal:
     """The active goal."""
 
-    handle: ServerGoalHandle
+    handle: GoalHandle
     run: TaskRun
     timeout_s: float  # 0: duration_s of the task
     request: str  # to switch the task; '' without
     reply: SwitchReply | None = None
-    pause: Future | None = None  # requested when the goal ended
+    pause: 'Future[SetBool.Response] | None' = None  # requested when the goal ended
     paused_by: float = math.inf  # when to stop waiting for it
     feedback_at: float = -math.inf
 
@@ -73,7 +75,7 @@ class _Goal:
 class TaskServerNode(TaskFollowerNode):
     """Runs one goal at a time."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         interfaces.require()
         super().__init__('task_server', **kwargs)
         self._settings = declare_all(self, TaskServerParameters)
@@ -84,7 +86,9 @@ class TaskServerNode(TaskFollowerNode):
         self._stepped_at = self._resumed_at = -math.inf  # by the steady clock
         self.create_subscription(String, ANSWERS, self._take_reply, qos.DEFAULT)
         self._requests = self.create_publisher(String, REQUEST, qos.DEFAULT)
-        self._pause = self.create_client(SetBool, 'emppi/pause')
+        self._pause: Client[SetBool.Request, SetBool.Response] = self.create_client(
+            SetBool, 'emppi/pause'
+        )
         self._server = DeferredActionServer(
             self, interfaces.RunTask, RUN_TASK, self._accept, self._begin
         )
@@ -124,10 +128,11 @@ class TaskServerNode(TaskFollowerNode):
 
     def report(self) -> Report:
         """Return whether a goal is active."""
-        values = {'goals': self._runs, 'goal': self._describe_goal()}
+        doing = self._describe_goal()
+        values = {'goals': self._runs, 'goal': doing}
         if self.follow.changed:
             return Report(WARN, self.follow.changed, values)
-        return Report(OK, values['goal'], values)
+        return Report(OK, doing, values)
 
     def _describe_goal(self) -> str:
         if self._goal is None:
@@ -151,7 +156,7 @@ class TaskServerNode(TaskFollowerNode):
             return GoalResponse.REJECT
         return GoalResponse.ACCEPT
 
-    def _begin(self, handle: ServerGoalHandle) -> None:
+    def _begin(self, handle: GoalHandle) -> None:
         """Start with the accepted goal."""
         goal, self._runs = handle.request, self._runs + 1
         try:
@@ -176,20 +181,21 @@ class TaskServerNode(TaskFollowerNode):
         if goal is not None:
             if self._inputs is None:  # at the start, and after a switch of the task
                 self._inputs = RunInputs(self, self.task)
-            seen, phase = self._observe(goal), goal.run.phase
+            inputs, phase = self._inputs, goal.run.phase
+            seen = self._observe(goal, inputs)
             goal.run = task_run.advance(goal.run, seen, self._rule(goal))
             if goal.run.phase is not phase and goal.run.phase is RunPhase.SWITCHING:
                 self._requests.publish(String(data=goal.request))
-            if goal.run.ending is not None:
-                self._finish(goal)
+            if (ending := goal.run.ending) is not None:
+                self._finish(goal, ending)
             elif now >= goal.feedback_at + period:
                 goal.feedback_at = now
-                goal.handle.publish_feedback(self._feedback(goal, seen))
+                goal.handle.publish_feedback(self._feedback(goal, seen, inputs))
         task = self.task.name if self.state in ('inactive', 'active') else ''
         self._status.publish(task, self._goal is not None, period)
 
-    def _observe(self, goal: _Goal) -> RunObservation:
-        error, measured = self._inputs.measure()
+    def _observe(self, goal: _Goal, inputs: RunInputs) -> RunObservation:
+        error, measured = inputs.measure()
         return RunObservation(
             self.now(),
             time.monotonic(),
@@ -209,9 +215,8 @@ class TaskServerNode(TaskFollowerNode):
         timeout = goal.timeout_s or file.duration_s
         return SuccessRule(file.success.below, file.success.hold_s, timeout)
 
-    def _finish(self, goal: _Goal) -> None:
+    def _finish(self, goal: _Goal, ending: Ending) -> None:
         """Pause the robot if it still follows plans; then send the result."""
-        ending = goal.run.ending
         if ending.stop and goal.pause is None and self._pause.service_is_ready():
             goal.pause = self._pause.call_async(SetBool.Request(data=True))
             goal.paused_by = time.monotonic() + _PAUSE_S
@@ -251,12 +256,12 @@ class TaskServerNode(TaskFollowerNode):
         started = goal.run.started
         return max(0.0, self.now() - started) if math.isfinite(started) else 0.0
 
-    def _feedback(self, goal: _Goal, seen: RunObservation) -> Any:
+    def _feedback(self, goal: _Goal, seen: RunObservation, inputs: RunInputs) -> Any:
         feedback = interfaces.RunTask.Feedback(stage=self._status.stage, error=seen.error)
         feedback.time = convert.to_duration(self._elapsed(goal))
         running = goal.run.phase is RunPhase.RUNNING
         feedback.message = self._status.bridge.message if running else goal.run.phase.value
-        feedback.parameters = self._inputs.estimates()
+        feedback.parameters = inputs.estimates()
         return feedback
 
     def _close_inputs(self) -> None:
@@ -273,13 +278,13 @@ class TaskServerNode(TaskFollowerNode):
             goal.reply = reply
 
 
-def _outcome(pause: Future | None) -> str:
+def _outcome(pause: 'Future[SetBool.Response] | None') -> str:
     """Return in words what came of the request to pause."""
     if pause is None:
         return 'no bridge to pause the robot'
-    if not pause.done():
+    answer = pause.result() if pause.done() else None
+    if answer is None:
         return f'the bridge did not confirm the pause within {_PAUSE_S:g} s'
-    answer = pause.result()
     return 'the robot is paused' if answer.success else answer.message
 
 
