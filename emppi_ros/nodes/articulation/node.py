@@ -8,7 +8,7 @@ belief is asked to start from it.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import functools
 import json
@@ -16,10 +16,13 @@ import math
 from pathlib import Path
 import sys
 import time
+from typing import Unpack
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
-from rclpy.clock import Clock, ClockType
+from rclpy.client import Client
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -36,6 +39,7 @@ from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics.task import TaskFollowerNode
@@ -65,13 +69,15 @@ class ArticulationParameters(OnlineArticulationConfig):
 class ArticulationNode(TaskFollowerNode):
     """Infers joints from the tracked objects of the task."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('articulation', **kwargs)
         self._settings = declare_all(self, ArticulationParameters)
         if self._settings.prior:
             prior_file.check_path(Path(self._settings.prior))
         self._publisher = self.create_publisher(String, PROPOSAL, qos.LATCHED)
-        self._client = self.create_client(Trigger, RESET)
+        self._client: Client[Trigger.Request, Trigger.Response] = self.create_client(
+            Trigger, RESET
+        )
         # the loop must not call services: what it made is delivered by the executor
         self._made: deque[Callable[[], None]] = deque()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -114,18 +120,21 @@ class ArticulationNode(TaskFollowerNode):
         for name in self.task.tracked:
             published = history.has_covariances(name)
             values[f'noise {name}'] = f'{UNCERTAIN}/{name}' if published else configured
-        kinds = {} if found is None else found.kinds
-        for name, kind in kinds.items():
-            values |= {f'joint {name}': kind, f'log_odds {name}': found.evidence[name]}
+        kinds: Mapping[str, str] = {}
+        if found is not None:
+            kinds = found.kinds
+            for name, kind in kinds.items():
+                values |= {f'joint {name}': kind, f'log_odds {name}': found.evidence[name]}
         waiting = f'waiting for the motion of {", ".join(self.task.tracked) or "nothing"}'
         joints = ', '.join(f'{name}: {kind}' for name, kind in kinds.items())
         level = WARN if self._problem else OK
         return Report(level, self._problem or joints or waiting, values)
 
     def _forget(self) -> None:
-        self._history, self._found = PoseHistory(), None
+        self._history = PoseHistory()
+        self._found: ArticulationProposal | None = None
         self._problem, self._written, self._sd = '', '', math.inf
-        self._times, self._proposed_at = Durations(), -1
+        self._times, self._proposed_at = Durations(), -1.0
         self._made.clear()
 
     def _take_pose(self, name: str, message: PoseStamped) -> None:
@@ -210,7 +219,7 @@ class ArticulationNode(TaskFollowerNode):
             return
         self._client.call_async(Trigger.Request()).add_done_callback(self._answered)
 
-    def _answered(self, future: Future) -> None:
+    def _answered(self, future: 'Future[Trigger.Response]') -> None:
         answer = future.result()
         if answer is not None:
             self.get_logger().info(f'{self._written}: {answer.message}')

@@ -110,9 +110,11 @@ class FciConnection:
 
         def job() -> None:
             try:
-                done.set_result(work())
+                work()
             except Exception as error:  # franky raises exceptions of no common base
                 done.set_exception(error)
+            else:
+                done.set_result(None)
 
         self._job = job
         self._turn.set()
@@ -156,16 +158,16 @@ class FciConnection:
 
     def _take_state(self, state: Any) -> None:
         """Take a state of the robot, and check it."""
-        now = time.monotonic()
-        if state.time.to_msec() != self._robot_time:
+        now, reading = time.monotonic(), self.reading
+        if reading is None or state.time.to_msec() != self._robot_time:
             self._robot_time, self._alive = state.time.to_msec(), now
-            self.reading = _read(state, self._config.now())
+            self.reading = reading = _read(state, self._config.now())
         elif now - self._alive > _SILENCE_S:
             self._lose(now - self._alive)
         self._refusal = _refusal(state)
         if self._refusal and now < self._due + _RECENT_S:
             self._fail(self._refusal)
-        if _moves(state) and not self._fault and (pushed := self._pushed(self.reading.torque)):
+        if _moves(state) and not self._fault and (pushed := self._pushed(reading.torque)):
             self._fail(pushed)
             self._robot.move(self._config.motion(np.zeros(7)), asynchronous=True)
 

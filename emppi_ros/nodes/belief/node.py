@@ -13,7 +13,7 @@ import json
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sensor_msgs.msg import PointCloud2
@@ -27,16 +27,17 @@ from emppi_ros.nodes.belief.saver import BeliefSaver
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import BeliefParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.named_belief import NamedBeliefPublisher
-from emppi_ros.nodes.topics.task import StageSubscriber, TaskFollowerNode
+from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
 from emppi_ros.session.belief_session import BeliefSession, StampedBelief
 from emppi_ros.session.journal import BELIEF, Journal, describe
 from emppi_ros.tasks.stages import Stage
-from emppi_ros.tasks.task import Task
+from emppi_ros.tasks.task import Task, parse_task
 
 _POLL_S = 0.01
 _REPEAT_S = 0.25  # well below the planner's belief_timeout_s
@@ -46,7 +47,7 @@ _MAX_EVENTS = 100  # in a journal message
 class BeliefNode(TaskFollowerNode):
     """Estimate parameters from measurements and applied commands."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('belief', **kwargs)
         self._lock = threading.Lock()  # of the session
         self._turn = threading.Lock()  # taken before it by services, for which the loop makes way
@@ -97,7 +98,7 @@ class BeliefNode(TaskFollowerNode):
 
     def try_task(self, text: str) -> Task:
         """Return the task in a YAML text; the node's prior must fit it."""
-        task = super().try_task(text)
+        task = parse_task(text, TOPIC)
         saver.with_prior(task, self._settings.prior)
         return task
 

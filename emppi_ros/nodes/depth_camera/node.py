@@ -9,6 +9,7 @@ but for the last.
 
 import sys
 import time
+from typing import Any, Unpack
 
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import CameraInfo, Image
@@ -17,6 +18,7 @@ from std_msgs.msg import Float64MultiArray
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
 from emppi_ros.nodes.topics import depth_images, simulator_state, transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
@@ -31,11 +33,11 @@ from emppi_ros.viz.depth_camera import depth_camera
 class DepthCameraNode(TaskFollowerNode):
     """Renders the task's scene from its depth camera."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('depth_camera', **kwargs)
         self._settings = declare_all(self, SeedParameters)
         self._frame = depth_images.optical_frame(self.get_namespace())
-        self._tf: Publisher | None = None
+        self._tf: Publisher[transforms.TFMessage] | None = None
 
     def setup(self) -> None:
         """Place the camera in the scene of the task."""
@@ -45,7 +47,7 @@ class DepthCameraNode(TaskFollowerNode):
         seed = self._settings.seed
         self._simulated = SimulatedDepthCamera(self.task, model, self.camera, seed)
         self._problem, self._images, self._times = '', 0, Durations()
-        self._outputs: list[Publisher] = []
+        self._outputs: list[Publisher[Any]] = []
         for kind, topic in ((Image, IMAGE), (CameraInfo, INFO)):
             profile, options = qos.overridable(qos.NEWEST_SENSOR)
             self._outputs.append(

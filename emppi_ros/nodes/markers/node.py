@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import sys
 import time
-from typing import Any
+from typing import Any, Unpack
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.publisher import Publisher
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
@@ -19,6 +20,7 @@ from emppi_ros.core import config
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.markers import conversion
@@ -28,6 +30,7 @@ from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.cost import COST, write_cost
 from emppi_ros.nodes.topics.task import TaskFollowerNode
 from emppi_ros.tasks.task import Task
+from emppi_ros.viz.shapes.shapes import Shapes
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes
 
 BELIEF_MARKERS, BELIEF_POINTS = 'emppi/belief/markers', 'emppi/belief/points'
@@ -47,7 +50,7 @@ class MarkersParameters:
 class MarkersNode(TaskFollowerNode):
     """Converts state, belief and plan to markers."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('markers', **kwargs)
         self._settings = declare_all(self, MarkersParameters)
         self._scene: ScenePublisher | None = None
@@ -68,7 +71,7 @@ class MarkersNode(TaskFollowerNode):
             COST: (DiagnosticArray, self._cost),
         }
         self._draw = {topic: function for topic, (_, function) in draw.items()}
-        self._marker_publishers = {
+        self._marker_publishers: dict[str, Publisher[Any]] = {
             topic: self.create_publisher(kind, topic, qos.NEWEST)
             for topic, (kind, _) in draw.items()
         }
@@ -144,7 +147,9 @@ class MarkersNode(TaskFollowerNode):
         )
         self._error = ''
 
-    def _markers(self, display: DisplayState, draw: Callable[[DisplayState], list]) -> MarkerArray:
+    def _markers(
+        self, display: DisplayState, draw: Callable[[DisplayState], Shapes]
+    ) -> MarkerArray:
         stamp = convert.to_stamp(display.stamp)
         return conversion.write_shapes(draw(display), self.task.robot.frame, stamp, self._lifetime)
 

@@ -30,9 +30,9 @@ class ScenePublisher:
     def __init__(self, node: Node, task: Task, rate_hz: float) -> None:
         self._node, self._task = node, task
         self._source: TransformSource | None = None
-        self._description: Publisher | None = None
+        self._description: Publisher[String] | None = None
         self._check_at = time.monotonic() + _DISCOVERY_S
-        self._tf: Publisher | None = None
+        self._tf: Publisher[transforms.TFMessage] | None = None
         if transforms.TFMessage is None:
             node.get_logger().info(NO_TF, once=True)
         else:

@@ -12,7 +12,7 @@ import math
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Unpack
 
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
@@ -20,11 +20,13 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.config import key, positive
-from emppi_ros.core.errors import ConfigError, EmppiError
+from emppi_ros.core.errors import ConfigError, EmppiError, StaleInputError
 from emppi_ros.nodes.backends.interface import command_topic
 from emppi_ros.nodes.bridge.reset_service import ResetClient
 from emppi_ros.nodes.common import convert, process, qos
+from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.simulator.sensors import ClockPublisher, Sensors
@@ -56,11 +58,11 @@ class SimulatorParameters(SeedParameters):
 class SimulatorNode(Node, TaskFollower):
     """Steps the physics, publishes measurements, and applies commands."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('simulator', **kwargs)
         settings = declare_all(self, SimulatorParameters)
         self._seed, self._tracked_poses = settings.seed, settings.tracked_poses
-        simulated = self.get_clock().ros_time_is_active
+        simulated = is_simulated(self)
         if settings.real_time_factor != 1.0 and not simulated:
             raise ConfigError(
                 f'real_time_factor: {settings.real_time_factor:g} needs use_sim_time, or else the '
@@ -110,6 +112,13 @@ class SimulatorNode(Node, TaskFollower):
         return Report(WARN if problem else OK, problem or paused, values)
 
     @property
+    def _simulated(self) -> SimulatedRobot:
+        """The simulated robot; StaleInputError before the first task."""
+        if self._robot is None:
+            raise StaleInputError(f'no task received on {TOPIC} yet')
+        return self._robot
+
+    @property
     def failed(self) -> bool:
         """Whether the node must exit."""
         return self.loop is not None and bool(self.loop.failure)
@@ -146,10 +155,10 @@ class SimulatorNode(Node, TaskFollower):
         """Move the robot, in its current state, to the scene of the new task."""
         task = self._follow.take()
         robot = self._make(task)
-        self.loop.stop()
+        self.shutdown()
         self._stage.close()
-        robot.copy_joint_positions(self._robot)
-        self._epoch += self._robot.time
+        robot.copy_joint_positions(self._simulated)
+        self._epoch += self._simulated.time
         self._start(task, robot)
 
     def _make(self, task: Task) -> SimulatedRobot:
@@ -180,7 +189,7 @@ class SimulatorNode(Node, TaskFollower):
     def _hold(self, stage: Stage) -> None:
         """Grasp as in the planner's stage, in place of a gripper."""
         with self._lock:
-            self._robot.activate(stage.grasp)
+            self._simulated.activate(stage.grasp)
 
     def _rebase(self) -> None:
         """Start simulated time at this moment."""
@@ -194,26 +203,26 @@ class SimulatorNode(Node, TaskFollower):
                 subscription.poll()
             self._advance()
             if self._clock_publisher is not None and self._pace.paused_at is not None:
-                self._clock_publisher.publish(self._epoch + self._robot.time)
+                self._clock_publisher.publish(self._epoch + self._simulated.time)
 
     def _advance(self, until: float = math.inf) -> None:
         """Step to the current time, or to an earlier simulated time, and publish measurements."""
-        before, now = self._pace.lost_s, time.monotonic()
-        self._pace = self._pace.catch_up(now, self._robot.time)
+        robot, before, now = self._simulated, self._pace.lost_s, time.monotonic()
+        self._pace = self._pace.catch_up(now, robot.time)
         if self._clock_publisher is None:
             self._epoch += self._pace.lost_s - before  # stamps stay on the clock
-        seconds = min(self._pace.due(now), until) - self._robot.time
+        seconds = min(self._pace.due(now), until) - robot.time
         for _ in range(int(seconds / self._task.simulation.timestep_s)):
             if self._controller is not None:
-                self._robot.command(self._controller.velocity(self._robot.time))
-            self._robot.step()
+                robot.command(self._controller.velocity(robot.time))
+            robot.step()
             self._done += 1
             if self._done % self._image_every == 0:
-                self._sensors.show_camera(self._robot, self._epoch)
+                self._sensors.show_camera(robot, self._epoch)
             if self._done % self._every == 0:
-                self._sensors.publish(self._robot, self._epoch)
+                self._sensors.publish(robot, self._epoch)
                 if self._clock_publisher is not None:
-                    self._clock_publisher.publish(self._epoch + self._robot.time)
+                    self._clock_publisher.publish(self._epoch + robot.time)
 
     def _receive_command(self, message: Float64MultiArray, sent: float) -> None:
         command = self._read(convert.read_command, message)
@@ -221,7 +230,7 @@ class SimulatorNode(Node, TaskFollower):
             return
         self._advance(self._sent_at(sent))  # the last command was in force until then
         self._controller = None
-        self._robot.command(command)
+        self._simulated.command(command)
 
     def _receive_trajectory(self, message: JointTrajectory, sent: float) -> None:
         trajectory = self._read(convert.read_trajectory, message)
@@ -229,10 +238,10 @@ class SimulatorNode(Node, TaskFollower):
             return
         self._advance(self._sent_at(sent))
         if self._controller is None:
-            self._controller = TrajectoryController(self._robot.commanded_position)
+            self._controller = TrajectoryController(self._simulated.commanded_position)
         stamp = convert.to_seconds(message.header.stamp)
         start = stamp - self._epoch if stamp else None
-        self._controller.accept(trajectory, self._robot.time, start)
+        self._controller.accept(trajectory, self._simulated.time, start)
 
     def _sent_at(self, sent: float) -> float:
         """Return the simulated time at a time of the system clock [s]."""

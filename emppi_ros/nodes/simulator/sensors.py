@@ -1,6 +1,7 @@
 """Simulated sensors: joint states, tracked poses, what a camera sees; and the simulated clock."""
 
 from collections.abc import Collection
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
@@ -22,7 +23,7 @@ class Sensors:
     def __init__(self, node: Node, robot: Robot) -> None:
         self._node, self._robot = node, robot
         self._joints = self._advertise(JointState, robot.topics.joint_states)
-        self._poses: dict[str, Publisher] = {}
+        self._poses: dict[str, Publisher[PoseStamped]] = {}
         self._states = node.create_publisher(Float64MultiArray, STATE, qos.NEWEST)
 
     def track(self, names: Collection[str]) -> None:
@@ -32,7 +33,7 @@ class Sensors:
         for name in set(names) - set(self._poses):
             self._poses[name] = self._advertise(PoseStamped, f'tracking/{name}')
 
-    def _advertise(self, kind: type, topic: str) -> Publisher:
+    def _advertise(self, kind: type, topic: str) -> 'Publisher[Any]':
         profile, options = qos.overridable(qos.MEASURED)
         return self._node.create_publisher(kind, topic, profile, qos_overriding_options=options)
 

@@ -14,7 +14,7 @@ import math
 from pathlib import Path
 import sys
 import time
-from typing import Any
+from typing import Any, Unpack
 
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
@@ -29,6 +29,7 @@ from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
 from emppi_ros.nodes.common.inputs import UNCERTAIN
+from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
@@ -104,7 +105,7 @@ class TrackerParameters:
 class TrackerNode(TaskFollowerNode):
     """Tracks the objects of the task, or the parts of a file."""
 
-    def __init__(self, **kwargs: object) -> None:
+    def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:
         super().__init__('tracker', **kwargs)
         self._settings = declare_all(self, TrackerParameters)
         self._transforms: dict[str, StaticTransform] = {}
@@ -122,8 +123,8 @@ class TrackerNode(TaskFollowerNode):
     def setup(self) -> None:
         """Load the parts."""
         settings, self._nothing = self._settings, ''
-        self._poses: dict[str, Publisher] = {}
-        self._uncertain: dict[str, Publisher] = {}
+        self._poses: dict[str, Publisher[PoseStamped]] = {}
+        self._uncertain: dict[str, Publisher[PoseWithCovarianceStamped]] = {}
         if not settings.camera_position and transforms.TFMessage is None:
             raise ConfigError(_NO_TF)
         self._frame, joints = settings.frame or _WORLD, _JOINTS
