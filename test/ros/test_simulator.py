@@ -13,6 +13,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.control import plan as plans
+from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
@@ -149,6 +150,12 @@ def test_bad_truth_is_said(harness, truth):
         return 'block_mass' in said[-1] or 'name=value' in said[-1]
 
     harness.spin_until(told, 60.0)
+
+
+@pytest.mark.parametrize('truth', [5, 'block_mass=0.3'])
+def test_truth_that_is_no_list_is_an_error(harness, truth):
+    with pytest.raises(ConfigError, match=f'truth: found {truth!r}, expected a list'):
+        harness.make(SimulatorNode, truth=truth)
 
 
 @pytest.mark.alone

@@ -27,7 +27,7 @@ from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.clock_sync import is_simulated
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from emppi_ros.nodes.common.lifecycle import NodeArguments
-from emppi_ros.nodes.common.parameters import SeedParameters, declare, declare_all
+from emppi_ros.nodes.common.parameters import SeedParameters, declare_all
 from emppi_ros.nodes.common.polling import Loop, PolledSubscription
 from emppi_ros.nodes.simulator.sensors import ClockPublisher, Sensors
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollower, TaskSubscriber
@@ -53,6 +53,11 @@ class SimulatorParameters(SeedParameters):
     tracked_poses: bool = key(
         True, doc='publish true poses of objects with noise; false: the node `tracker` does'
     )
+    truth: tuple[str, ...] = key(
+        ('',),
+        doc='true parameters as name=value, or as name=0.3,1.2@5 for 1.2 from 5 s of simulated '
+        'time on; others are sampled',
+    )
 
 
 class SimulatorNode(Node, TaskFollower):
@@ -71,14 +76,7 @@ class SimulatorNode(Node, TaskFollower):
         self._clock_publisher = ClockPublisher(self) if simulated else None
         self._pace = Pace(time.monotonic(), settings.real_time_factor)
         self._epoch = 0.0  # s, stamp of simulated time 0
-        truth = declare(
-            self,
-            'truth',
-            [''],
-            'true parameters as name=value, or as name=0.3,1.2@5 for 1.2 from 5 s of simulated '
-            'time on; others are sampled',
-        )
-        self._truth = parse_truth(filter(None, truth), 'truth')
+        self._truth = parse_truth(filter(None, settings.truth), 'truth')
         self._robot: SimulatedRobot | None = None
         self.loop: Loop | None = None
         self._lock = threading.Lock()  # between physics and a reset
