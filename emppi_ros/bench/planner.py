@@ -8,20 +8,25 @@ controls, physics steps and threads) without recording. The prediction to the st
 also steps physics, but counts as overhead.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 import copy
 import time
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
-from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.model.ensemble import Ensemble, Records, State
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.commands import Commands
 from emppi_ros.session.planner import Planner
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 
+Array = npt.NDArray[np.float64]
 WARM_UP = 10  # first cycles, which wait for measurements or warm up: they do not count
 
 
@@ -46,7 +51,50 @@ def measure(
     }
 
 
-class TimedPlanner(Planner):
+class Rollouts(NamedTuple):
+    """The rollouts of a plan: start state, and controls (M, K, physics steps, nu)."""
+
+    start: State
+    controls: Array
+
+
+class RecordedEnsemble(Ensemble):
+    """Ensemble that keeps what it rolled out last."""
+
+    def __init__(self, of: Ensemble, threads: int) -> None:
+        """Create an ensemble like `of`."""
+        super().__init__(of.model, of.parameters, of.models, of.rollouts, threads)
+        self.rolled = deque[Rollouts](maxlen=1)
+
+    def rollout(
+        self,
+        start: State,
+        controls: Array,
+        record: Sequence[str],
+        applied: Array | None = None,
+    ) -> Records:
+        """Simulate as `Ensemble` does."""
+        self.rolled.append(Rollouts(start, controls))
+        return super().rollout(start, controls, record, applied)
+
+
+class RecordedPlanner(Planner):
+    """Planner that keeps the rollouts of its last plan."""
+
+    def __init__(
+        self, task: Task, seed: int | np.random.Generator = 0, models: int | None = None
+    ) -> None:
+        """Create the ensemble; call `set_belief` before the first plan."""
+        super().__init__(task, seed, models)
+        self.ensemble = self._recorded = RecordedEnsemble(self.ensemble, self.config.threads)
+
+    @property
+    def last_rollouts(self) -> Rollouts:
+        """The rollouts of the last plan; IndexError before the first one."""
+        return self._recorded.rolled[-1]
+
+
+class TimedPlanner(RecordedPlanner):
     """Planner that times each cycle and its floor."""
 
     def __init__(
@@ -57,25 +105,23 @@ class TimedPlanner(Planner):
         self.pairs: list[tuple[float, float]] = []
         self._random, self._progress = rng, progress
 
-    def plan_from(self, *given: Any, **named: Any) -> tuple[Plan, PlanInfo]:
+    def plan_from(
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        tracks: Mapping[str, Track] | None = None,
+    ) -> tuple[Plan, PlanInfo]:
         """Plan once to get the rollouts, then time the same cycle and its floor."""
         noise = self._random.bit_generator.state
-        rolled: list[tuple[State, np.ndarray]] = []
-        roll = self.ensemble.rollout
-
-        def spy(begin: State, controls: np.ndarray, record: tuple[str, ...]) -> Any:
-            rolled.append((begin, controls))
-            return roll(begin, controls, record)
-
-        self.ensemble.rollout = spy  # type: ignore[method-assign]
-        Planner.plan_from(copy.copy(self), *given, **named)
-        self.ensemble.rollout = roll  # type: ignore[method-assign]
+        Planner.plan_from(copy.copy(self), state, stamp, start, commands, tracks)
         self._random.bit_generator.state = noise
-        begin, controls = rolled[0]
+        begin, controls = self.last_rollouts
         floor_first = len(self.pairs) % 2 == 0
         floor = stepping_s(self.ensemble, begin, controls) if floor_first else 0.0
         began = time.perf_counter()
-        result = super().plan_from(*given, **named)
+        result = super().plan_from(state, stamp, start, commands, tracks)
         plan = time.perf_counter() - began
         floor = floor if floor_first else stepping_s(self.ensemble, begin, controls)
         self.pairs.append((plan, floor))
@@ -86,7 +132,7 @@ class TimedPlanner(Planner):
 def stepping_s(
     ensemble: Ensemble,
     begin: State,
-    controls: np.ndarray,
+    controls: Array,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Return the time of only stepping rollouts with controls (M, K, physics steps, nu) [s]."""

@@ -11,7 +11,6 @@ import copy
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 import numpy as np
@@ -23,8 +22,11 @@ from emppi_ros.control.mppi import PlanInfo
 from emppi_ros.control.plan import Plan
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.model.ensemble import State
 from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.session.commands import Commands
 from emppi_ros.session.planner import Planner
+from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BLUE, GREY
 from emppi_ros.viz.report.plots import styled
@@ -123,12 +125,19 @@ class _Leader(Planner):
         for planner in self._followers:
             planner.set_belief(belief)
 
-    def plan_from(self, *given: Any, **named: Any) -> tuple[Plan, PlanInfo]:
+    def plan_from(
+        self,
+        state: State,
+        stamp: float,
+        start: float,
+        commands: Commands,
+        tracks: Mapping[str, Track] | None = None,
+    ) -> tuple[Plan, PlanInfo]:
         for planner in self._followers:
-            planner.plan_from(*given, **named)
+            planner.plan_from(state, stamp, start, commands, tracks)
         self._cycles += 1
         self._progress(self._cycles)
-        return super().plan_from(*given, **named)
+        return super().plan_from(state, stamp, start, commands, tracks)
 
 
 def _values(task: Task, size: str) -> list[int]:
@@ -137,7 +146,13 @@ def _values(task: Task, size: str) -> list[int]:
 
 def _resized(task: Task, size: str, value: int) -> Task:
     changed = copy.copy(task)
-    changed.planner = dataclasses.replace(task.planner, **{size: value})
+    sizes: dict[str, int] = {name: getattr(task.planner, name) for name in SIZES} | {size: value}
+    changed.planner = dataclasses.replace(
+        task.planner,
+        models=sizes['models'],
+        rollouts=sizes['rollouts'],
+        horizon=sizes['horizon'],
+    )
     return changed
 
 

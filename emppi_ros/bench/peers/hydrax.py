@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from emppi_ros.bench.peers.judo import JudoTask
 from emppi_ros.bench.peers.optional import load
-from emppi_ros.bench.peers.planners import PlannerSettings, Rollouts
+from emppi_ros.bench.peers.planners import PlannerSettings
+from emppi_ros.bench.planner import Rollouts
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.tasks.task import Task
 
@@ -106,7 +107,7 @@ def _compile(judo_task: str, samples: int, models: int) -> _Compiled:
     jax, mjx, algs = load('jax'), load('mujoco.mjx'), load('hydrax.algs')
     jnp, (cost, noise, temperature) = jax.numpy, SETTINGS[judo_task]
 
-    class Reference(load('hydrax.task_base').Task):  # type: ignore[misc]
+    class Reference(load('hydrax.task_base').Task):  # type: ignore[misc]  # known at run time only
         def running_cost(self, state: Any, control: Any) -> Any:
             return cost(jnp, state, control) / self.dt  # it multiplies by the time step
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from emppi_ros.bench.peers import dm_control
 from emppi_ros.bench.peers.optional import load
-from emppi_ros.bench.peers.planners import PlannerSettings, Rollouts
+from emppi_ros.bench.peers.planners import PlannerSettings
+from emppi_ros.bench.planner import Rollouts
 from emppi_ros.model.ensemble import State
 
 Array = npt.NDArray[np.float64]
@@ -36,7 +37,7 @@ class JudoTask:
 
     def __init__(self, name: str, seed: int = 0) -> None:
         """Create the task by its name in Judo, and draw its start state."""
-        load('judo.tasks.base').download_and_extract_meshes = _without_meshes  # type: ignore[attr-defined]  # a module
+        vars(load('judo.tasks.base')).update(download_and_extract_meshes=_without_meshes)
         if name in dm_control.SETTINGS_OF:
             dm_control.register()
         tasks = load('judo.tasks').get_registered_tasks()

@@ -7,17 +7,17 @@ To add one, add a line to PEERS; `emppi bench peers --planners NAME` then offers
 from collections.abc import Callable
 import functools
 import importlib
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief import particles
+from emppi_ros.bench.planner import RecordedPlanner, Rollouts
 from emppi_ros.control.plan import Plan
 from emppi_ros.model.ensemble import State
 from emppi_ros.model.parameters import nominal_values
 from emppi_ros.session.belief_session import BeliefSession
-from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
@@ -29,13 +29,6 @@ class PlannerSettings(NamedTuple):
     rollouts: int
     threads: int
     seed: int
-
-
-class Rollouts(NamedTuple):
-    """The rollouts of a plan: start state, and controls (M, K, physics steps, nu)."""
-
-    start: State
-    controls: Array
 
 
 class ComparedPlanner(Protocol):
@@ -71,21 +64,14 @@ class EnsemblePlanner:
 
     def __init__(self, learns: bool, task: Task, settings: PlannerSettings) -> None:
         """Create planner and belief; `settings` were set in the task."""
-        self.task, self.planner = task, Planner(task, settings.seed, None if learns else 1)
+        self.task, models = task, None if learns else 1
+        self.planner = RecordedPlanner(task, settings.seed, models)
         self.belief = BeliefSession(task, settings.seed) if learns else None
         nominal = nominal_values(task.parameters, task.model)[None]
         first = self.belief.filter.belief if self.belief else particles.uniform(nominal)
         self.planner.set_belief(first)
         self._applied = np.zeros(len(task.robot.commanded))
         self._plan: Plan | None = None
-        self._rollouts: Rollouts | None = None
-        roll = self.planner.ensemble.rollout
-
-        def spy(begin: State, controls: Array, record: tuple[str, ...]) -> Any:
-            self._rollouts = Rollouts(begin, controls)
-            return roll(begin, controls, record)
-
-        self.planner.ensemble.rollout = spy  # type: ignore[method-assign, assignment]
 
     def observe(self, time: float, state: State) -> None:
         """Update the belief, if there is one, with the state of the last call."""
@@ -115,28 +101,27 @@ class EnsemblePlanner:
     @property
     def rollouts(self) -> Rollouts:
         """The rollouts of the last plan."""
-        assert self._rollouts is not None
-        return self._rollouts
+        return self.planner.last_rollouts
 
 
 def _judo(
     optimizer: str, _task: Task, judo_task: str, settings: PlannerSettings, **changes: float
-) -> Any:
+) -> ComparedPlanner:
     module = importlib.import_module('emppi_ros.bench.peers.judo')
     return module.JudoPlanner(optimizer, judo_task, settings, changes)
 
 
-def _torch(task: Task, judo_task: str, settings: PlannerSettings) -> Any:
+def _torch(task: Task, judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
     module = importlib.import_module('emppi_ros.bench.peers.pytorch_mppi')
     return module.TorchPlanner(task, judo_task, settings)
 
 
-def _hydrax(models: int, task: Task, judo_task: str, settings: PlannerSettings) -> Any:
+def _hydrax(models: int, task: Task, judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
     module = importlib.import_module('emppi_ros.bench.peers.hydrax')
     return module.HydraxPlanner(task, judo_task, settings, models)
 
 
-def _ours(learns: bool, task: Task, _judo_task: str, settings: PlannerSettings) -> Any:
+def _ours(learns: bool, task: Task, _judo_task: str, settings: PlannerSettings) -> ComparedPlanner:
     return EnsemblePlanner(learns, task, settings)
 
 

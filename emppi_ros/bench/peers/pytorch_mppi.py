@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from emppi_ros.bench.peers.judo import JudoTask
 from emppi_ros.bench.peers.optional import load
-from emppi_ros.bench.peers.planners import PlannerSettings, Rollouts
+from emppi_ros.bench.peers.planners import PlannerSettings
+from emppi_ros.bench.planner import Rollouts
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.tasks.task import Task
 
