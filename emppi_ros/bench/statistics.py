@@ -1,16 +1,20 @@
 """Rates, means and medians of a few runs with their confidence intervals."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
+DERIVED = ('rate', 'ratio')  # properties that belong to the numbers
 _LARGE = 1000.0  # from which numbers have no fraction
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True)
+class Share:
     """A count of a total, with a 95 % interval of the underlying probability."""
 
     count: int
@@ -47,6 +51,12 @@ class Mean(NamedTuple):
         if self.low is None or self.high is None:
             return f'{self.mean:{digits}}'
         return f'{self.mean:{digits}} ({self.low:{digits}} to {self.high:{digits}})'
+
+    def __neg__(self) -> 'Mean':
+        """Return the mean of the negative values."""
+        if self.low is None or self.high is None:
+            return Mean(-self.mean, None, None, self.total)
+        return Mean(-self.mean, -self.high, -self.low, self.total)
 
 
 class Median(NamedTuple):
@@ -123,14 +133,18 @@ def median(values: Sequence[float]) -> Median:
     return Median(centre, float(ordered[rank - 1]), float(ordered[total - rank]), total)
 
 
-def plain(value: Any) -> Any:
-    """Return mappings and named tuples as dictionaries, with the rate or ratio of each tuple."""
+def plain(value: object, derived: Sequence[str] = DERIVED) -> Any:
+    """Return mappings, named tuples and dataclasses as dictionaries, with derived properties."""
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if not isinstance(value, tuple):
+        return {key: plain(item, derived) for key, item in value.items()}
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    elif hasattr(value, '_fields'):  # a named tuple
+        names = [*value._fields]
+    else:
         return value
-    derived = {name: getattr(value, name) for name in ('rate', 'ratio') if hasattr(value, name)}
-    return plain(value._asdict()) | derived  # type: ignore[attr-defined]  # a named tuple
+    names += [name for name in derived if hasattr(value, name)]
+    return {name: plain(getattr(value, name), derived) for name in names}
 
 
 def _short(value: float) -> str:

@@ -1,10 +1,11 @@
 """The report `calibration.md` and the numbers of `emppi calibrate --json`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+import functools
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.bench import report
+from emppi_ros.bench import report, statistics
 from emppi_ros.bench.belief import scores
 from emppi_ros.bench.calibration import (
     plots,
@@ -138,6 +139,7 @@ def as_json(
     results: Sequence[RunResult], compared: Sequence[BeliefSetting], chosen: Recommendation
 ) -> dict[str, Any]:
     """Return all numbers as plain mappings, for JSON."""
+    plain = functools.partial(statistics.plain, derived=())
     return {
         'runs': len(results),
         'settings': {name: plain(one) for name, one in summarize(results, compared).items()},
@@ -157,12 +159,3 @@ def as_json(
         },
         'verdict': verdict.sentences(results, chosen),
     }
-
-
-def plain(value: Any) -> Any:
-    """Return named tuples as mappings, at every depth."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if not hasattr(value, '_fields'):
-        return value
-    return {name: plain(getattr(value, name)) for name in value._fields}

@@ -14,7 +14,8 @@ from emppi_ros.bench.statistics import Mean, Share, plain
 KNOWN = 0.95  # share of a belief from which a joint's kind counts as known
 _ROUNDING = 1e-6  # of a number of steps
 STEPS = {'halfcheetah_backflip': 200}  # of control, within which a first run must succeed
-K, T = TypeVar('K', bound=Hashable), TypeVar('T')
+K = TypeVar('K', bound=Hashable)
+T = TypeVar('T')
 
 
 class ErrorReduction(NamedTuple):
@@ -162,8 +163,8 @@ def _median_time(rows: Sequence[Row]) -> float:
 
 
 def _each(
-    runs: Mapping[str, Mapping[str, list[Row]]], measure: Callable[[list[Row]], Any]
-) -> dict[str, dict[str, Any]]:
+    runs: Mapping[str, Mapping[str, list[Row]]], measure: Callable[[list[Row]], T]
+) -> dict[str, dict[str, T]]:
     return {
         task: {name: measure(rows) for name, rows in controllers.items()}
         for task, controllers in runs.items()

@@ -111,9 +111,8 @@ def _better(groups: Sequence[PeerSummary]) -> Iterable[str]:
     for group in groups:
         for what, behind in (('', group.behind), (' at the end', group.final_behind)):
             if behind is not None and behind.high is not None and behind.high < 0.0:
-                gain = Mean(-behind.mean, -behind.high, -behind.low, behind.total)  # type: ignore[operator]  # both bounds, or none
                 yield (
-                    f'- {group.task}, {group.world}: `{group.planner}` has {gain:.3g} more '
+                    f'- {group.task}, {group.world}: `{group.planner}` has {-behind:.3g} more '
                     f'reward than `{LEARNER}`{what}.'
                 )
 

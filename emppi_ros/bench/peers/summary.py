@@ -92,9 +92,5 @@ def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
 
 def as_json(group: PeerSummary) -> dict[str, Any]:
     """Return a group as plain mappings, for JSON."""
-    plain = group._asdict()
-    for name, value in plain.items():
-        if isinstance(value, (Share, Median, Mean)):
-            plain[name] = value._asdict()
-    plain['rewards'] = [part.mean for part in group.rewards]
-    return plain
+    numbers: dict[str, Any] = statistics.plain(group, derived=())
+    return {**numbers, 'rewards': [part.mean for part in group.rewards]}

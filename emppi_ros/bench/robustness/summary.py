@@ -91,8 +91,4 @@ def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
 
 def as_json(group: PointSummary) -> dict[str, Any]:
     """Return a group as plain mappings, for JSON."""
-    plain = group._asdict()
-    for name, value in plain.items():
-        if isinstance(value, (Share, Median)):
-            plain[name] = value._asdict()
-    return plain
+    return statistics.plain(group, derived=())

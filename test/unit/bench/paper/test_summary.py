@@ -176,9 +176,9 @@ def test_a_summary_has_every_study_and_is_json(make_row):
     assert found['calibration']['mass']['rate'] == 1.0
     assert found['kind_of_joint'] == {}
     assert found['ablation'] == [
-        {'models': 4, 'rollouts': 1, 'rate': 0.0, **share([False])._asdict()}
+        {'models': 4, 'rollouts': 1, 'rate': 0.0, **dataclasses.asdict(share([False]))}
     ]
-    outcome = {'rate': 2 / 3, 'time_s': 3.0, **share([False, True, True])._asdict()}
+    outcome = {'rate': 2 / 3, 'time_s': 3.0, **dataclasses.asdict(share([False, True, True]))}
     assert found['risk'] == {'slider': {'worst': outcome}}
 
 
