@@ -29,6 +29,7 @@ _CODE = (  # of all beliefs, in the package
     'bench/belief/estimators.py',
     'bench/belief/scores.py',
 )
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,7 @@ def _code(path: Path) -> str:
     """Return the syntax tree of a file without docstrings, as text."""
     tree = ast.parse(path.read_text(encoding='utf-8'))
     for node in ast.walk(tree):
-        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-        if documented and ast.get_docstring(node) is not None:
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
             del node.body[0]
     return ast.dump(tree)
 

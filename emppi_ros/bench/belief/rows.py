@@ -1,7 +1,7 @@
 """The results of cells: one frozen row each, and tables of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from emppi_ros.bench import row_store
@@ -32,6 +32,7 @@ class ParameterScores:
     mean_square_z: float | None  # z = (truth - mean) / sd
     crps: float | None  # in sd of the prior
     log_score: float | None  # of unbounded coordinates in sd of the prior [nats]
+    _: KW_ONLY
     found_s: float | None  # until the 90 % interval holds the truth; None: not before a change
     changes: bool  # whether its truth changes
     recovered_s: float | None  # the same, from the last change on

@@ -161,16 +161,19 @@ def estimates(task: Task, truth: Array, belief: Belief) -> dict[str, ParameterEs
     """Return mean, sd and 90 % interval of each parameter."""
     theta, log_weights = errors.comparable(task, belief.theta, truth), belief.log_weights
     (true,) = errors.comparable(task, truth[None], truth)
-    columns = (
-        errors.mean(task, belief, truth),
-        np.sqrt(np.diag(weights.covariance(log_weights, theta))),
-        weights.quantile(log_weights, theta, LOW),
-        weights.quantile(log_weights, theta, HIGH),
-    )
+    mean = errors.mean(task, belief, truth)
+    sd = np.sqrt(np.diag(weights.covariance(log_weights, theta)))
+    low, high = (weights.quantile(log_weights, theta, at) for at in (LOW, HIGH))
     judged = errors.has_interval(task)
     return {
         parameter.name: ParameterEstimate(
-            float(true[i]), *(float(column[i]) for column in columns), parameter.unit, judged[i]
+            true=float(true[i]),
+            mean=float(mean[i]),
+            sd=float(sd[i]),
+            low=float(low[i]),
+            high=float(high[i]),
+            unit=parameter.unit,
+            judged=judged[i],
         )
         for i, parameter in enumerate(task.parameters)
     }

@@ -37,7 +37,7 @@ class PeerCell:
     text: str = field(repr=False)  # the task's YAML
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> tuple[str, str, str, int, int, int]:
         """Identifies the cell."""
         return self.task, self.world, self.planner, self.seed, self.rollouts, self.threads
 

@@ -9,7 +9,7 @@ are processor times of all threads, which other load on the machine does not cha
 
 import copy
 import time
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import mujoco
 import numpy as np
@@ -48,6 +48,16 @@ class PeerMotion(NamedTuple):
     success_s: float | None
 
 
+class TimeMedians(TypedDict):
+    """Medians of times [ms] and of their ratios, as in a row."""
+
+    plan_ms: float
+    stepping_ms: float
+    ratio: float
+    observe_ms: float
+    own_ratio: float | None
+
+
 class Timing(NamedTuple):
     """Pairs of times of a plan and of its stepping (n, 2), and times of observing (m,) [s]."""
 
@@ -55,7 +65,7 @@ class Timing(NamedTuple):
     observe_s: Array
     own: Array  # (n,) of stepping in a physics engine of the planner's own; empty without
 
-    def summary(self) -> dict[str, float | None]:
+    def summary(self) -> TimeMedians:
         """Return medians: times [ms], and the ratio of each pair."""
         plan, stepping = self.pairs.T
         return {
@@ -85,7 +95,7 @@ def compute(cell: PeerCell) -> PeerRow:
     limit = task.file.duration_s
     belief = planner.belief if isinstance(planner, EnsemblePlanner) else None
     return PeerRow(
-        *cell.key,  # type: ignore[arg-type]  # the first fields of a row, in this order
+        *cell.key,
         digest=cell.digest,
         reward=float(np.mean(rewards)),
         final_reward=float(np.mean(parts[-FINAL_PARTS:])),

@@ -56,6 +56,11 @@ def write_table(folder: Path, rows: Sequence[RobustnessRow]) -> list[Path]:
         + [getattr(row, name) for name in _COLUMNS[2:]]
         + [name, *(getattr(one, key) if one else '' for key in _ESTIMATE)]
         for row in rows
-        for name, one in (row.parameters or {'': None}).items()
+        for name, one in _estimates(row).items()
     )
     return row_store.write_tables(folder, {TABLE: (header, lines)})
+
+
+def _estimates(row: RobustnessRow) -> Mapping[str, ParameterEstimate | None]:
+    """Return the estimate of each line of a run, which has one without an estimate, too."""
+    return row.parameters or {'': None}

@@ -83,7 +83,7 @@ class TrackCell:
     images: int
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> tuple[str, str, int]:
         """Identifies the cell."""
         return self.video, self.tracker, self.seed
 
@@ -152,7 +152,7 @@ def compute(cell: TrackCell) -> TrackRow:
     }
     low, high = 1e3 * np.quantile(estimates.seconds[1:], [0.5, 0.95])
     return TrackRow(
-        *cell.key,  # type: ignore[arg-type]  # the first fields of a row, in this order
+        *cell.key,
         cell.digest, parts, float(low), float(high), time.perf_counter() - began, hardware.label(),
     )  # fmt: skip
 
@@ -187,8 +187,8 @@ def _errors(
             squares = float(np.mean([one[0] for one in judged]))
             inside = float(np.mean([one[1] for one in judged]))
     return PartErrors(
-        *(float(np.quantile(distance, q)) for q in (0.5, 0.95)),
-        *(float(np.quantile(angle, q)) for q in (0.5, 0.95)),
+        float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.95)),
+        float(np.quantile(angle, 0.5)), float(np.quantile(angle, 0.95)),
         float(np.mean(np.abs(errors))), float(tracked.mean()), squares, inside,
     )  # fmt: skip
 

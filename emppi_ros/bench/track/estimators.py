@@ -167,7 +167,7 @@ def register_from_model(surface: Surface, points: Array) -> Array:
         motion = step @ motion
         if np.abs(step - np.eye(4)).max() < _CONVERGED:
             break
-    return np.linalg.inv(motion)
+    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
 
 
 def _rigid(points: Array, targets: Array) -> Array:

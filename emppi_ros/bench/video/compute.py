@@ -132,7 +132,7 @@ class VideoCell:
     quick: bool = False
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> tuple[str, str, int]:
         """Identifies the cell."""
         return self.mechanism, self.method, self.seed
 
@@ -178,7 +178,7 @@ def compute(cell: VideoCell) -> VideoRow:
     began = time.perf_counter()
     seen = _seen(cell.mechanism, cell.seed)
     row = VideoRow(
-        *cell.key,  # type: ignore[arg-type]  # the first fields of a row, in this order
+        *cell.key,
         cell.digest,
         track_p95_mm=1e3 * float(np.max(np.quantile(seen.followed.errors, 0.95, axis=0))),
         made_by=hardware.label(),
