@@ -59,7 +59,7 @@ def read(folder: Path) -> Iterator[RealTrack]:
         part = tracks.from_arrays(PART, position, quaternion)
         turned = float('nan') if quaternion is None else rotation_range(part)
         kind = FOLDERS[path.parent.name] or by_rotation(turned)
-        given = Tracks(_PERIOD_S * np.arange(len(rows)), (part,))
+        given = Tracks(_PERIOD_S * np.arange(len(rows), dtype=np.float64), (part,))
         yield RealTrack(f'{path.parent.name}/{path.name}', content, given, kind, turned)
 
 

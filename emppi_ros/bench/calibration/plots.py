@@ -1,6 +1,6 @@
 """Plots of a calibration: coverage by setting, ranks, estimates against truths, contraction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +105,7 @@ def coverage(summaries: dict[str, SettingSummary]) -> Figure:
     return figure
 
 
-def rank_histograms(parameters: dict[str, ParameterSummary]) -> Figure:
+def rank_histograms(parameters: Mapping[str, ParameterSummary]) -> Figure:
     """Return the histogram of ranks of each parameter."""
     figure, axes = _grid(len(parameters))
     for axis, (name, one) in zip(axes, parameters.items(), strict=False):
@@ -153,7 +153,7 @@ def estimates(task: Task, results: Sequence[RunResult], setting: str) -> Figure:
 def contraction(
     results: Sequence[RunResult],
     setting: str,
-    parameters: dict[str, ParameterSummary],
+    parameters: Mapping[str, ParameterSummary],
 ) -> Figure:
     """Return the contraction of each parameter, by run and as a median."""
     figure = Figure(figsize=(WIDTH, 1.3 + 0.45 * len(parameters)), layout='constrained')

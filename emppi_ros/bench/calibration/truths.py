@@ -66,7 +66,7 @@ def draw(task: Task, runs: int, seed: int) -> list[DrawnTruth]:
         beyond = ''
         if columns and run % BEYOND_EVERY == BEYOND_EVERY - 1:
             column = columns[run // BEYOND_EVERY % len(columns)]
-            low, high = sides[column][rng.integers(len(sides[column]))]
+            low, high = sides[column][int(rng.integers(len(sides[column])))]
             values[column], beyond = rng.uniform(low, high), names[column]
         truths.append(DrawnTruth(dict(zip(names, values.tolist(), strict=True)), beyond))
     return truths

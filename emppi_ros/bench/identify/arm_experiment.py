@@ -32,7 +32,8 @@ def tracking_error(model: mujoco.MjModel, motion: FourierMotion, parameters: Arr
     belief = arm.with_parameters(model, parameters)
     data, scratch = mujoco.MjData(plant), mujoco.MjData(belief)
     cycles = round(motion.period / (_PHYSICS_S * _CYCLE))
-    wanted = excitation_trajectory.evaluate_motion(motion, _PHYSICS_S * _CYCLE * np.arange(cycles))
+    times = _PHYSICS_S * _CYCLE * np.arange(cycles, dtype=np.float64)
+    wanted = excitation_trajectory.evaluate_motion(motion, times)
     data.qpos[:], data.qvel[:] = wanted[0, 0], wanted[1, 0]
     total = 0.0
     for position, velocity, acceleration in np.swapaxes(wanted, 0, 1):

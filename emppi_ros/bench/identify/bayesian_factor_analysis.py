@@ -97,7 +97,8 @@ def fit(config: FactorConfig, scaled: StandardizedData) -> FactorPosterior:
     """Return the posterior after convergence, or after the last iteration."""
     rows, d = scaled.x.shape
     if rows > d + 1:  # fewer rows with the very same products: the triangle of a QR decomposition
-        r = np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r')
+        # an array in this mode, unlike what NumPy's types say
+        r = np.asarray(np.linalg.qr(np.column_stack([scaled.x, scaled.y]), mode='r'))
         scaled = StandardizedData(r[:, :-1], r[:, -1], scaled.unit)
     now = initial_posterior(config, d)
     for _ in range(config.iterations):

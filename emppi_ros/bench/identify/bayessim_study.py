@@ -138,8 +138,8 @@ def _real(options: BayesSimStudyOptions, seed: int) -> dict[str, Any]:
         name: real_pendulum.predict(problem, held_out[:1], theta, seed)[:, 0, :, 1]
         for name, theta in thetas.items()
     }
-    step_s, measured = problem.model.opt.timestep, held_out[0][1:, 1]
-    figure = csvgd_plots.forecasts(step_s, measured, predictions, _COLUMNS)
+    step_s, angles = problem.model.opt.timestep, held_out[0][1:, 1]
+    figure = csvgd_plots.forecasts(step_s, angles, predictions, _COLUMNS)
     save_figure(figure, options.out / 'bayessim_real.png')
     return rows
 
@@ -191,9 +191,9 @@ def infer(
         pairs.coordinates,
         np.random.default_rng([seed, 2]),
     )
-    density = learned.at(recipe.make(1, 1).observed())
+    found = learned.at(recipe.make(1, 1).observed())
     rng = np.random.default_rng([seed, 1])
-    theta = problem.theta(density.sample(options.particles, rng))
+    theta = problem.theta(found.sample(options.particles, rng))
     steps = options.simulations * len(problem.controls)
     return SamplerResult(theta, steps, time.process_time() - began)
 

@@ -21,7 +21,7 @@ _EPSILON = 1e-12
 
 def _density(
     problem: ShootingProblem, size: int, likelihood: Likelihood
-) -> tuple[MultipleShooting, Callable]:
+) -> tuple[MultipleShooting, Callable[[Array], Array]]:
     """Return a simulation of `size` particles, and the log density of any number of points."""
     shooter = MultipleShooting(problem, size, threads=1, slopes=False)
 

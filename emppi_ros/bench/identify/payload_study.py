@@ -113,7 +113,8 @@ def record_sensors(
         'position': ('rad', position[variant.late :]),
         'effort': ('N m', torque[: len(torque) - variant.late] + variant.offset),
     }
-    clock = _STEPS_PER_SAMPLE * _PHYSICS_S * np.arange(len(torque) - variant.late)
+    counter = np.arange(len(torque) - variant.late, dtype=np.float64)
+    clock = _STEPS_PER_SAMPLE * _PHYSICS_S * counter
     signals = {
         (kind, name): Signal(kind, name, unit, clock, column, f'{kind}/{name}')
         for kind, (unit, values) in readings.items()

@@ -19,7 +19,7 @@ _MOST_COMPONENTS = 12
 
 def least_squares(x: Array, y: Array) -> Array:
     """Return the minimum-norm least-squares coefficients (d,)."""
-    return np.linalg.lstsq(x, y, rcond=_RANK)[0]
+    return np.asarray(np.linalg.lstsq(x, y, rcond=_RANK)[0], dtype=np.float64)
 
 
 def total_least_squares(x: Array, y: Array) -> Array:

@@ -142,7 +142,7 @@ def measure(
 
 def summarize(
     setup: RegressionSetup, errors: Mapping[str, Array], others: Mapping[str, Regression]
-) -> dict:
+) -> dict[str, Any]:
     """Return the mean errors of a panel, and the improvement over the best baseline."""
     means = {name: float(values.mean()) for name, values in errors.items()}
     best = min(others, key=lambda name: means[name])

@@ -85,7 +85,8 @@ def estimate_all(
     noise = motion_samples.estimate_noise(recording)
     x, y = weighted_regression(model, recording, noise)
     metric = x.T @ x
-    estimates = {'OLS': np.linalg.lstsq(x, y, rcond=_RANK)[0]}
+    coefficients, *_ = np.linalg.lstsq(x, y, rcond=_RANK)
+    estimates = {'OLS': np.asarray(coefficients, dtype=np.float64)}
     others = {name: m for name, m in regression_study.baselines().items() if name != 'OLS'}
     others['correction'] = lambda x, y: errors_in_variables.regress(x, y).coefficients
     others['factors'] = bayesian_factor_analysis.regress

@@ -85,24 +85,30 @@ def measure_furuta(seed: int) -> dict[str, Any]:
     result = estimate(plant, motion, SETTINGS)
     seconds = time.process_time() - began  # of one core
     columns = pendulums.FURUTA_TRUTH, result.theta, result.uncertainty.sd, result.knowledge
+    errors = [
+        100.0 * float(abs(value / truth - 1.0)) if truth else np.nan
+        for truth, value in zip(pendulums.FURUTA_TRUTH, result.theta, strict=True)
+    ]
     rows = {
         unknown.name: {
             'unit': unknown.unit,
             'true': float(truth),
             'found': float(value),
             'sd': float(sd),
-            'error_percent': 100.0 * float(abs(value / truth - 1.0)) if truth else np.nan,
+            'error_percent': error,
             'knowledge': knowledge,
         }
-        for unknown, truth, value, sd, knowledge in zip(plant.unknowns, *columns, strict=True)
+        for unknown, error, truth, value, sd, knowledge in zip(
+            plant.unknowns, errors, *columns, strict=True
+        )
     }
-    errors = [row['error_percent'] for row in rows.values() if row['knowledge'] == 'found']
+    pairs = zip(errors, result.knowledge, strict=True)
     return {
         'iterations': result.solution.iterations,
         'converged': result.solution.converged,
         'seconds': seconds,
         'cost': result.solution.mean_cost,
-        'worst_error_percent': max(errors),
+        'worst_error_percent': max(error for error, known in pairs if known == 'found'),
         'parameters': rows,
     }
 

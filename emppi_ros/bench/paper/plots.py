@@ -1,6 +1,7 @@
 """Plots of the benchmark: success, regret, times, calibration, ablation, and curves over time."""
 
 from collections.abc import Callable, Mapping, Sequence
+import functools
 import math
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def write_all(rows: Sequence[Row], summary: Summary, folder: Path) -> list[Path]
     if summary.fall:
         pictures['squared_error'] = lambda: squared_error(rows)
         for task in summary.fall:
-            pictures[f'estimates_{task}'] = lambda task=task: estimates(rows, task)
+            pictures[f'estimates_{task}'] = functools.partial(estimates, rows, task)
     if summary.learning:
         pictures['learning'] = lambda: squared_error(rows, LEARNING)
     if any(row.goals_s for row in rows if row.study == SUCCESS):

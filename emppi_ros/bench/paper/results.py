@@ -167,8 +167,8 @@ def settings_lines(cells: Iterable[Cell]) -> list[list[object]]:
         if task in PAPER:
             paper = PAPER[task]
             numbers = (paper.noise_variance, paper.temperature, paper.likelihood_variance)
-            texts = (f'{number:g}' for number in numbers)
-            lines.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *texts])
+            shown = (f'{number:g}' for number in numbers)
+            lines.append([task, 'paper', paper.horizon, paper.models, paper.rollouts, *shown])
         ours = _ours(config.build(TaskFile, config.parse(text, task), task))
         lines.append([task, 'here', *ours])
     return lines

@@ -200,7 +200,7 @@ def _parameters_of_arm(given: Mapping[str, float]) -> dict[str, float]:
 
     Rotors turn with their joints only; their coupling through the structure is left out.
     """
-    found = {}
+    found: dict[str, float] = {}
     for link, joint, i in (('upper', 'shoulder', '1'), ('lower', 'elbow', '2')):
         mass, centre = given[f'm{i}'], given[f'r{i}']
         found |= {

@@ -188,7 +188,7 @@ def _sizes(poses: Array, tosses: Tosses) -> Array:
 
 def _finite_errors(poses: Array, tosses: Tosses) -> tuple[Array, Array]:
     """Return the errors (N, T, L, 3); not finite for tosses that diverge."""
-    sound = np.isfinite(poses).all(axis=(2, 3))[..., None, None]
+    sound = np.isfinite(poses).all(axis=(2, 3), keepdims=True)
     recorded = np.broadcast_to(tosses.poses, poses.shape)
     moved, turned = errors(np.where(sound, poses, recorded), recorded)
     return np.where(sound, moved, np.nan), np.where(sound, turned, np.nan)

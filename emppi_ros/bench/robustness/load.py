@@ -46,7 +46,7 @@ def compute(cell: RobustnessCell, run_graph: RunGraph) -> RobustnessRow:
 
 
 @contextlib.contextmanager
-def busy_processes(count: int) -> Iterator[list[subprocess.Popen]]:
+def busy_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Run `count` processes that are busy until the end of the context."""
     burners = [
         subprocess.Popen([sys.executable, '-c', _BURN], start_new_session=True)

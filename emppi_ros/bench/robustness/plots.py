@@ -152,9 +152,10 @@ def _map(
     grids = [np.unique([values[k] for values, _ in cells]) for k in range(2)]
     shares = np.full([len(grid) for grid in grids], np.nan)
     for values, share in cells:
-        i, j = (int(np.searchsorted(grid, x)) for grid, x in zip(grids, values, strict=True))
+        x, y = values
+        i, j = int(np.searchsorted(grids[0], x)), int(np.searchsorted(grids[1], y))
         shares[i, j] = 100.0 * share.rate
-        axis.text(*values, f'{shares[i, j]:.0f}', ha='center', va='center', color=INK)
+        axis.text(x, y, f'{shares[i, j]:.0f}', ha='center', va='center', color=INK)
     edges = [_edges(grid, one.logarithmic) for grid, one in zip(grids, along, strict=True)]
     axis.pcolormesh(*edges, shares.T, cmap=mpl.colormaps[MAP], vmin=0.0, vmax=100.0, alpha=0.6)
     for k, one in enumerate(along):

@@ -82,7 +82,8 @@ def make(mechanism: FilmedMechanism, seed: int, take: int = 0, seconds: float = 
     phases = rng.uniform(0.0, 2.0 * np.pi, (model.nu, waves))
     mass = float(np.sum(model.body_mass))
     parts = FilmedParts(model, mechanism.parts, CAMERA)
-    times, images, poses, clock, force = [], [], [], [], []
+    times: list[float] = []
+    images, poses, clock, force = [], [], [], []
     while data.time < seconds - 1e-9:
         if data.time >= len(times) / RATE_HZ - 1e-9:
             taken = parts.take(data.qpos, rng)

@@ -147,9 +147,10 @@ def _with_shapes(tree: KinematicTree, mechanism: FilmedMechanism) -> str:
         spec.body(name).add_site(name=site.name)
     for actuator in shapes.actuators:
         gear = actuator.gear.copy()
-        if actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT:
-            slide = tree.joint(actuator.target).model
-            gear[0] *= np.sign(slide.axis[0])  # type: ignore[union-attr]  # along x
+        of_joint = actuator.trntype == mujoco.mjtTrn.mjTRN_JOINT
+        slide = tree.joint(actuator.target).model if of_joint else None
+        if slide is not None:  # along x
+            gear[0] *= np.sign(slide.axis[0])
         spec.add_actuator(
             name=actuator.name, target=actuator.target, refsite=actuator.refsite,
             trntype=actuator.trntype, gear=gear,

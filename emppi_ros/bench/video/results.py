@@ -316,7 +316,7 @@ def _required_rewards(rows: Sequence[VideoRow]) -> Iterable[tuple[str, str, str,
         reward = float(np.mean(_rewards(own, task)))
         share = f'{100 * (reward / true - 1.0):+.0f} %, difference {statistics.mean(less)}'
         least = f'at least {100 * REWARD:.0f} % of that with the truth'
-        yield f'{task}: reward', least, share, _yes(reward >= REWARD * true)
+        yield f'{task}: reward', least, share, _yes(bool(reward >= REWARD * true))
         others = [name for name in _methods(rows) if name != OWN]
         if others:
             apart, best = min((_mean_apart(own, _by(rows, name), task), name) for name in others)
