@@ -21,6 +21,7 @@ from emppi_ros.session.belief_session import BeliefSession
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]
+_AT_REST_S = -1.0  # before a run no command acts
 
 
 class PlannerSettings(NamedTuple):
@@ -70,7 +71,7 @@ class EnsemblePlanner:
         nominal = nominal_values(task.parameters, task.model)[None]
         first = self.belief.filter.belief if self.belief else particles.uniform(nominal)
         self.planner.set_belief(first)
-        self._applied = np.zeros(len(task.robot.commanded))
+        self.planner.add_command(_AT_REST_S, np.zeros(len(task.robot.commanded)))
         self._plan: Plan | None = None
 
     def observe(self, time: float, state: State) -> None:
@@ -84,18 +85,17 @@ class EnsemblePlanner:
 
     def plan(self, time: float, state: State) -> None:
         """Plan from a state; the plan starts at once."""
-        self._plan, _ = self.planner.plan_from(
-            state, time, time, lambda times: np.tile(self._applied, (len(times), 1))
-        )
+        self._plan, _ = self.planner.plan_from(state, time, time, self.planner.applied)
 
     def control(self, time: float) -> Array:
         """Return the control in the middle of the physics step."""
         assert self._plan is not None
-        self._applied = self._plan.at(time + 0.5 * self.task.simulation.timestep_s)
+        command = self._plan.at(time + 0.5 * self.task.simulation.timestep_s)
+        self.planner.add_command(time, command)
         if self.belief is not None:
-            self.belief.add_command(time, self._applied)
+            self.belief.add_command(time, command)
         control = np.zeros(self.task.model.nu)
-        control[self.task.map.ctrl] = self._applied
+        control[self.task.map.ctrl] = command
         return control
 
     @property

@@ -62,3 +62,24 @@ def test_only_what_learns_finds_other_parameters(task: Task) -> None:
     assert np.array_equal(
         fixed.planner.ensemble.theta[0], nominal_values(task.parameters, task.model)
     )
+
+
+def test_plans_with_a_delay_start_where_commands_still_act() -> None:
+    """Before a run none does: a cart with a hanging pole coasts for the delay of each model."""
+    bounds = {'lower': 0.0, 'upper': 0.05}
+    delay = {
+        'field': 'command_delay', 'unit': 's', **bounds,
+        'prior': {'distribution': 'uniform', **bounds},
+    }  # fmt: skip
+    truth = {'delay': {'distribution': 'fixed', 'value': 0.02}}
+    changes = {'parameters': {'delay': delay}, 'simulation': {'truth': truth}}
+    delayed = parse_task(changed(task_text('cartpole_swingup'), changes))
+    planner = EnsemblePlanner(True, delayed, SETTINGS)
+    planner.plan(0.0, State(START.qpos, np.array([0.5, 0.0])))
+    delays = planner.planner.ensemble.delays
+    assert delays is not None and np.ptp(delays) > 0.03
+    # friction of 0.05 N s/m takes at most 0.05 / 1 kg * 0.05 s / 2 of the way of 1 kg or more
+    np.testing.assert_allclose(planner.rollouts.start.qpos[:, 0], 0.5 * delays, rtol=1.25e-3)
+    forces = [planner.control(0.01 * i)[0] for i in range(10)]
+    planner.plan(0.1, START)
+    assert np.sign(planner.rollouts.start.qvel[np.argmax(delays), 0]) == np.sign(forces[-1])
