@@ -1,4 +1,4 @@
-"""The command loop with a backend that reads joint states from the robot itself, as `franky` does."""
+"""The command loop with a backend that reads joint states from the robot, as `franky` does."""
 
 import numpy as np
 import pytest

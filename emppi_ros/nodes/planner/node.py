@@ -43,7 +43,8 @@ _GRACE_CYCLES = 100  # at startup, without a warning that there is no plan
 class PlannerNode(ManagedNode):
     """Compute plans from measurements and the belief."""
 
-    task: Task  # since `setup`
+    # from `setup` on
+    task: Task
     _belief: BeliefSubscriber
 
     def __init__(self, **kwargs: Unpack[NodeArguments]) -> None:

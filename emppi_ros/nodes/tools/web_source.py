@@ -236,7 +236,7 @@ class RosSource:
         answer = task_client.request_switch(task_text(task), self._namespace, _SWAP_S)
         if answer.said != switch_protocol.DONE:
             raise SwapError(f'{answer.said}: {answer.reason}')
-        # for the snapshot
+        # until it is in the snapshot
         self._wait(lambda: self._snapshot and self._snapshot.task.name == task, _ANSWER_S)
 
     def close(self) -> None:

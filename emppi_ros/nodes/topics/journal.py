@@ -20,7 +20,7 @@ class JournalPublisher:
         self._journal: Journal | None = None
 
     def set_journal(self, journal: Journal | None) -> None:
-        """Publish this journal from now on, for example after a task switch."""
+        """Publish this journal from now on, as after a task switch; None publishes nothing."""
         self._journal = journal
 
     @property
