@@ -1,4 +1,4 @@
-"""Write docs/reliability.md from the outcomes of tests: each row of the matrix with its state."""
+"""Write a page from the outcomes of tests: each row of the matrix with its state."""
 
 import datetime
 import os
@@ -148,8 +148,8 @@ def machine() -> str:
     )
 
 
-def main():
-    """Run all tests of the matrix and write the document."""
+def main(page: Path) -> int:
+    """Run all tests of the matrix and write the page."""
     import pytest
 
     root = Path(__file__).resolve().parents[4]
@@ -157,12 +157,11 @@ def main():
     present = sorted(str(root / name) for name in files if (root / name).exists())
     collector = Collector()
     code = pytest.main([f'--rootdir={root}', '-q', *present], plugins=[collector])
-    folder = root / 'docs'
-    folder.mkdir(exist_ok=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
     text = render(collector.tests, f'make faults FAULTS={COUNT}')
-    (folder / 'reliability.md').write_text(text, encoding='utf-8')
+    page.write_text(text, encoding='utf-8')
     return int(code)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1])))
