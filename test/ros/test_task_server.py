@@ -172,6 +172,7 @@ def test_a_task_that_is_refused_or_too_slow_is_told_and_of_two_goals_one_is_reje
     _, result, _ = client.run()
     assert result.error_code == EndCode.PAUSED
     client.call('pause', False)
+    client.wait(lambda: client.status.code != StatusCode.PAUSED)  # the server hears it later
     state, result, _ = client.run(timeout=0.2)
     assert (state, result.error_code) == (GoalStatus.STATUS_ABORTED, EndCode.TIMEOUT)
     assert 'no success within 0.2 s' in result.message
