@@ -171,8 +171,7 @@ $(CONFORMANCE_STAMP): setup.py setup.cfg pyproject.toml .ci/install
 conformance: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python -m pytest test/conformance \
 	    --ignore test/conformance/test_limiter_parity.py
-	PYTHONPATH=. $(FRANKA_SIM)/bin/python -m pytest -p no:cacheprovider \
-	    --confcutdir=test/conformance test/conformance/test_limiter_parity.py
+	PYTHONPATH=. $(FRANKA_SIM)/bin/python -m pytest --confcutdir=test/conformance test/conformance/test_limiter_parity.py
 
 # faults injected, at random moments: FAULTS=300 takes minutes, 3000 more than an hour
 FAULTS ?= 3000

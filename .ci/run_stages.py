@@ -2,7 +2,8 @@
 Run the stages of .ci/stages one after the other, and print a table: stage, result, time, tests.
 
 A stage passes if its script does, and if each test that it skips is listed in .ci/skips.toml.
-A stage that depends on real time is run once more if it fails; only a second failure counts.
+A stage that depends on real time is run once more if it fails, with those of its tests that
+failed; only a second failure counts.
 Needs Python 3.11 and nothing else.
 """
 
@@ -81,11 +82,15 @@ def run(stage: Stage, attempt: int) -> Result:
     """Run a stage, keep its output in out/ci, and print the end of it if it fails."""
     print(f'\n=== {stage.name}{" again" if attempt > 1 else ""}', flush=True)
     log = LOGS / f'{stage.name}{"" if attempt == 1 else f"-{attempt}"}.log'
+    options = f'-o cache_dir={LOGS}/cache/{stage.name}'  # where pytest keeps what failed
+    if attempt > 1:
+        options += ' --last-failed'
     start = time.monotonic()
     with log.open('wb') as out:
         process = subprocess.Popen(
             [str(ROOT / '.ci' / 'stages' / stage.name)],
             cwd=ROOT,
+            env={**os.environ, 'PYTEST_ADDOPTS': options},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

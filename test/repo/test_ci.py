@@ -82,8 +82,10 @@ def test_a_stage_in_real_time_is_tried_twice_and_both_results_are_told(folder, c
     assert ci.main([]) == 0
     rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert rows.count(['other', 'failed']) == rows.count(['other', 'passed']) == 1
-    write(folder, 'other', 'exit 1')
+    write(folder, 'other', 'echo "$PYTEST_ADDOPTS" >> options; exit 1')
     assert ci.main(['other']) == 1
+    first, again = (folder / 'options').read_text().splitlines()
+    assert again == f'{first} --last-failed'
 
 
 def test_a_skip_that_is_not_listed_fails_the_run(folder, capsys):

@@ -112,8 +112,9 @@ def run_demo(
             summary['tracker'] = {k: float(values.get(k, 'nan')) for k in _OF_TRACKER}
         if articulation:
             values = session.monitor.diagnostics.get('articulation', {})
-            joints = (key for key in values if key.startswith(_JOINT))
-            summary['articulation'] = {key.removeprefix(_JOINT): values[key] for key in joints}
+            summary['articulation'] = {
+                name: values.get(f'{_JOINT}{name}', 'undecided') for name in loaded.tracked
+            }
         return summary, record
     finally:
         children.stop()

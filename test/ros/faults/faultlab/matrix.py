@@ -7,7 +7,7 @@ import platform
 import sys
 
 from faultlab.campaign import COUNT
-from faultlab.rows import ROWS, SAFE_STOP, Row
+from faultlab.rows import CAMPAIGN, ROWS, SAFE_STOP, Row
 
 _FIGURES = ('onset_ms', 'rest_ms')
 _PEAKS = (
@@ -18,10 +18,17 @@ _PEAKS = (
 
 
 class Collector:
-    """A pytest plugin that stores outcome and figures of every test."""
+    """A pytest plugin that runs the tests of all rows, and stores outcome and figures of each."""
 
     def __init__(self):
         self.tests = {}
+
+    def pytest_collection_modifyitems(self, config, items):
+        """Deselect the tests that belong to no row."""
+        beginnings = (CAMPAIGN, *(name for row in ROWS for name in row.tests))
+        selected = [item for item in items if item.nodeid.startswith(beginnings)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+        items[:] = selected
 
     def pytest_runtest_logreport(self, report):
         """Add one phase of a test; a failure in any phase counts."""
