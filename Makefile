@@ -185,8 +185,9 @@ SWAPS ?= 100
 swaps: $(STAMP)
 	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py test/ros/test_record.py -s
 
+# SOAK=--allow-overload: stops of a busy machine are no failure
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
-	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES) $(SOAK)
 
 clean:
 	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) $(PEERS_VENV) build install log out *.egg-info

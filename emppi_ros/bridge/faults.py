@@ -30,6 +30,8 @@ MEANINGS = {  # for the operator
     ROBOT: 'the robot stopped on its own: reflex, user stop, lost connection',
 }
 
+OVERLOAD = frozenset({PLAN_LATE, PLANNER_SLOW, STATE_LATE})  # what a busy machine causes
+
 
 class Fault(NamedTuple):
     """The reason of a stop: one of the codes above, and a sentence for the operator."""

@@ -45,7 +45,7 @@ def add_command(studies: Any) -> None:
     )
     resumable.add_seeds(parser, str(cells.SEEDS))
     resumable.add_options(
-        parser, 'out/robustness', f'one seed, {cells.QUICK_S} s a run; no evidence'
+        parser, 'out/robustness', f'one seed, {cells.QUICK_S} s a run, the first load; no evidence'
     )
     parser.set_defaults(execute=robustness)
 

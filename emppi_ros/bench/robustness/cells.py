@@ -76,6 +76,8 @@ def make_cells(request: RobustnessRequest) -> tuple[list[RobustnessCell], list[s
         for sweep in request.sweeps:
             try:
                 points = list(_texts(source, text, sweep))
+                if request.quick and SWEEPS[sweep].real_time:
+                    points = points[:1]
             except ConfigError as error:
                 skipped.append(f'{task}, {sweep}: {error}')
                 continue

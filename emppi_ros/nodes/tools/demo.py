@@ -26,7 +26,6 @@ from emppi_ros.viz.report.recording import RunRecord
 
 _START_S = 60.0  # for the graph to start
 _POLL_S = 0.02
-_OVERLOAD = {faults.PLAN_LATE, faults.PLANNER_SLOW, faults.STATE_LATE}
 _MAX_HOLDS = 10
 _JOINT = 'joint '  # before the name of an object, in diagnostics
 SEEN = 'seen_{task}.yaml'  # the prior from joints that were seen
@@ -185,7 +184,7 @@ class _DemoSession:
     def _held(self) -> bool:
         """Whether the bridge holds the arm for another reason than an overloaded machine."""
         fault = self.monitor.fault
-        return bool(fault) and (fault not in _OVERLOAD or self.holds >= _MAX_HOLDS)
+        return bool(fault) and (fault not in faults.OVERLOAD or self.holds >= _MAX_HOLDS)
 
     def _resume(self) -> None:
         """

@@ -18,6 +18,14 @@ def test_cells_differ_and_come_seed_by_seed() -> None:
     assert seeds == sorted(seeds) and set(seeds) == {4, 7}
 
 
+def test_a_quick_run_starts_the_graph_once() -> None:
+    found, _ = make_cells(
+        RobustnessRequest(('panda_push',), ('load', 'size'), quick=True, seeds=(0,))
+    )
+    values = {(cell.sweep, cell.values) for cell in found}
+    assert sum(sweep == 'load' for sweep, _ in values) == 1 < len(values)
+
+
 def test_a_sweep_that_does_not_apply_is_left_out_with_the_reason() -> None:
     found, skipped = make_cells(RobustnessRequest(('cartpole_swingup',), ('size', 'tilt')))
     assert {cell.sweep for cell in found} == {'tilt'}
