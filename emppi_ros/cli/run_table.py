@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from emppi_ros.bridge.faults import OVERLOAD
 from emppi_ros.core.errors import EmppiError
 
 SUCCESS = 'success'
@@ -18,8 +19,16 @@ def describe_end(summary: Mapping[str, Any]) -> str:
     faults = [text for _, text in summary.get('faults', [])]
     fault = summary.get('bridge_fault') or (faults[-1] if faults else '')
     text = f'fault: {fault}' if fault else 'time limit'
+    if is_overloaded(summary):
+        share = summary['deadline_misses']
+        text += f'; this machine plans too slowly: {share:.0%} of the plans missed their deadline'
     diverged = summary.get('diverged', 0)
     return f'{text}; {diverged} rollouts diverged' if diverged else text
+
+
+def is_overloaded(summary: Mapping[str, Any]) -> bool:
+    """Return whether late plans ended a run over ROS, and most of its plans were late."""
+    return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > 0.5
 
 
 def compute_row(seed: int, run: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:

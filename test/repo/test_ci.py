@@ -88,6 +88,13 @@ def test_a_stage_in_real_time_is_tried_twice_and_both_results_are_told(folder, c
     assert again == f'{first} --last-failed'
 
 
+def test_a_machine_that_is_too_slow_costs_a_second_try_and_fails_no_run(folder, capsys):
+    write(folder, 'other', 'exit 75')
+    assert ci.main([]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert rows.count(['other', 'overloaded']) == 2
+
+
 def test_a_skip_that_is_not_listed_fails_the_run(folder, capsys):
     write(folder, 'plain', 'echo "SKIPPED [1] test/a_x.py:3: no GPU here"')
     assert ci.main([]) == 0

@@ -97,6 +97,7 @@ def test_a_recorder_that_comes_late_records_what_can_be_replayed(harness, tmp_pa
 @pytest.mark.skipif(not SWAPS, reason='make swaps')
 def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_path, capsys):
     folder = tmp_path / 'bag'
+    beliefs = harness.listen(PointCloud2, 'emppi/belief')
     arm = SwapGraph(harness)
     recorder = record(harness, '--out', str(folder))
     try:
@@ -112,7 +113,8 @@ def test_a_bag_over_a_tuning_and_a_swap_has_the_same_bits_again(harness, tmp_pat
         arm.get_moving()
         assert arm.ask('panda_reconfigure').said == switch_protocol.DONE
         began = len(arm.plans)
-        harness.spin_until(lambda: len(arm.plans) > began + 20, 60.0)
+        beliefs.clear()
+        harness.spin_until(lambda: len(arm.plans) > began + 20 and len(beliefs) > 5, 60.0)
     finally:
         recorder.send_signal(signal.SIGINT)
         _, errors = recorder.communicate(timeout=20.0)

@@ -24,6 +24,14 @@ def _summary(**values):
         ({'faults': [(1.0, 'no plan'), (2.0, 'joint 2 jumps')]}, 'fault: joint 2 jumps'),
         ({'bridge_fault': 'held: joint 2 jumps'}, 'fault: held: joint 2 jumps'),
         ({'bridge_fault': ''}, 'time limit'),
+        (
+            {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.9},
+            'fault: no plan; this machine plans too slowly: 90% of the plans missed their deadline',
+        ),
+        (
+            {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.1},
+            'fault: no plan',
+        ),
     ],
 )
 def test_every_run_has_an_end(values, end):
