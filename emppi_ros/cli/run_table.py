@@ -9,6 +9,7 @@ from emppi_ros.bridge.faults import OVERLOAD
 from emppi_ros.core.errors import EmppiError
 
 SUCCESS = 'success'
+_MOST = 0.5  # of the plans
 _NOTE = 'z: (mean - true) / sd at the end. all: successes, their median time, rms of z'
 
 
@@ -28,7 +29,7 @@ def describe_end(summary: Mapping[str, Any]) -> str:
 
 def is_overloaded(summary: Mapping[str, Any]) -> bool:
     """Return whether late plans ended a run over ROS, and most of its plans were late."""
-    return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > 0.5
+    return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > _MOST
 
 
 def compute_row(seed: int, run: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def _summary(**values):
         ({'bridge_fault': ''}, 'time limit'),
         (
             {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.9},
-            'fault: no plan; this machine plans too slowly: 90% of the plans missed their deadline',
+            'fault: no plan; this machine plans too slowly: 90% of the plans missed their '
+            'deadline',
         ),
         (
             {'bridge_fault': 'no plan', 'bridge_fault_code': 'plan-late', 'deadline_misses': 0.1},
