@@ -187,7 +187,7 @@ swaps: $(STAMP)
 
 # SOAK=--allow-overload: stops of a busy machine are no failure
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
-	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES) $(SOAK)
+	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) $(MSGS_TOOLS) $(CONFORMANCE) $(FRANKA_SIM) $(PEERS_VENV) build install log out *.egg-info
