@@ -185,7 +185,6 @@ SWAPS ?= 100
 swaps: $(STAMP)
 	EMPPI_SWAPS=$(SWAPS) $(BIN)/python -m pytest test/ros/test_swap_campaign.py test/ros/test_record.py -s
 
-# SOAK=--allow-overload: stops of a busy machine are no failure
 soak: $(CONFORMANCE_STAMP) $(FRANKA_SIM)/.emppi_installed
 	EMPPI_FRANKA_SIM=$(FRANKA_SIM) $(CONFORMANCE)/bin/python test/conformance/soak.py --minutes $(MINUTES)
 
