@@ -11,10 +11,10 @@ import tempfile
 from matplotlib.figure import Figure
 import numpy as np
 
+from benchmarks.video import compute, control, films, pipeline
+from benchmarks.video.compute import OWN, VideoCell
+from benchmarks.video.mechanisms import MECHANISMS
 from emppi_ros.articulation.mjcf import joint_frame
-from emppi_ros.bench.video import compute, control, films, pipeline
-from emppi_ros.bench.video.compute import OWN, VideoCell
-from emppi_ros.bench.video.mechanisms import MECHANISMS
 from emppi_ros.viz.palette import BLUE, GREY, ORANGE
 from emppi_ros.viz.report.plots import styled
 

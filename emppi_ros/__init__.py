@@ -12,16 +12,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emppi_ros.belief.distributions import Prior
-    from emppi_ros.belief.particles import Belief
-    from emppi_ros.control.mppi import PlannerConfig, plan
+    from emppi_ros.app.closed_loop import ClosedLoop
+    from emppi_ros.belief.particle_filter import ParticleFilter
     from emppi_ros.core.errors import EmppiError
     from emppi_ros.model.ensemble import State
-    from emppi_ros.session.closed_loop import ClosedLoop
-    from emppi_ros.session.particle_filter import ParticleFilter
-    from emppi_ros.session.planner import Planner
+    from emppi_ros.planning.mppi import plan
+    from emppi_ros.planning.planner import Planner
+    from emppi_ros.priors.distributions import Prior
+    from emppi_ros.priors.particles import Belief
     from emppi_ros.state.estimator import Estimator
     from emppi_ros.state.tracking import Pose
+    from emppi_ros.tasks.planner_config import PlannerConfig
     from emppi_ros.tasks.schema import BeliefConfig, ParameterConfig, SimulationConfig
     from emppi_ros.tasks.task import Task, load_task
 
@@ -45,22 +46,22 @@ __all__ = [
     'plan',
 ]
 _MODULES = {
-    'Belief': 'belief.particles',
+    'Belief': 'priors.particles',
     'BeliefConfig': 'tasks.schema',
-    'ClosedLoop': 'session.closed_loop',
+    'ClosedLoop': 'app.closed_loop',
     'EmppiError': 'core.errors',
     'Estimator': 'state.estimator',
     'ParameterConfig': 'tasks.schema',
-    'ParticleFilter': 'session.particle_filter',
-    'Planner': 'session.planner',
-    'PlannerConfig': 'control.mppi',
+    'ParticleFilter': 'belief.particle_filter',
+    'Planner': 'planning.planner',
+    'PlannerConfig': 'tasks.planner_config',
     'Pose': 'state.tracking',
-    'Prior': 'belief.distributions',
+    'Prior': 'priors.distributions',
     'SimulationConfig': 'tasks.schema',
     'State': 'model.ensemble',
     'Task': 'tasks.task',
     'load_task': 'tasks.task',
-    'plan': 'control.mppi',
+    'plan': 'planning.mppi',
 }
 
 

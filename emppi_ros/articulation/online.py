@@ -21,7 +21,7 @@ from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.core import config
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.signals import covariance_triangles
+from emppi_ros.recordings.signals import covariance_triangles
 
 Array = npt.NDArray[np.float64]
 _MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved

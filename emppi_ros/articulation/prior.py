@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from emppi_ros.articulation import mjcf
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model import scene
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.prior_file import DataSource, ParameterPrior, PriorFile
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from emppi_ros.articulation import mjcf
 from emppi_ros.articulation.joint_models import DOF
 from emppi_ros.articulation.topology import WORLD, KinematicTree, Pair, TreeJoint
-from emppi_ros.identify.common.signals import Signal
+from emppi_ros.recordings.signals import Signal
 from emppi_ros.viz.palette import SERIES
 from emppi_ros.viz.report import plots
 

@@ -18,7 +18,7 @@ from scipy import stats
 from emppi_ros.articulation import fitting
 from emppi_ros.articulation.fitting import FittedJoint
 from emppi_ros.articulation.joint_models import AXIAL, DOF, Observations
-from emppi_ros.identify.common.noise import correlation_time
+from emppi_ros.recordings.noise import correlation_time
 
 Array = npt.NDArray[np.float64]
 _SECTORS = 24  # of a turn

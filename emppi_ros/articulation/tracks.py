@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation, Slerp
 from emppi_ros.articulation import rigid_motion
 from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import bags, tables
-from emppi_ros.identify.common.signals import covariance_matrices
+from emppi_ros.recordings import bags, tables
+from emppi_ros.recordings.signals import covariance_matrices
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -1,1 +1,1 @@
-"""The belief about a task's parameters: a particle filter in log space."""
+"""The belief about the parameters of a task: a particle filter in log space."""

@@ -9,42 +9,29 @@ blocks. A belief without blocks is one block.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import information, noise, particles
-from emppi_ros.belief.distributions import to_bounded, to_unbounded
+from emppi_ros.belief import information, noise
 from emppi_ros.belief.noise import NoiseScale
-from emppi_ros.belief.particles import Belief
-from emppi_ros.belief.prior import JointPrior
-from emppi_ros.belief.resampling import Indices, ResamplingConfig
 from emppi_ros.belief.transition import Jumps
 from emppi_ros.core import weights
-from emppi_ros.core.config import key
+from emppi_ros.journal.snapshot import restorable
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors import particles
+from emppi_ros.priors.distributions import to_bounded, to_unbounded
+from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.priors.particles import Belief
+from emppi_ros.priors.resampling import Indices, ResamplingConfig
+from emppi_ros.tasks.objects import Block
 
 Array = npt.NDArray[np.float64]
 _RESOLUTION = 0.5  # of the draws after a jump, in sd of the prior
 
 
-@dataclass(frozen=True)
-class BlockConfig:
-    """One entry of `belief: blocks`."""
-
-    parameters: tuple[str, ...] = key(doc='parameters with a common weight')
-    by: tuple[str, ...] = key(doc='joints and tracked objects that determine the weight')
-
-
-class Block(NamedTuple):
-    """Indices of a block's parameters, and of the degrees of freedom that weight them."""
-
-    parameters: tuple[int, ...]
-    dofs: tuple[int, ...]
-
-
+@restorable
 class Statistics(NamedTuple):
     """
     What a filter keeps about a block with U uncertain parameters, beside its particles.

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.particles import Belief
-from emppi_ros.belief.resampling import Indices
 from emppi_ros.belief.transition import Jumps
+from emppi_ros.journal.snapshot import restorable
+from emppi_ros.priors.particles import Belief
+from emppi_ros.priors.resampling import Indices
 
 Array = npt.NDArray[np.float64]
 _WINDOW_S = 2.0  # in which a jump is recent
@@ -23,6 +24,7 @@ _DETECTED, _CLEARED = 0.5, 0.2  # probabilities at which a change is detected, a
 _MAX_EVENTS = 100  # that are kept
 
 
+@restorable
 class DetectedChange(NamedTuple):
     """
     A change of a parameter that the belief has followed.

@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.belief.likelihood import Deviation
-from emppi_ros.belief.particles import Belief
-from emppi_ros.belief.prior import JointPrior
 from emppi_ros.core import weights
+from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.priors.particles import Belief
 
 Array = npt.NDArray[np.float64]
 _WINDOW = 200  # updates: a few seconds

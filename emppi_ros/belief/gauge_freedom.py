@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior import JointPrior
+from emppi_ros.priors.joint_prior import JointPrior
 
 Array = npt.NDArray[np.float64]
 _VALUES = 200  # that are tried, evenly spaced

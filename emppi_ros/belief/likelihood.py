@@ -7,55 +7,16 @@ standard deviations.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.core.config import one_of, positive
-from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
+from emppi_ros.tasks.belief_config import LikelihoodConfig
 
 Array = npt.NDArray[np.float64]
-_LEARNED_DOF = 4.0  # contacts cause outliers far beyond a Gaussian's
-
-
-@dataclass(frozen=True)
-class LikelihoodConfig:
-    """Standard deviations of prediction minus measurement; null ignores a quantity."""
-
-    joint_position_sd: float | None = positive(None, doc='rad or m')
-    joint_velocity_sd: float | None = positive(None, doc='rad/s or m/s')
-    object_position_sd_m: float | None = positive(None, doc='m, per axis')
-    object_rotation_sd_rad: float | None = positive(None, doc='rad, per axis')
-    dof: float | None = positive(
-        None,
-        doc="degrees of freedom of Student's t, robust to outliers; null: 4 with a learned scale, "
-        'a Gaussian with a fixed one',
-    )
-    scale: str = one_of(
-        'learned',
-        'fixed',
-        default='learned',
-        doc='learned: the standard deviations are a prior, and correlated errors count less',
-    )
-
-    def __post_init__(self) -> None:
-        """Check that at least one quantity is compared."""
-        sds = [name for name in self.__dataclass_fields__ if '_sd' in name]
-        if all(getattr(self, name) is None for name in sds):
-            raise ConfigError(f'all of {", ".join(sds)} are null: nothing to compare')
-
-    @property
-    def learned_dof(self) -> float:
-        """Degrees of freedom with a learned scale."""
-        return _LEARNED_DOF if self.dof is None else self.dof
-
-    def log_density(self, deviations: Array) -> Array:
-        """Return the log density of deviations in units of their sd, up to a constant."""
-        return -0.5 * deviations**2 if self.dof is None else _t_density(deviations, self.dof)
 
 
 def residuals(model: mujoco.MjModel, predicted: State, measured: State) -> Array:
@@ -146,7 +107,7 @@ def log_likelihoods(
     for one in deviations:
         values, end = one.values, start + one.values.shape[1]
         if variance is None:
-            density = config.log_density(values)
+            density = _log_density(config, values)
         else:
             scale = np.sqrt(variance[start:end])
             density = _t_density(values / scale, config.learned_dof)
@@ -169,3 +130,10 @@ def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
         start = model.jnt_dofadr[joint]
         kinds[start : start + 6] = [1, 1, 1, 2, 2, 2]
     return kinds
+
+
+def _log_density(config: LikelihoodConfig, deviations: Array) -> Array:
+    """Return the log density of deviations in units of their sd, up to a constant."""
+    if config.dof is None:
+        return -0.5 * deviations**2
+    return _t_density(deviations, config.dof)

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core import weights
+from emppi_ros.journal.snapshot import restorable
 
 Array = npt.NDArray[np.float64]
 _MEMORY = 250  # updates after which an error is forgotten: five seconds
@@ -36,6 +37,7 @@ _DELAY = 50  # updates in which the belief can follow a change before correlated
 _PRIOR_INFORMATION = 10.0  # of the parameters' prior, before which the power stays near 1
 
 
+@restorable
 class NoiseScale(NamedTuple):
     """
     Estimates about the errors of N compared values, in units of the configured sd.

@@ -14,33 +14,20 @@ that make room for them are chosen without bias (Fearnhead and Clifford, J. R. S
 2003, section 3).
 """
 
-from dataclasses import dataclass
 import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.distributions import to_bounded, to_unbounded
-from emppi_ros.belief.particles import Belief
-from emppi_ros.belief.prior import JointPrior
-from emppi_ros.belief.resampling import Indices, systematic
-from emppi_ros.core.config import between, key, non_negative, positive
+from emppi_ros.priors.distributions import to_bounded, to_unbounded
+from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.priors.particles import Belief
+from emppi_ros.priors.resampling import Indices, systematic
+from emppi_ros.tasks.belief_config import ChangeConfig
 
 Array = npt.NDArray[np.float64]
 _FAR = 2.0  # sd of a step away from the present value, in sd of the prior
-
-
-@dataclass(frozen=True)
-class ChangeConfig:
-    """How often and how fast uncertain parameters change."""
-
-    rate_hz: float = non_negative(0.01, doc='mean number of jumps of each parameter per second')
-    of: tuple[str, ...] | None = key(None, doc='parameters that change; null: all')
-    drift_s: float | None = positive(
-        600.0, doc='time in which a parameter drifts by a standard deviation of its prior'
-    )
-    share: float = between(0.0, 0.5, 0.0625, doc='fraction of the particles that represents jumps')
 
 
 def changing(config: ChangeConfig | None, prior: JointPrior) -> Indices:

@@ -21,9 +21,9 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig, MonitorState
 from emppi_ros.bridge.state_machine import Machine, Phase
-from emppi_ros.control.plan import Plan
 from emppi_ros.core.config import non_negative, positive
 from emppi_ros.core.errors import ArmError, ConfigError
+from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot
 
 Array = npt.NDArray[np.float64]

@@ -9,12 +9,12 @@ import numpy as np
 
 from emppi_ros.articulation import mjcf, prior, report, topology, tracks
 from emppi_ros.articulation.tracks import Noise
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.prior_file import hash_file
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.identify.common import tables
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.prior_file import hash_file
+from emppi_ros.recordings import tables
 from emppi_ros.tasks.task import load_task
 
 

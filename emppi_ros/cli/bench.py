@@ -1,32 +1,46 @@
-"""`emppi bench`: benchmark studies, each in its own module with a function `add_command`."""
+"""`emppi bench`: the planner's overhead, and the studies of a checkout (`benchmarks/cli`)."""
 
 import importlib
+import sys
 from typing import Any
 
-# a new study is one module of this folder and one line here
+from emppi_ros.cli import bench_planner
+from emppi_ros.core import paths
+
+CHECKOUT = paths.PACKAGE.parent
+# a new study is one module of benchmarks/cli and one name here
 STUDIES = (
-    'bench_planner',
-    'bench_paper',
-    'bench_belief',
-    'bench_robustness',
-    'bench_real',
-    'bench_articulate',
-    'bench_video',
-    'bench_peers',
-    'bench_track',
-    'bench_identify',
-    'bench_watched',
+    'paper',
+    'belief',
+    'robustness',
+    'real',
+    'articulate',
+    'video',
+    'peers',
+    'track',
+    'identify',
+    'watched',
+)
+_ELSEWHERE = (
+    f'The studies {", ".join(STUDIES)} are not installed: run them in a checkout of the '
+    'repository, with `pip install -e .` there.'
 )
 
 
 def add_commands(commands: Any) -> None:
     """Add the command and its studies to the parser."""
+    here = (CHECKOUT / 'benchmarks').is_dir()
     parser = commands.add_parser(
         'bench',
         help='run a benchmark study',
         description='Measure the planner, reproduce the claims of the papers, or compare '
         'estimators of parameters or methods of identification.',
+        epilog=None if here else _ELSEWHERE,
     )
     studies = parser.add_subparsers(title='studies', metavar='STUDY', required=True)
-    for module in STUDIES:
-        importlib.import_module(f'emppi_ros.cli.{module}').add_command(studies)
+    bench_planner.add_command(studies)
+    if here:
+        if str(CHECKOUT) not in sys.path:
+            sys.path.append(str(CHECKOUT))
+        for name in STUDIES:
+            importlib.import_module(f'benchmarks.cli.{name}').add_command(studies)

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.bench import planner, planner_growth
+from emppi_ros.calibration import planner_growth
+from emppi_ros.calibration import planner_overhead as planner
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.tasks.task import load_task

@@ -4,12 +4,19 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.bench import hardware, report
-from emppi_ros.bench.belief import scores
-from emppi_ros.bench.calibration import recommendation, results, settings, truths, verdict
-from emppi_ros.bench.calibration.recommendation import Recommendation
-from emppi_ros.bench.calibration.runs import CalibrationRun, RunResult, compute
-from emppi_ros.bench.calibration.settings import BeliefSetting
+from emppi_ros.calibration import (
+    hardware,
+    recommendation,
+    report,
+    results,
+    scores,
+    settings,
+    truths,
+    verdict,
+)
+from emppi_ros.calibration.recommendation import Recommendation
+from emppi_ros.calibration.runs import CalibrationRun, RunResult, compute
+from emppi_ros.calibration.settings import BeliefSetting
 from emppi_ros.cli import output, resumable
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.core.errors import ConfigError

@@ -9,11 +9,11 @@ import numpy as np
 
 from emppi_ros.cli import output
 from emppi_ros.core import paths
-from emppi_ros.identify.common import matching, tables
-from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.rigid_body import excitation, excitation_trajectory
 from emppi_ros.identify.rigid_body.excitation import ExcitationConfig, ExcitationResult
 from emppi_ros.model import scene
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.signals import Signal, joint_units
 from emppi_ros.tasks.task import Task, load_task
 
 _KINDS = 'position', 'velocity'
@@ -94,7 +94,7 @@ def signals(task: Task, result: ExcitationResult, rate_hz: float) -> list[Signal
     states = excitation_trajectory.sample_trajectory(result.trajectory, time)
     listed = []
     for j, name in enumerate(result.joints):
-        units = matching.joint_units(task.model, scene.find_scalar(task.model, name))
+        units = joint_units(task.model, scene.find_scalar(task.model, name))
         for kind, values in zip(_KINDS, states, strict=False):
             listed.append(Signal(kind, name, units[kind], time, values[:, j], 'motion'))
     return listed

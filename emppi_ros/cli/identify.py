@@ -9,22 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.belief import prior_file
 from emppi_ros.cli import option_groups, output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.identify import methods
 from emppi_ros.identify.common import checkpoint, figures
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import (
-    Recording,
-    check_distinct,
-    delay_inputs,
-    read_recording,
-)
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import mjcf_export
 from emppi_ros.model.fields import DELAY
+from emppi_ros.priors import prior_file
+from emppi_ros.recordings.recordings import Recording, check_distinct, delay_inputs, read_recording
 from emppi_ros.tasks.task import load_task
 from emppi_ros.tracking.jointed_parts import joint_covariances
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import imageio.v3 as imageio
 
+from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import output
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.plan_preview import trace_point
+from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.mujoco_overlay import draw_over
 from emppi_ros.viz.renderer import Renderer, check_renderer, start_camera

@@ -10,9 +10,9 @@ import numpy as np
 from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, what_if
 from emppi_ros.replay import replay as replaying
-from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.tasks.task import load_task
 
 DIFFERENT = 1  # exit status

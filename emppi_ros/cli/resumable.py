@@ -6,10 +6,10 @@ from pathlib import Path
 import sys
 from typing import Any
 
-from emppi_ros.bench import hardware, row_store
-from emppi_ros.bench import report as bench_report
-from emppi_ros.bench.report import Provenance
-from emppi_ros.bench.row_store import C, R, RowStore
+from emppi_ros.calibration import hardware, row_store
+from emppi_ros.calibration import report as bench_report
+from emppi_ros.calibration.report import Provenance
+from emppi_ros.calibration.row_store import C, R, RowStore
 from emppi_ros.cli import output
 from emppi_ros.core.errors import BenchError, EmppiError
 from emppi_ros.parallel import workers

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from emppi_ros.belief import explanations, prior_file
+from emppi_ros.app.closed_loop import CONTROLLERS, summarize
+from emppi_ros.app.synthetic_recording import write_recording
+from emppi_ros.belief import explanations
 from emppi_ros.cli import output, reports, run_seeds, run_table
 from emppi_ros.core import paths
-from emppi_ros.identify.common import synthetic_video, tables
-from emppi_ros.identify.common.synthetic_recording import write_recording
-from emppi_ros.session.closed_loop import CONTROLLERS, summarize
+from emppi_ros.priors import prior_file
+from emppi_ros.recordings import tables
+from emppi_ros.viz import synthetic_video
 from emppi_ros.viz.report import recording
 
 

@@ -4,10 +4,10 @@ import argparse
 import dataclasses
 from typing import Any, NamedTuple
 
+from emppi_ros.app.closed_loop import ClosedLoop, summarize
 from emppi_ros.cli import output, run_table
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.parallel import workers
-from emppi_ros.session.closed_loop import ClosedLoop, summarize
 from emppi_ros.sim.true_parameters import parse_truth
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.depth_camera import depth_camera

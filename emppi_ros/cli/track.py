@@ -15,14 +15,19 @@ import numpy.typing as npt
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, prefix_errors
-from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangles
 from emppi_ros.model import scene
-from emppi_ros.replay import depth_bag
-from emppi_ros.replay.bag_reader import SUFFIX, Bag
-from emppi_ros.replay.depth_bag import DepthTopics
-from emppi_ros.session import task_parts
-from emppi_ros.tracking import depth_video, joint_tracker, parts_file, smoothing, tracker
+from emppi_ros.recordings import depth_bag, tables
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag
+from emppi_ros.recordings.depth_bag import DepthTopics
+from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
+from emppi_ros.tracking import (
+    depth_video,
+    joint_tracker,
+    parts_file,
+    smoothing,
+    task_parts,
+    tracker,
+)
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.depth_messages import OpticalPose
 from emppi_ros.tracking.depth_video import DepthVideo

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording, recording_sources
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
+from emppi_ros.recordings.recordings import Recording, recording_sources
 
 Array = npt.NDArray[np.float64]
 METHODS = {  # name -> module:class

@@ -18,7 +18,6 @@ from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
 from emppi_ros.identify.csvgd.csvgd import CsvgdPosterior
@@ -29,6 +28,7 @@ from emppi_ros.identify.csvgd.recordings import TrainingData, WindowConfig
 from emppi_ros.identify.csvgd.report import SystemResult, summarize
 from emppi_ros.identify.csvgd.window_search import MAX_ITERATIONS, WindowEstimate, estimate
 from emppi_ros.identify.methods import Identification, Method, RunSettings
+from emppi_ros.recordings.recordings import Recording
 
 Array = npt.NDArray[np.float64]
 _STEP = 1e-6

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.control.plan import Plan
+from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import EmppiError, ReplayError
-from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.session import journal, message_tables, snapshot
-from emppi_ros.session.belief_session import BeliefSession, StampedBelief
-from emppi_ros.session.journal import BELIEF, KEY, PLANNER
-from emppi_ros.session.planner import Planner
+from emppi_ros.journal import journal, snapshot
+from emppi_ros.journal.journal import BELIEF, KEY, PLANNER
+from emppi_ros.planning.planner import Planner
+from emppi_ros.recordings import message_tables
+from emppi_ros.recordings.bag_reader import Bag
+from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

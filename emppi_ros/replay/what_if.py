@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core.errors import ReplayError
+from emppi_ros.journal.journal import BELIEF
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, replay
-from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.replay.replay import ReplayInput, SessionReplay
-from emppi_ros.session.belief_session import BeliefSession, StampedBelief
-from emppi_ros.session.journal import BELIEF
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunRecord, belief_series, parameter_summary
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief import distributions
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, ParameterError, unknown
 from emppi_ros.model.parameters import check_values
+from emppi_ros.priors import distributions
 from emppi_ros.tasks.schema import Condition, ParameterChange, check_order
 from emppi_ros.tasks.task import Task
 

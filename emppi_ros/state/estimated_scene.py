@@ -6,10 +6,10 @@ import copy
 import mujoco
 import numpy as np
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.ensemble import State
+from emppi_ros.priors.particles import Belief
 from emppi_ros.state import articulation
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.objects import JointedObject

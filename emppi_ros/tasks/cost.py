@@ -7,12 +7,12 @@ Running terms are l(x_t) at the steps t = 0 .. H-1, terminal ones m(x_H) (eq. 2)
 from collections.abc import Mapping, Sequence
 import dataclasses
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.control.mppi import Costs
 from emppi_ros.core import config
 from emppi_ros.core.config import non_negative, registered
 from emppi_ros.core.errors import ConfigError, closest, prefix_errors, unknown
@@ -22,6 +22,23 @@ from emppi_ros.tasks.residuals import RESIDUALS, Residual
 
 Array = npt.NDArray[np.float64]
 _TERM_KEYS = ('norm', 'deadzone', 'smoothing', 'weight', 'terminal_weight')
+
+
+class Costs(NamedTuple):
+    """
+    Costs of a set of rollouts; +inf for those that diverged.
+
+    Attributes
+    ----------
+    running : (M, K, H) array
+        Cost of each step, l(x_t).
+    terminal : (M, K) array
+        Cost of the final state, m(x_H).
+
+    """
+
+    running: Array
+    terminal: Array
 
 
 def bind_residual(model: mujoco.MjModel, data: Mapping[str, object], where: str) -> Residual:

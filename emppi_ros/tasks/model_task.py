@@ -9,15 +9,15 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.model import scene
+from emppi_ros.priors.distributions import Prior
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, command_of
 from emppi_ros.tasks import schema
+from emppi_ros.tasks.belief_config import LikelihoodConfig
 from emppi_ros.tasks.cost import Cost, Term
+from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual
 from emppi_ros.tasks.stages import Stage
 

@@ -7,12 +7,19 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.blocks import Block, BlockConfig
 from emppi_ros.core.errors import ConfigError, SceneError, prefix_errors, unknown
 from emppi_ros.model import scene
+from emppi_ros.tasks.belief_config import BlockConfig
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
 Array = npt.NDArray[np.float64]
+
+
+class Block(NamedTuple):
+    """Indices of a block's parameters, and of the degrees of freedom that weight them."""
+
+    parameters: tuple[int, ...]
+    dofs: tuple[int, ...]
 
 
 class FreeObject(NamedTuple):

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from emppi_ros.belief.blocks import BlockConfig
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.belief.resampling import ResamplingConfig
-from emppi_ros.belief.transition import ChangeConfig
-from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.tracking.depth_noise import DepthCameraConfig
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.priors.resampling import ResamplingConfig
+from emppi_ros.tasks.belief_config import BlockConfig, ChangeConfig, LikelihoodConfig
+from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tasks.planner_config import PlannerConfig
 
 _SMALLEST, _LARGEST = 0.1, 10.0  # factors of size
 

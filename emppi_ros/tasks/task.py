@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.prior import JointPrior
-from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError, prefix_errors, unknown
 from emppi_ros.model import parameters as registry
 from emppi_ros.model import scene
 from emppi_ros.model.ensemble import State
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.priors.joint_prior import JointPrior
 from emppi_ros.robots.robot import Robot, RobotMap, bind, load_robot
 from emppi_ros.tasks import model_task, objects, schema
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.model_task import States
+from emppi_ros.tasks.planner_config import PlannerConfig
 from emppi_ros.tasks.residuals import Residual, norm
 from emppi_ros.tasks.stages import Stage, bind_probe, bind_stages
 

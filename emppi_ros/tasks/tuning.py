@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.control.mppi import PlannerConfig
 from emppi_ros.core.errors import ConfigError, unknown
+from emppi_ros.tasks.belief_config import LikelihoodConfig
+from emppi_ros.tasks.planner_config import PlannerConfig
 
 Value = float | tuple[float, ...]
 Data = Mapping[str, Any]

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.link_tree import FREE, LinkPose, link_poses, link_tree
 from emppi_ros.model.urdf_export import UrdfLimits, to_urdf
+from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.robot import Robot
 from emppi_ros.state import articulation, tracking
 from emppi_ros.state.tracking import Track

@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 from published import ends, median_s, rate, rows, runs, said, task
 
-from emppi_ros.bench import statistics
+from emppi_ros.calibration import statistics
 
 CHEETAH, PUSH = 'halfcheetah_backflip', 'panda_push'
 PICKUP = {'folder': 'results_belief', 'task': 'fr3_pickup', 'world': 'jump'}

@@ -13,7 +13,7 @@ from published import NUMBER, ends, median_s, number, places, rate, rows, runs, 
 import pytest
 import quoted_values as of
 
-from emppi_ros.bench.paper.summary import STEPS
+from benchmarks.paper.summary import STEPS
 from emppi_ros.identify import methods
 
 README, SPEED, CLAIMS = 'README.md', 'docs/performance.md', 'docs/claims.md'

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from emppi_ros.belief.particles import Belief
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import load_task
 
 pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from emppi_ros.belief.distributions import Prior
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model import parameters
+from emppi_ros.priors.distributions import Prior
 from emppi_ros.robots import franka_limits
 from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.task import Task

@@ -17,9 +17,9 @@ import message_cases as cases
 
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.control.plan import make
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert
+from emppi_ros.robots.plan import make
 from emppi_ros.robots.robot import load_robot
 
 MESSAGES = int(os.environ.get('EMPPI_FUZZ_STREAM', '3000'))

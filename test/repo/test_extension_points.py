@@ -15,14 +15,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.distributions import DISTRIBUTIONS, Distribution
-from emppi_ros.belief.resampling import RESAMPLERS
+from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.core.config import key
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.fields import FIELDS, Access, Field
 from emppi_ros.model.parameters import nominal_values, with_parameters
-from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.distributions import DISTRIBUTIONS, Distribution
+from emppi_ros.priors.resampling import RESAMPLERS
 from emppi_ros.tasks.norms import NORMS
 from emppi_ros.tasks.residuals import RESIDUALS, Residual
 from emppi_ros.tasks.task import Task

@@ -20,7 +20,7 @@ from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import WARN
 from emppi_ros.nodes.common.inputs import UNCERTAIN
 from emppi_ros.nodes.tools import message_definitions
-from emppi_ros.replay.bag_writer import BagTopic, BagWriter
+from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
 from emppi_ros.state.tracking import Pose
 
 DOOR = {

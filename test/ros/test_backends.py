@@ -12,7 +12,6 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.control import plan as plans
 from emppi_ros.core import config, paths
 from emppi_ros.nodes import backends
 from emppi_ros.nodes.backends.interface import Backend
@@ -20,6 +19,7 @@ from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
+from emppi_ros.robots import plan as plans
 from emppi_ros.robots.robot import BACKENDS, BackendEntry, Robot
 
 # generous ages, so that a busy machine does not look like a dead robot

@@ -11,11 +11,11 @@ from trajectory_msgs.msg import JointTrajectory
 from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.bridge.monitors import MonitorConfig
 from emppi_ros.bridge.state_machine import Phase
-from emppi_ros.control import plan as plans
 from emppi_ros.nodes.backends.interface import Backend, BackendState
 from emppi_ros.nodes.bridge.command_loop import CommandLoop
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.clock_sync import CommandClock
+from emppi_ros.robots import plan as plans
 
 SPEED = 0.2  # rad/s
 # generous ages, so that a busy machine does not look like a dead robot

@@ -17,9 +17,9 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.control import plan as plans
 from emppi_ros.nodes.common import convert, graph, qos
 from emppi_ros.nodes.tools.process_group import isolated_environment
+from emppi_ros.robots import plan as plans
 
 pytestmark = pytest.mark.alone
 TASK, SPEED = 'panda_push', 0.2  # rad/s

@@ -8,11 +8,11 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from builtin_interfaces.msg import Duration, Time
 from visualization_msgs.msg import Marker
 
-from emppi_ros.belief.particles import uniform
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.markers import conversion
 from emppi_ros.nodes.topics import belief_cloud, candidates
-from emppi_ros.session.plan_preview import Candidates
+from emppi_ros.planning.plan_preview import Candidates
+from emppi_ros.priors.particles import uniform
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.shapes.shapes import Label, Lines, Spheres, Triangles, rgba
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes

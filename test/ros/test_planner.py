@@ -14,8 +14,6 @@ from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.belief import distributions
-from emppi_ros.belief.particles import uniform
 from emppi_ros.core import config
 from emppi_ros.core.errors import AllDivergedError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
@@ -23,6 +21,8 @@ from emppi_ros.nodes.common.diagnostics import ERROR
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.planner.node import PlannerNode
 from emppi_ros.nodes.topics import belief_cloud
+from emppi_ros.priors import distributions
+from emppi_ros.priors.particles import uniform
 from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task

@@ -26,8 +26,8 @@ from emppi_ros.cli import record as record_command
 from emppi_ros.nodes.common import graph
 from emppi_ros.nodes.tools import bag_recorder, message_definitions
 from emppi_ros.nodes.tools.process_group import isolated_environment
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import replay
-from emppi_ros.replay.bag_reader import Bag
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.task import task_text
 

@@ -10,14 +10,14 @@ pytest.importorskip('rclpy', reason='ROS 2 is not installed (rclpy)')
 from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.belief.saver import SAVE, with_prior
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.topics import belief_cloud
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.tasks.task import load_task, parse_task, task_text
 
 CARTPOLE = 'cartpole_swingup'

@@ -12,13 +12,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.control import plan as plans
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.nodes.belief.node import BeliefNode
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.graph import NodeSpec
 from emppi_ros.nodes.simulator.node import SimulatorNode
+from emppi_ros.robots import plan as plans
 
 # generous ages, so that a busy machine does not look like a dead robot
 PATIENT = {

@@ -15,13 +15,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 import swaps
 
-from emppi_ros.belief import prior_file
-from emppi_ros.belief.particles import Belief as Particles
-from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
+from emppi_ros.belief.belief_session import StampedBelief
 from emppi_ros.nodes.common import convert, graph, interfaces, qos
+from emppi_ros.nodes.task_server.task_run import EndCode, StatusCode
 from emppi_ros.nodes.topics import named_belief
-from emppi_ros.session.belief_session import StampedBelief
-from emppi_ros.session.task_run import EndCode, StatusCode
+from emppi_ros.priors import prior_file
+from emppi_ros.priors.particles import Belief as Particles
+from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.tasks.task import load_task
 
 needs_interfaces = pytest.mark.skipif(not interfaces.AVAILABLE, reason=interfaces.MISSING)

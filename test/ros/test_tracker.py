@@ -20,7 +20,6 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError, PoseError
-from emppi_ros.identify.common import tables
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.diagnostics import OK
@@ -30,8 +29,8 @@ from emppi_ros.nodes.tools import message_definitions
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write_transform
 from emppi_ros.nodes.tracker.node import TrackerNode
-from emppi_ros.replay.bag_writer import BagTopic, BagWriter
-from emppi_ros.session.task_parts import of_task
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
 from emppi_ros.tracking import camera, depth_noise, renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
@@ -44,6 +43,7 @@ from emppi_ros.tracking.depth_messages import (
 )
 from emppi_ros.tracking.parts import TrackerConfig
 from emppi_ros.tracking.renderer import Window
+from emppi_ros.tracking.task_parts import of_task
 from emppi_ros.viz.depth_camera import depth_camera
 
 SCENE = """

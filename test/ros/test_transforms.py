@@ -21,7 +21,7 @@ from emppi_ros.nodes.markers import scene_publisher
 from emppi_ros.nodes.markers.node import MarkersNode
 from emppi_ros.nodes.tools.bag_recorder import BagRecorder
 from emppi_ros.nodes.topics import transforms
-from emppi_ros.replay.bag_reader import Bag
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.state.tracking import Pose
 
 DESCRIPTION = 'robot_description'

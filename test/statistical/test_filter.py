@@ -6,14 +6,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief import likelihood, particles
-from emppi_ros.belief.likelihood import LikelihoodConfig
-from emppi_ros.belief.resampling import ResamplingConfig
+from emppi_ros.belief import likelihood
+from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.core import weights
 from emppi_ros.model.ensemble import Ensemble, State
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.session.particle_filter import ParticleFilter
+from emppi_ros.priors import particles
+from emppi_ros.priors.resampling import ResamplingConfig
 from emppi_ros.state.estimator import Observation
+from emppi_ros.tasks.belief_config import LikelihoodConfig
 
 # A cart whose motor has an unknown gain: the velocity after a step of known force is linear in it.
 CART = """

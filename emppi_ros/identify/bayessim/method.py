@@ -22,13 +22,13 @@ from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import PRIOR_SAMPLES, knowledge_level
-from emppi_ros.identify.common.recordings import Recording, recording_digests
 from emppi_ros.identify.csvgd import recordings as windows
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.identify.csvgd.recordings import WindowConfig
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
+from emppi_ros.recordings.recordings import Recording, recording_digests
 
 Array = npt.NDArray[np.float64]
 _FEWEST = 500  # pairs

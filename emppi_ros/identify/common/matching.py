@@ -7,17 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError, unknown
-from emppi_ros.identify.common.noise import smooth, uneven_difference_noise
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import MIN_SAMPLES, SI, Signal
 from emppi_ros.model import scene
+from emppi_ros.recordings.noise import smooth, uneven_difference_noise
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import MIN_SAMPLES, SI, Signal, joint_units
 
 Array = npt.NDArray[np.float64]
 _FREE = mujoco.mjtJoint.mjJNT_FREE.value
-_SCALAR = {
-    mujoco.mjtJoint.mjJNT_HINGE.value: {'position': 'rad', 'velocity': 'rad/s', 'force': 'N m'},
-    mujoco.mjtJoint.mjJNT_SLIDE.value: {'position': 'm', 'velocity': 'm/s', 'force': 'N'},
-}
 _MIN_MOTION = 1e-4  # rad or m: less than the noise of any sensor
 _MIN_SIGNAL = 5.0  # standard deviations of the noise that smoothing leaves
 # both must be exceeded: below 10 Hz a shorter lag is not separated from noise
@@ -29,11 +25,6 @@ _CONFUSIONS = {
     np.pi / 180.0: 'radians for degrees',
     1000.0: 'millimetres',
 }
-
-
-def joint_units(model: mujoco.MjModel, joint: int) -> Mapping[str, str]:
-    """Return the units of position, velocity and force of a hinge or slide."""
-    return _SCALAR[int(model.jnt_type[joint])]
 
 
 def find_actuator(model: mujoco.MjModel, command: Signal) -> int:

@@ -11,15 +11,9 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
-from emppi_ros.identify.common.signals import (
-    MIN_SAMPLES,
-    Signal,
-    common_clock,
-    hold,
-    triangle_average,
-)
 from emppi_ros.model import scene
+from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
+from emppi_ros.recordings.signals import MIN_SAMPLES, Signal, common_clock, hold, triangle_average
 
 Array = npt.NDArray[np.float64]
 MAX_STEPS_PER_SAMPLE = 20  # of a joint: 50 Hz with steps of 1 ms

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.prior_file import max_particles
 from emppi_ros.core.errors import ConfigError, IdentificationError
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
+from emppi_ros.priors.prior_file import max_particles
 
 Array = npt.NDArray[np.float64]
 MIN_PARTICLES = 5  # that determine a spread

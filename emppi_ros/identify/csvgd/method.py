@@ -13,12 +13,6 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.figures import Convergence
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import (
-    Recording,
-    named_errors,
-    recording_digests,
-    recording_names,
-)
 from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
@@ -30,6 +24,12 @@ from emppi_ros.identify.csvgd.target_density import SimulationRecipe
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
+from emppi_ros.recordings.recordings import (
+    Recording,
+    named_errors,
+    recording_digests,
+    recording_names,
+)
 
 Array = npt.NDArray[np.float64]
 HELD_OUT = 0.2

@@ -16,7 +16,11 @@ from emppi_ros.identify.common.motion import (
     resample,
     step_times,
 )
-from emppi_ros.identify.common.noise import (
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.csvgd.particle_start import ParticleStart
+from emppi_ros.identify.csvgd.problem import ShootingProblem
+from emppi_ros.model import scene
+from emppi_ros.recordings.noise import (
     MIN_NOISE,
     SMOOTHING_CUTOFF_HZ,
     rounding_noise,
@@ -24,12 +28,8 @@ from emppi_ros.identify.common.noise import (
     smoothing_noise,
     uneven_difference_noise,
 )
-from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording, recording_names
-from emppi_ros.identify.common.signals import Signal
-from emppi_ros.identify.csvgd.particle_start import ParticleStart
-from emppi_ros.identify.csvgd.problem import ShootingProblem
-from emppi_ros.model import scene
+from emppi_ros.recordings.recordings import Recording, recording_names
+from emppi_ros.recordings.signals import Signal
 
 Array = npt.NDArray[np.float64]
 

@@ -3,7 +3,7 @@ Likelihood of recordings for each of many particles, from the predictions of the
 
 A particle follows a recording as in a belief that is never resampled: it predicts from one
 observation to the next, and continues from the measured joints, and from a correction of its own
-prediction for tracked objects (`session/prediction.py`). The sum is the likelihood of one Kalman
+prediction for tracked objects (`belief/prediction.py`). The sum is the likelihood of one Kalman
 filter per particle, whose gain is the task's `object_gain`. Contact is predicted, never inverted.
 """
 
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from emppi_ros.belief import likelihood
 from emppi_ros.belief.diagnostics import normalized_innovations
 from emppi_ros.belief.likelihood import Deviation
-from emppi_ros.belief.particles import uniform
+from emppi_ros.belief.prediction import LONGEST_S, Predictor
 from emppi_ros.identify.filter.recordings import BeliefData
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.prediction import LONGEST_S, Predictor
+from emppi_ros.priors.particles import uniform
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

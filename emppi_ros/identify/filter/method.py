@@ -14,7 +14,6 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.checkpoint import Checkpoint
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
-from emppi_ros.identify.common.recordings import Recording, recording_digests
 from emppi_ros.identify.filter import recordings as belief_recordings
 from emppi_ros.identify.filter import smc
 from emppi_ros.identify.filter.likelihood import LikelihoodFactory, RecordingLikelihood
@@ -22,6 +21,7 @@ from emppi_ros.identify.filter.smc import SmcConfig, SmcPosterior, SmcState
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.model import scene
 from emppi_ros.parallel import workers
+from emppi_ros.recordings.recordings import Recording, recording_digests
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

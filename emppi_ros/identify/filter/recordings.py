@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal
-from emppi_ros.session.commands import Commands
-from emppi_ros.session.measurements import Measurements
+from emppi_ros.journal.measurements import Measurements
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import Signal
+from emppi_ros.state.commands import Commands
 from emppi_ros.state.estimator import Observation
 from emppi_ros.state.time_series import TimeSeries
 from emppi_ros.state.tracking import Pose

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from emppi_ros.belief import distributions, resampling
-from emppi_ros.belief.distributions import Prior
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors import distributions, resampling
+from emppi_ros.priors.distributions import Prior
 
 Array = npt.NDArray[np.float64]
 LogLikelihood = Callable[[Array], Array]

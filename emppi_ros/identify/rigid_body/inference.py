@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.noise import correlation_time
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import named_errors
 from emppi_ros.identify.rigid_body import (
     arm,
     composite_bodies,
@@ -26,6 +24,8 @@ from emppi_ros.identify.rigid_body.physical_consistency import BODY_PARAMETERS
 from emppi_ros.identify.rigid_body.recordings import ArmRecording, RecordedArm
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, estimate_lag
 from emppi_ros.model import scene
+from emppi_ros.recordings.noise import correlation_time
+from emppi_ros.recordings.recordings import named_errors
 
 Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # of a torque's standard deviation: more is a mistake rather than friction

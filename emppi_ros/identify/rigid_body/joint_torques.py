@@ -15,9 +15,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.identify.common.noise import correlation_time
 from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion
 from emppi_ros.identify.rigid_body.torque_fit import TorqueFit, linear_columns
+from emppi_ros.recordings.noise import correlation_time
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -8,12 +8,12 @@ from emppi_ros.core.config import key
 from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.rigid_body import inference, joint_torques, mjcf_export, report
 from emppi_ros.identify.rigid_body import recordings as arm_recordings
 from emppi_ros.identify.rigid_body.joint_torques import JointUnknowns
 from emppi_ros.identify.rigid_body.mjcf_export import BodyInertial, JointProperties
+from emppi_ros.recordings.recordings import Recording
 
 _OVERSAMPLING = 4  # samples per sample of the prior: some lie outside of the bounds
 _SIGNIFICANT = 3.0  # standard deviations of a rotor inertia that is written

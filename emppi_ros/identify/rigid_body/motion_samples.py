@@ -15,8 +15,8 @@ from scipy.ndimage import uniform_filter1d
 from scipy.signal import savgol_coeffs, savgol_filter
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.noise import MIN_NOISE_SAMPLES, difference_noise
-from emppi_ros.identify.common.signals import MIN_SAMPLES
+from emppi_ros.recordings.noise import MIN_NOISE_SAMPLES, difference_noise
+from emppi_ros.recordings.signals import MIN_SAMPLES
 
 Array = npt.NDArray[np.float64]
 POSITION_SHARE = 0.1  # noise of positions relative to that of their derivatives

@@ -13,19 +13,19 @@ from scipy.interpolate import CubicSpline
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import SceneFile
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.noise import rounding_noise, uneven_difference_noise
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import (
+from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples
+from emppi_ros.identify.rigid_body.composite_bodies import CompositePart
+from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
+from emppi_ros.model import scene
+from emppi_ros.recordings.noise import rounding_noise, uneven_difference_noise
+from emppi_ros.recordings.recordings import (
     Recording,
     check_same_joints,
     named_errors,
     recording_names,
 )
-from emppi_ros.identify.common.signals import Signal, box_average, common_clock
-from emppi_ros.identify.rigid_body import arm, composite_bodies, motion_samples
-from emppi_ros.identify.rigid_body.composite_bodies import CompositePart
-from emppi_ros.identify.rigid_body.motion_samples import DifferentiatedMotion, SampledSignals
-from emppi_ros.model import scene
+from emppi_ros.recordings.signals import Signal, box_average, common_clock
 
 Array = npt.NDArray[np.float64]
 _MISSING = 1.5  # usual periods: a longer one lacks a sample

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import matching, posterior_samples
+from emppi_ros.identify.common import posterior_samples
 from emppi_ros.identify.common.figures import HeldOutForecast
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.common.posterior_samples import knowledge_level
@@ -31,6 +31,7 @@ from emppi_ros.identify.rigid_body.physical_consistency import (
 from emppi_ros.identify.rigid_body.recordings import RecordedArm
 from emppi_ros.identify.rigid_body.regressor import regressor
 from emppi_ros.model import scene
+from emppi_ros.recordings.signals import joint_units
 
 Array = npt.NDArray[np.float64]
 _RANK = 1e-8  # relative to the largest: smaller ones are unexcited
@@ -270,7 +271,7 @@ def futures(
     """Return forecasts for plotting; noise is added, as measurements have it."""
     model, rng, plotted = recorded.model, np.random.default_rng(seed), []
     labels = [
-        (name, matching.joint_units(model, joint)['force'])
+        (name, joint_units(model, joint)['force'])
         for joint, name in enumerate(scene.names(model, 'joint'))
     ]
     for one in forecasts:

@@ -12,11 +12,11 @@ from emppi_ros.identify.common import figures, matching, posterior_samples
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.shooting import forecast, torque_noise, uncertainty, windows
 from emppi_ros.identify.shooting.estimation import ShootingConfig, ShootingEstimate, estimate
 from emppi_ros.model import scene
+from emppi_ros.recordings.recordings import Recording
 
 Array = npt.NDArray[np.float64]
 _WORSE = 2.0  # times the errors in the shortest windows: errors of the model exceed the noise

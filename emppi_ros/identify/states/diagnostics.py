@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion
-from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.states import solver
 from emppi_ros.identify.states.estimation import StatesEstimate, initial_states
 from emppi_ros.identify.states.residuals import rates
 from emppi_ros.identify.states.solver import SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
+from emppi_ros.recordings.recordings import Recording
 
 Array = npt.NDArray[np.float64]
 _MAX_UNEXPLAINED = 0.2  # share of the forces that accelerate a joint

@@ -15,12 +15,12 @@ from emppi_ros.identify.common import options as fields
 from emppi_ros.identify.common.figures import Convergence, HeldOutForecast
 from emppi_ros.identify.common.motion import Motion, default_step, join, resample_and_split
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording, named_errors, recording_names
 from emppi_ros.identify.methods import Identification, Method, RunSettings
 from emppi_ros.identify.states import diagnostics, forecast, step_check
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import Iterate, ProgressCallback, SolverConfig
 from emppi_ros.model import scene
+from emppi_ros.recordings.recordings import Recording, named_errors, recording_names
 
 Array = npt.NDArray[np.float64]
 _FORECAST_SAMPLES = 100

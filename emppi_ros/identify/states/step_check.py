@@ -9,10 +9,10 @@ import numpy as np
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, join, physical_step, resample_and_split
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
 from emppi_ros.identify.states.diagnostics import estimate_lag
 from emppi_ros.identify.states.estimation import StatesEstimate, estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.recordings import Recording
 
 _SHORTER = 1.5  # a step that is longer than the physical one by this factor is compared with it
 _BETTER = 0.5  # of the variance that the residuals cause

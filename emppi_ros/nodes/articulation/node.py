@@ -33,7 +33,6 @@ from emppi_ros.articulation.online import (
     OnlineArticulationConfig,
     PoseHistory,
 )
-from emppi_ros.belief import prior_file
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, process, qos
@@ -43,6 +42,7 @@ from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.common.polling import Loop
 from emppi_ros.nodes.topics.task import TaskFollowerNode
+from emppi_ros.priors import prior_file
 
 PROPOSAL, RESET = 'emppi/articulation', 'emppi/reset_belief'
 _TASK, _DECIDED = '{task}', ('revolute', 'prismatic')

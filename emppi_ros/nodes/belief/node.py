@@ -20,8 +20,10 @@ from sensor_msgs.msg import PointCloud2
 from std_srvs.srv import Trigger
 
 from emppi_ros.belief import explanations
+from emppi_ros.belief.belief_session import BeliefSession, StampedBelief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import EmppiError, StaleInputError
+from emppi_ros.journal.journal import BELIEF, Journal, describe
 from emppi_ros.nodes.belief import saver
 from emppi_ros.nodes.belief.saver import BeliefSaver
 from emppi_ros.nodes.common import process, qos
@@ -34,8 +36,6 @@ from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.named_belief import NamedBeliefPublisher
 from emppi_ros.nodes.topics.task import TOPIC, StageSubscriber, TaskFollowerNode
-from emppi_ros.session.belief_session import BeliefSession, StampedBelief
-from emppi_ros.session.journal import BELIEF, Journal, describe
 from emppi_ros.tasks.stages import Stage
 from emppi_ros.tasks.task import Task, parse_task
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from emppi_ros.belief import prior_file
+from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, EmppiError
-from emppi_ros.session.belief_session import BeliefSession
+from emppi_ros.priors import prior_file
 from emppi_ros.tasks.task import Task
 
 SAVE = 'emppi/belief/save'

@@ -19,11 +19,11 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from emppi_ros.bridge.joint_trajectory import Trajectory
-from emppi_ros.control import plan as plans
-from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import JointStateError, PlanError, PoseError
+from emppi_ros.recordings.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
+from emppi_ros.robots import plan as plans
+from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot, select_joints
-from emppi_ros.session.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
 from emppi_ros.state.tracking import Pose
 
 Array = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from emppi_ros.nodes.common import qos
-from emppi_ros.session.message_tables import diagnostic_name
+from emppi_ros.recordings.message_tables import diagnostic_name
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 

@@ -10,10 +10,10 @@ from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 import yaml
 
-from emppi_ros.belief import prior_file
 from emppi_ros.core.errors import ConfigError, EmppiError, unknown
 from emppi_ros.nodes.belief.saver import with_prior
 from emppi_ros.nodes.common import graph
+from emppi_ros.priors import prior_file
 from emppi_ros.robots.robot import BACKENDS
 from emppi_ros.tasks.task import parse_task, task_text
 

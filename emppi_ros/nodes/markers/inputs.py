@@ -10,8 +10,6 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.belief.particles import Belief
-from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import EmppiError, StaleInputError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.inputs import PLAN, MeasurementInputs
@@ -19,8 +17,10 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud, candidates
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.task import STAGE
-from emppi_ros.session.message_tables import statuses
-from emppi_ros.session.plan_preview import Candidates
+from emppi_ros.planning.plan_preview import Candidates
+from emppi_ros.priors.particles import Belief
+from emppi_ros.recordings.message_tables import statuses
+from emppi_ros.robots.plan import Plan
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.shapes.changes import ShownChange
 from emppi_ros.viz.shapes.task_shapes import DisplayState

@@ -16,8 +16,9 @@ from typing import Any, Unpack
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import ConfigError, EmppiError, SwapError
+from emppi_ros.journal import journal
+from emppi_ros.journal.journal import Journal, describe
 from emppi_ros.nodes.common import convert, parameters, process, qos
 from emppi_ros.nodes.common.diagnostics import ERROR, OK, WARN, Report
 from emppi_ros.nodes.common.inputs import MeasurementInputs
@@ -30,9 +31,8 @@ from emppi_ros.nodes.topics.belief_cloud import BeliefSubscriber
 from emppi_ros.nodes.topics.candidates import CandidatesPublisher
 from emppi_ros.nodes.topics.journal import JournalPublisher
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.session import journal
-from emppi_ros.session.journal import Journal, describe
-from emppi_ros.session.planner import Planner
+from emppi_ros.planning.planner import Planner
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 

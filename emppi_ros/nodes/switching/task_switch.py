@@ -25,7 +25,7 @@ from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.planner.planning_stats import PlanningStats
 from emppi_ros.nodes.switching.rest_service import UNABLE, RestClient
 from emppi_ros.nodes.topics.task import ANSWERS, NEXT
-from emppi_ros.session.planner import Planner
+from emppi_ros.planning.planner import Planner
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task

@@ -28,12 +28,11 @@ from emppi_ros.nodes.common.diagnostics import OK, WARN, Report
 from emppi_ros.nodes.common.lifecycle import NodeArguments
 from emppi_ros.nodes.common.parameters import declare_all
 from emppi_ros.nodes.switching.task_switch import REQUEST
+from emppi_ros.nodes.task_server import task_run
 from emppi_ros.nodes.task_server.action_server import DeferredActionServer, GoalHandle
 from emppi_ros.nodes.task_server.inputs import RunInputs
 from emppi_ros.nodes.task_server.status import StatusPublisher
-from emppi_ros.nodes.topics.task import ANSWERS, TaskFollowerNode
-from emppi_ros.session import task_run
-from emppi_ros.session.task_run import (
+from emppi_ros.nodes.task_server.task_run import (
     EndCode,
     Ending,
     RunObservation,
@@ -41,6 +40,7 @@ from emppi_ros.session.task_run import (
     SuccessRule,
     TaskRun,
 )
+from emppi_ros.nodes.topics.task import ANSWERS, TaskFollowerNode
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 from emppi_ros.tasks.task import Task

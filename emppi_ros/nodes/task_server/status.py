@@ -8,10 +8,10 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from emppi_ros.nodes.common import interfaces, qos
+from emppi_ros.nodes.task_server import task_run
+from emppi_ros.nodes.task_server.task_run import BridgeReport
 from emppi_ros.nodes.topics.task import STAGE
-from emppi_ros.session import task_run
-from emppi_ros.session.message_tables import statuses
-from emppi_ros.session.task_run import BridgeReport
+from emppi_ros.recordings.message_tables import statuses
 
 STATUS = 'emppi/status'
 

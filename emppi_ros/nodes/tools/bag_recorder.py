@@ -21,6 +21,7 @@ from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from emppi_ros.core.errors import EmppiError
+from emppi_ros.journal import journal
 from emppi_ros.nodes.bridge.graph_monitor import TopicSpec
 from emppi_ros.nodes.common import process, qos
 from emppi_ros.nodes.common.inputs import APPLIED, PLAN, UNCERTAIN
@@ -31,10 +32,9 @@ from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.replay.bag_writer import BagTopic, BagWriter
-from emppi_ros.replay.message_order import MessageOrder, RecordedMessage
+from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
+from emppi_ros.recordings.message_order import MessageOrder, RecordedMessage
 from emppi_ros.robots.robot import Robot
-from emppi_ros.session import journal
 from emppi_ros.tasks.task import parse_task
 from emppi_ros.tracking.depth_messages import IMAGE, INFO
 

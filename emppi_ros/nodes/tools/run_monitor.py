@@ -14,7 +14,7 @@ from emppi_ros.nodes.common.inputs import APPLIED, PLAN, MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
-from emppi_ros.session.message_tables import statuses
+from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.report.recording import RunObserver, RunRecord
 

@@ -26,7 +26,7 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.markers.inputs import InputSelection, MarkerInputs
 from emppi_ros.nodes.switching import client as task_client
 from emppi_ros.nodes.topics.task import STAGE, TOPIC
-from emppi_ros.session.message_tables import statuses
+from emppi_ros.recordings.message_tables import statuses
 from emppi_ros.tasks import switch_protocol, tuning
 from emppi_ros.tasks.task import Task, parse_task, task_text
 from emppi_ros.tasks.tuning import Value

@@ -14,12 +14,12 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2, PointField
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import BeliefError, EmppiError, StaleInputError
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.nodes.common import convert, qos
-from emppi_ros.session.message_tables import FLOATS, belief_table, point_type
+from emppi_ros.priors.particles import Belief
+from emppi_ros.recordings.message_tables import FLOATS, belief_table, point_type
 from emppi_ros.tasks.task import Task
 
 BELIEF = 'emppi/belief'

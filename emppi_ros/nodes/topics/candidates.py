@@ -12,8 +12,8 @@ from sensor_msgs.msg import PointCloud2
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import qos
 from emppi_ros.nodes.topics import belief_cloud
-from emppi_ros.session.plan_preview import Candidates, trace_point
-from emppi_ros.session.planner import Planner
+from emppi_ros.planning.plan_preview import Candidates, trace_point
+from emppi_ros.planning.planner import Planner
 from emppi_ros.tasks.task import Task
 
 CANDIDATES = 'emppi/candidates'

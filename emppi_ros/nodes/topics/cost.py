@@ -9,7 +9,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from emppi_ros.nodes.common import convert
 from emppi_ros.nodes.common.diagnostics import OK, WARN, show
-from emppi_ros.session.plan_preview import PlanCost
+from emppi_ros.planning.plan_preview import PlanCost
 
 COST = 'emppi/cost'
 NAME = 'emppi: cost'

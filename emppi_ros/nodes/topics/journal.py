@@ -7,8 +7,8 @@ Published only while there are subscribers, after the plan or belief computed fr
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from emppi_ros.journal.journal import Journal
 from emppi_ros.nodes.common import qos
-from emppi_ros.session.journal import Journal
 
 
 class JournalPublisher:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from rclpy.node import Node
 
-from emppi_ros.belief.particles import Belief
+from emppi_ros.belief.belief_session import StampedBelief
 from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
 from emppi_ros.nodes.common import convert, interfaces, qos
-from emppi_ros.session.belief_session import StampedBelief
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 
 NAMED = 'emppi/belief/named'

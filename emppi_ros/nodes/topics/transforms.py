@@ -14,13 +14,13 @@ from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core.errors import EmppiError
 from emppi_ros.nodes.common import convert, qos
 from emppi_ros.nodes.common.inputs import MeasurementInputs
 from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import belief_cloud
 from emppi_ros.nodes.topics.belief_cloud import BELIEF
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.scene_frames import SceneFrame, SceneFrames
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects

@@ -35,9 +35,8 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
-from emppi_ros.session import task_parts
 from emppi_ros.state.tracking import Pose
-from emppi_ros.tracking import depth_messages, parts_file, tracker
+from emppi_ros.tracking import depth_messages, parts_file, task_parts, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.depth_messages import (

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.app.trace import Trace
 from emppi_ros.belief import diagnostics
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.core.errors import StaleInputError
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session.trace import Trace
+from emppi_ros.priors.particles import Belief
 from emppi_ros.state import articulation
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator

@@ -13,10 +13,10 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.parameters import with_parameters
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.mujoco_overlay import draw_in
 from emppi_ros.viz.palette import BLUE, GREEN, ORANGE, RED

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import mujoco
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import CHANGE
 from emppi_ros.viz.shapes import histograms

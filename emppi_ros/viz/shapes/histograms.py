@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import Task
 from emppi_ros.viz.palette import BAR, FRAME, MEAN, SHEET
 from emppi_ros.viz.shapes.joint_axes import uncertain_objects

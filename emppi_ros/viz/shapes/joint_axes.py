@@ -4,9 +4,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.model import uncertain_joints
 from emppi_ros.model.uncertain_joints import UncertainJoint
+from emppi_ros.priors.particles import Belief
 from emppi_ros.state import articulation
 from emppi_ros.tasks.objects import JointedObject
 from emppi_ros.tasks.task import Task

@@ -5,11 +5,11 @@ from typing import NamedTuple, Self
 
 import mujoco
 
-from emppi_ros.belief.particles import Belief
-from emppi_ros.control.plan import Plan
+from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.model.ensemble import State
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
+from emppi_ros.planning.plan_preview import Candidates, PlanCost, PlanPreview, PlanRollouts
+from emppi_ros.priors.particles import Belief
+from emppi_ros.robots.plan import Plan
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.cost import Cost

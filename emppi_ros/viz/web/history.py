@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.core import weights
+from emppi_ros.priors.particles import Belief
 from emppi_ros.viz.web.source import Snapshot
 
 Array = npt.NDArray[np.float64]

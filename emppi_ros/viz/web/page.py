@@ -10,7 +10,7 @@ import numpy as np
 
 from emppi_ros.bridge.state_machine import Phase
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.session.plan_preview import PlanRollouts
+from emppi_ros.planning.plan_preview import PlanRollouts
 from emppi_ros.viz.palette import GREEN, GREY, ORANGE, RED
 from emppi_ros.viz.shapes.task_shapes import TaskShapes
 from emppi_ros.viz.web.charts import BeliefImage, Chart

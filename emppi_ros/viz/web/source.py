@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.app.supervised_loop import SupervisedLoop
 from emppi_ros.belief import explanations
 from emppi_ros.core.errors import StaleInputError, ViewError
-from emppi_ros.session.plan_preview import trace_point
-from emppi_ros.session.supervised_loop import SupervisedLoop
+from emppi_ros.planning.plan_preview import trace_point
 from emppi_ros.sim.true_parameters import GivenTruth
 from emppi_ros.tasks.task import Task, load_task
 from emppi_ros.tasks.tuning import Value

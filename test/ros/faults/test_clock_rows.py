@@ -16,9 +16,9 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from emppi_ros.control import plan as plans
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.robots import plan as plans
 
 pytestmark = pytest.mark.alone
 

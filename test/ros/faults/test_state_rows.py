@@ -13,10 +13,10 @@ from std_srvs.srv import SetBool
 
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.control import plan as plans
 from emppi_ros.core.errors import JointStateError
 from emppi_ros.nodes.bridge.node import BridgeNode
 from emppi_ros.nodes.common import convert, qos
+from emppi_ros.robots import plan as plans
 from emppi_ros.robots.robot import load_robot
 
 PANDA, FR3 = load_robot('panda'), load_robot('fr3')

@@ -10,9 +10,9 @@ from emppi_ros.articulation import prior, topology
 from emppi_ros.articulation.tracks import Noise, Tracks, from_arrays
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.signals import UNITS, Signal
 from emppi_ros.model import parameters
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.signals import UNITS, Signal
 from emppi_ros.tasks.task import Task, load_task
 
 NOISE = Noise(0.001, 0.003)

@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 import yaml
 
+from benchmarks.articulation import mechanisms, truth
+from benchmarks.articulation.mechanisms import MECHANISMS, Mechanism
 from emppi_ros.articulation import joint_models, mjcf, report, rigid_motion, topology, tracks
 from emppi_ros.articulation.tracks import Tracks
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.bench.articulation import mechanisms, truth
-from emppi_ros.bench.articulation.mechanisms import MECHANISMS, Mechanism
 from emppi_ros.core import config
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.priors.distributions import Prior
 from emppi_ros.tasks.schema import ParameterConfig, TrackedObjectConfig
 from emppi_ros.tracking.jointed_parts import JointedParts
 

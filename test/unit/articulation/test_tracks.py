@@ -5,8 +5,8 @@ import pytest
 
 from emppi_ros.articulation import tracks
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.signals import UNITS, Signal, covariance_triangles
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.signals import UNITS, Signal, covariance_triangles
 
 HEADER = 'time_s,pose/a.x [m],pose/a.y [m],pose/a.z [m]'
 TURN = ',pose/a.qw [1],pose/a.qx [1],pose/a.qy [1],pose/a.qz [1]'

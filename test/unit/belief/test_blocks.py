@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.belief import blocks, distributions, noise, particles
-from emppi_ros.belief.blocks import Block
-from emppi_ros.belief.prior import JointPrior
-from emppi_ros.belief.resampling import ResamplingConfig
+from emppi_ros.belief import blocks, noise
 from emppi_ros.belief.transition import Jumps
 from emppi_ros.core.errors import ConfigError, DegenerateWeightsError, SceneError
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors import distributions, particles
+from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.priors.resampling import ResamplingConfig
+from emppi_ros.tasks.objects import Block
 
 PARAMETERS = [Parameter(f'p{i}', 'body_ipos', 'b', 0) for i in range(3)]
 PRIORS = [distributions.Prior('normal', mean=0.0, sd=1.0)] * 3

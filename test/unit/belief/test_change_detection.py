@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.belief import particles
 from emppi_ros.belief.change_detection import ChangeDetector, DetectedChange
-from emppi_ros.belief.particles import Belief
 from emppi_ros.belief.transition import Jumps
-from emppi_ros.session import snapshot
+from emppi_ros.journal import snapshot
+from emppi_ros.priors import particles
+from emppi_ros.priors.particles import Belief
 
 COUNT, DT = 8, 0.1
 NOBODY = Jumps(*(np.zeros(0, dtype=np.intp) for _ in range(3)))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from emppi_ros.belief import particles
 from emppi_ros.belief.diagnostics import (
     SMALLEST,
     InnovationStatistics,
@@ -20,9 +19,10 @@ from emppi_ros.belief.diagnostics import (
     unidentifiable,
     unresolved,
 )
-from emppi_ros.belief.distributions import to_bounded
 from emppi_ros.belief.likelihood import Deviation
 from emppi_ros.core import weights
+from emppi_ros.priors import particles
+from emppi_ros.priors.distributions import to_bounded
 from emppi_ros.tasks.task import Task
 
 SD = 0.3  # of a particle's prediction, in those of the measurement

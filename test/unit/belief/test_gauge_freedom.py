@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from emppi_ros.belief import gauge_freedom
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.prior import JointPrior
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.priors.joint_prior import JointPrior
 
 COUNT = 4000
 AXIS, PIVOT = (0, 1, 2), (3, 4, 5)

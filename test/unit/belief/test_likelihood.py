@@ -9,9 +9,10 @@ from scipy.spatial.transform import Rotation
 import scipy.stats
 
 from emppi_ros.belief import likelihood
-from emppi_ros.belief.likelihood import LikelihoodConfig, PoseResidual, residuals
+from emppi_ros.belief.likelihood import PoseResidual, residuals
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
+from emppi_ros.tasks.belief_config import LikelihoodConfig
 
 M = 6
 ALL = LikelihoodConfig(0.02, 0.1, 0.004, 0.03)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from emppi_ros.belief import particles, transition
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.particles import Belief
-from emppi_ros.belief.prior import JointPrior
-from emppi_ros.belief.resampling import ResamplingConfig
-from emppi_ros.belief.transition import ChangeConfig
+from emppi_ros.belief import transition
 from emppi_ros.core import weights
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.priors import particles
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.priors.joint_prior import JointPrior
+from emppi_ros.priors.particles import Belief
+from emppi_ros.priors.resampling import ResamplingConfig
+from emppi_ros.tasks.belief_config import ChangeConfig
 
 UNBOUNDED = Parameter('offset', 'body_ipos', 'b', 0)
 OTHER = Parameter('other', 'body_ipos', 'b', 1)

@@ -13,8 +13,8 @@ from emppi_ros.bridge.faults import Fault
 from emppi_ros.bridge.jerk_limiter import Command
 from emppi_ros.bridge.monitors import Measurement, MonitorConfig
 from emppi_ros.bridge.state_machine import Machine, Phase
-from emppi_ros.control.plan import Plan
 from emppi_ros.core.errors import ArmError, ConfigError
+from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import JointLimits, PositionLimits, Robot, load_robot
 
 ROBOT = load_robot('panda')

@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.cli import main
-from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.recordings import read_recording
-from emppi_ros.identify.common.signals import Signal
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.recordings import read_recording
+from emppi_ros.recordings.signals import Signal
 
 FRAMES = 120
 

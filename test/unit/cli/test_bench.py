@@ -19,8 +19,8 @@ def ran(monkeypatch):
         parser.set_defaults(execute=lambda options: calls.append(options.size))
 
     module = SimpleNamespace(add_command=add_command)
-    monkeypatch.setitem(sys.modules, 'emppi_ros.cli.bench_dummy', module)
-    monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'bench_dummy'))
+    monkeypatch.setitem(sys.modules, 'benchmarks.cli.dummy', module)
+    monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'dummy'))
     return calls
 
 
@@ -36,3 +36,15 @@ def test_the_help_lists_every_study(capsys):
     text = capsys.readouterr().out
     for name in ('planner', 'paper', 'identify', 'watched', 'dummy'):
         assert f'\n    {name} ' in text
+
+
+def test_an_installed_package_names_the_studies_that_need_a_checkout(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(bench, 'CHECKOUT', tmp_path)
+    with pytest.raises(SystemExit):
+        main(['bench', '--help'])
+    text = ' '.join(capsys.readouterr().out.split())
+    assert 'planner' in text and 'paper, belief,' in text and 'in a checkout' in text
+    with pytest.raises(SystemExit):
+        main(['bench', 'paper'])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emppi_ros.bench.calibration import settings
-from emppi_ros.bench.calibration.settings import BeliefSetting
+from emppi_ros.calibration import settings
+from emppi_ros.calibration.settings import BeliefSetting
 from emppi_ros.cli import calibrate, main
 from emppi_ros.core import paths, yaml_edit
 from emppi_ros.tasks.task import load_task, task_text

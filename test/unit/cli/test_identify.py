@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.tasks.task import load_task

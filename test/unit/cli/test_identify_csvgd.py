@@ -9,13 +9,12 @@ import pytest
 from scipy.optimize import least_squares
 import yaml
 
-from emppi_ros.bench.identify import csvgd_systems, pendulums
+from benchmarks.identify import csvgd_systems, pendulums
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify import sysid
 from emppi_ros.identify.common import checkpoint
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.csvgd import csvgd, window_search
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd import report as csvgd_report
@@ -23,6 +22,7 @@ from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.method import STIFFNESS
 from emppi_ros.identify.csvgd.piecewise_forecast import forecast_pieces
 from emppi_ros.identify.csvgd.recordings import WindowConfig
+from emppi_ros.recordings.recordings import read_recording
 from emppi_ros.tasks.task import load_task
 
 XML = """

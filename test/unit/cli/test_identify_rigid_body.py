@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.bench.identify import payload_study
+from benchmarks.identify import payload_study
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import arm, mjcf_export

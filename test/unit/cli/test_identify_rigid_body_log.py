@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import arm_experiment
+from benchmarks.identify import arm_experiment
 from emppi_ros.cli import main
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import arm, excitation_trajectory

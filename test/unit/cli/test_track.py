@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
-from emppi_ros.identify.common import tables
-from emppi_ros.identify.common.signals import covariance_matrices
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.tracking import camera, depth_noise, depth_video, renderer
 from emppi_ros.tracking.depth_video import DepthVideo
 

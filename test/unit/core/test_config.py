@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from emppi_ros.belief.distributions import Prior
 from emppi_ros.bridge.commander import BridgeConfig
 from emppi_ros.core import config, yaml_loader
 from emppi_ros.core.config import build, fraction, key, load, one_of, parse, positive
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.priors.distributions import Prior
 from emppi_ros.robots.robot import Robot
 from emppi_ros.tasks.residuals import RESIDUALS
 from emppi_ros.tasks.schema import ParameterConfig, TaskFile, TrackedObjectConfig

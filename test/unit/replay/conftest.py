@@ -7,14 +7,14 @@ from mcap_ros2.writer import Writer
 import numpy as np
 import pytest
 
+from emppi_ros.belief.belief_session import BeliefSession
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
 from emppi_ros.core.errors import EmppiError
-from emppi_ros.session import journal
-from emppi_ros.session.belief_session import BeliefSession
-from emppi_ros.session.journal import Journal, describe
-from emppi_ros.session.message_tables import NANO, belief_table, nanoseconds
-from emppi_ros.session.planner import Planner
+from emppi_ros.journal import journal
+from emppi_ros.journal.journal import Journal, describe
+from emppi_ros.planning.planner import Planner
+from emppi_ros.recordings.message_tables import NANO, belief_table, nanoseconds
 from emppi_ros.sim.simulated_robot import SimulatedRobot
 from emppi_ros.sim.true_parameters import draw_truth
 from emppi_ros.tasks import tuning

@@ -8,10 +8,10 @@ import pytest
 
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ReplayError
+from emppi_ros.journal import snapshot
+from emppi_ros.journal.journal import BELIEF, KEY, PLANNER
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import replay
-from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.session import snapshot
-from emppi_ros.session.journal import BELIEF, KEY, PLANNER
 
 
 def replayed(tape, path):
@@ -105,7 +105,7 @@ def test_a_published_plan_that_is_not_replayed_is_reported(tape, tmp_path):
 
 
 def test_after_a_gap_the_replay_continues_at_the_next_key_frame(make_tape, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
+    monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 1.0)
     whole = replayed(tape, tmp_path / 'whole.mcap')
     assert whole['identical'] and whole['planner']['memories_compared'] > 1
@@ -116,7 +116,7 @@ def test_after_a_gap_the_replay_continues_at_the_next_key_frame(make_tape, tmp_p
 
 
 def test_a_state_that_differs_from_the_recording_is_reported(make_tape, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.25)
+    monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.25)
     tape = make_tape('cartpole_swingup', 0.6)
 
     def change(content, number):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from emppi_ros.cli import main
+from emppi_ros.journal import snapshot
+from emppi_ros.journal.journal import BELIEF, PLANNER
+from emppi_ros.planning.planner import Planner
+from emppi_ros.recordings.bag_reader import Bag
 from emppi_ros.replay import bag_report, replay, what_if
-from emppi_ros.replay.bag_reader import Bag
-from emppi_ros.session import snapshot
-from emppi_ros.session.journal import BELIEF, PLANNER
-from emppi_ros.session.planner import Planner
 from emppi_ros.tasks.task import load_task, task_text
 
 NODES = {PLANNER: 'planner', BELIEF: 'belief'}
@@ -61,7 +61,7 @@ def test_a_recording_that_starts_after_tuning_is_replayed_from_there(make_swappe
 
 
 def test_key_frames_hold_tuned_parameters(make_swapped, tmp_path, monkeypatch):
-    monkeypatch.setattr('emppi_ros.session.journal._KEY_PERIOD_S', 0.1)
+    monkeypatch.setattr('emppi_ros.journal.journal._KEY_PERIOD_S', 0.1)
     verdict = replayed(make_swapped(), tmp_path / 'run.mcap')
     assert verdict['identical'] and not verdict['notes']
     assert verdict['planner']['memories_compared'] > 3

@@ -7,9 +7,9 @@ import yaml
 
 from emppi_ros.bridge.commander import BridgeConfig, Commander
 from emppi_ros.bridge.monitors import Measurement
-from emppi_ros.control import plan as plans
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, JointStateError, SceneError
+from emppi_ros.robots import plan as plans
 from emppi_ros.robots import robot as robots
 from emppi_ros.robots.robot import Robot, select_joints
 

@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.model import parameters as registry
+from emppi_ros.priors.particles import Belief
 from emppi_ros.state.estimated_scene import EstimatedScene
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.tracking import Pose

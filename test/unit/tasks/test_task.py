@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.belief import distributions, particles, prior_file
-from emppi_ros.belief.distributions import Prior
-from emppi_ros.belief.prior_file import ParameterPrior, PriorFile
-from emppi_ros.belief.transition import ChangeConfig
+from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, EmppiError, SceneError
+from emppi_ros.planning.planner import Planner
+from emppi_ros.priors import distributions, particles, prior_file
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
 from emppi_ros.robots import robot as robots
-from emppi_ros.session.closed_loop import ClosedLoop
-from emppi_ros.session.planner import Planner
+from emppi_ros.tasks.belief_config import ChangeConfig
 from emppi_ros.tasks.schema import TaskFile
 from emppi_ros.tasks.task import Task, load_task, parse_task, task_text
 

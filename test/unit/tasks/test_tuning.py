@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from emppi_ros.belief.particle_filter import ParticleFilter
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.session.particle_filter import ParticleFilter
-from emppi_ros.session.planner import Planner
+from emppi_ros.planning.planner import Planner
 from emppi_ros.tasks import tuning
 from emppi_ros.tasks.task import load_task, parse_task
 

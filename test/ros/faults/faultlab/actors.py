@@ -44,8 +44,8 @@ def plan(domain, robot, pipe, last):
     from rclpy.node import Node
     from trajectory_msgs.msg import JointTrajectory
 
-    from emppi_ros.control import plan as plans
     from emppi_ros.nodes.common import convert, qos
+    from emppi_ros.robots import plan as plans
 
     context = _context(domain)
     node = Node('planner', context=context)

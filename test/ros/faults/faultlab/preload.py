@@ -7,8 +7,8 @@ import sensor_msgs.msg
 import std_msgs.msg
 import trajectory_msgs.msg
 
-from emppi_ros.control import plan
 from emppi_ros.nodes.common import convert, polling, qos
+from emppi_ros.robots import plan
 from emppi_ros.sim import trajectory_controller
 from faultlab import actors, witness
 

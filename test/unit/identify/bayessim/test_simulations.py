@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_systems
+from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.bayessim import simulations, summaries
 from emppi_ros.identify.bayessim.simulations import PairRecipe, Pairs

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.cli import main
 from emppi_ros.identify.common.motion import delay_rows
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import delay_inputs, read_recording
 from emppi_ros.identify.filter import recordings
 from emppi_ros.identify.filter.likelihood import RecordingLikelihood
+from emppi_ros.recordings.recordings import delay_inputs, read_recording
 from emppi_ros.tasks.task import load_task
 
 TRUTH = {'pole_mass': 0.31, 'pole_inertia': 0.022, 'delay': 0.014}

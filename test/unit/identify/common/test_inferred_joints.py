@@ -12,13 +12,13 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify import methods
-from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.inferred_joints import displaced_models
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.methods import RunSettings
 from emppi_ros.model.parameters import Parameter
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import Signal
 from emppi_ros.tracking.jointed_parts import JointedParts, covariance_numbers
 
 STEP_S, NOISE = 0.005, 2e-3

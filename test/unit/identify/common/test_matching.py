@@ -5,8 +5,8 @@ import pytest
 
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common import matching
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import Signal
 
 TIME = 1e-3 * np.arange(10_000)
 

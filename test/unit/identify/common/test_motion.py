@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common import tables
 from emppi_ros.identify.common.motion import default_step, resample
 from emppi_ros.identify.common.plant import Plant, UnknownParameter
-from emppi_ros.identify.common.recordings import Recording, read_recording
-from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.states import diagnostics, method
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings import tables
+from emppi_ros.recordings.recordings import Recording, read_recording
+from emppi_ros.recordings.signals import Signal
 
 BRICK = """<mujoco><option timestep="{step}"/><worldbody><body name="brick">
   <freejoint name="flying"/><geom type="box" size="0.1 0.2 0.3" mass="1"/></body>

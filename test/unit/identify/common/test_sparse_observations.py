@@ -8,8 +8,8 @@ import yaml
 
 from emppi_ros.cli import main
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import read_recording
 from emppi_ros.identify.csvgd import recordings
+from emppi_ros.recordings.recordings import read_recording
 
 NOISE = 2e-3  # of `record_swing`
 EFFORT = {

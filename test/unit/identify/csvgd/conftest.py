@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_systems
+from benchmarks.identify import csvgd_systems
 from emppi_ros.identify.csvgd.problem import ShootingProblem
 from emppi_ros.model.parameters import Parameter
 

@@ -5,8 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_baselines, csvgd_study, csvgd_systems
-from emppi_ros.bench.identify.csvgd_study import SamplerBudget
+from benchmarks.identify import csvgd_baselines, csvgd_study, csvgd_systems
+from benchmarks.identify.csvgd_study import SamplerBudget
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_systems
+from benchmarks.identify import csvgd_systems
 from emppi_ros.identify.csvgd import csvgd, model_errors, window_search
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.particle_start import ParticleStart

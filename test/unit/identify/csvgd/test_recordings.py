@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.recordings import Signal
 from emppi_ros.identify.csvgd import csvgd
 from emppi_ros.identify.csvgd import recordings as csvgd_recordings
 from emppi_ros.identify.csvgd.csvgd import CsvgdConfig
 from emppi_ros.identify.csvgd.mcmc_refinement import McmcRefinement
 from emppi_ros.identify.csvgd.shooting import MultipleShooting, WindowJoiner
 from emppi_ros.identify.csvgd.target_density import evaluate, log_likelihood
+from emppi_ros.recordings.recordings import Signal
 
 TRUTH = np.array([1.3, 0.2])  # as in conftest
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import csvgd_systems
+from benchmarks.identify import csvgd_systems
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.csvgd import csvgd, window_search
 from emppi_ros.identify.csvgd.problem import ShootingProblem

@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emppi_ros.belief.distributions import Prior
+from emppi_ros.app.closed_loop import ClosedLoop
+from emppi_ros.app.synthetic_recording import sensor_signals
 from emppi_ros.core import weights
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.synthetic_recording import sensor_signals
 from emppi_ros.identify.filter import method, recordings, smc
 from emppi_ros.identify.filter.likelihood import RecordingLikelihood
 from emppi_ros.identify.filter.smc import SmcConfig
 from emppi_ros.model.parameters import Parameter
-from emppi_ros.session.closed_loop import ClosedLoop
+from emppi_ros.priors.distributions import Prior
+from emppi_ros.recordings.recordings import Recording
 from emppi_ros.tasks.task import load_task
 
 COUNT = 1000

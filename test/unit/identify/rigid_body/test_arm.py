@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import arm_experiment
+from benchmarks.identify import arm_experiment
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.noise import difference_noise
 from emppi_ros.identify.rigid_body import (
     arm,
     excitation_trajectory,
@@ -13,6 +12,7 @@ from emppi_ros.identify.rigid_body import (
     physical_consistency,
     regressor,
 )
+from emppi_ros.recordings.noise import difference_noise
 
 
 def _bodies(rng, count):

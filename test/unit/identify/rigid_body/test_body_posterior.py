@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import rigid_body_study
+from benchmarks.identify import rigid_body_study
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import body_posterior, physical_consistency
 from emppi_ros.identify.rigid_body.body_posterior import InertialPrior

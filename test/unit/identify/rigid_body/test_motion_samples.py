@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from emppi_ros.core.errors import IdentificationError
-from emppi_ros.identify.common.noise import difference_noise, uneven_difference_noise
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal, hold
 from emppi_ros.identify.rigid_body import motion_samples
 from emppi_ros.identify.rigid_body.recordings import JointDrive
+from emppi_ros.recordings.noise import difference_noise, uneven_difference_noise
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import Signal, hold
 
 STEP = 0.001
 

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import errors_in_variables
+from benchmarks.identify import errors_in_variables
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.rigid_body import physical_consistency, regressor

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import arm_experiment, rigid_body_study
+from benchmarks.identify import arm_experiment, rigid_body_study
 from emppi_ros.cli import main
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.rigid_body import (

@@ -6,15 +6,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.identify.common.motion import Motion, join
-from emppi_ros.identify.common.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
 from emppi_ros.identify.common.plant import Plant
-from emppi_ros.identify.common.recordings import Recording
-from emppi_ros.identify.common.signals import Signal
 from emppi_ros.identify.states import diagnostics
 from emppi_ros.identify.states.estimation import estimate
 from emppi_ros.identify.states.solver import SolverConfig
+from emppi_ros.recordings.noise import SMOOTHING_CUTOFF_HZ, smoothing_noise
+from emppi_ros.recordings.recordings import Recording
+from emppi_ros.recordings.signals import Signal
 from emppi_ros.tasks.task import load_task
 
 HINGE = """<mujoco><worldbody><body><joint name="hinge"/><geom size="0.1"/></body></worldbody>

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.identify.common.motion import Motion
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.states.estimation import estimate

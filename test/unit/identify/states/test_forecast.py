@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, split
 from emppi_ros.identify.common.plant import Plant

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
-from emppi_ros.bench.identify import pendulums
+from benchmarks.identify import pendulums
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.motion import Motion, displace, join
 from emppi_ros.identify.common.plant import Plant, UnknownParameter

@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import main
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session.closed_loop import ClosedLoop
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import renderer as rendering
 from emppi_ros.viz.palette import JOINT_KINDS

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from emppi_ros.belief import distributions
-from emppi_ros.belief.particles import Belief, uniform
-from emppi_ros.control.plan import Plan
 from emppi_ros.model import scene
 from emppi_ros.model.parameters import with_parameters
-from emppi_ros.session.plan_preview import Candidates
+from emppi_ros.planning.plan_preview import Candidates
+from emppi_ros.priors import distributions
+from emppi_ros.priors.particles import Belief, uniform
+from emppi_ros.robots.plan import Plan
 from emppi_ros.state.tracking import Track
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz import palette

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from emppi_ros.belief.particles import Belief
 from emppi_ros.model.ensemble import State
+from emppi_ros.priors.particles import Belief
 from emppi_ros.viz.shapes.task_shapes import DisplayState
 from emppi_ros.viz.web.history import MAX_ROWS, SPAN_S, STEP_S, History
 from emppi_ros.viz.web.source import Snapshot

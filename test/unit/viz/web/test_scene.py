@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from emppi_ros.belief.particles import Belief
+from emppi_ros.priors.particles import Belief
 from emppi_ros.tasks.task import load_task
 from emppi_ros.viz.shapes.shapes import Label
 from emppi_ros.viz.shapes.task_shapes import DisplayState, TaskShapes

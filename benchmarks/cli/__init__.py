@@ -1,0 +1,1 @@
+"""`emppi bench STUDY`: the command line of the studies."""

@@ -1,0 +1,67 @@
+"""A scene with moving parts in front of a simulated depth camera, with the truth of each image."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.model import scene
+from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
+from emppi_ros.tracking import camera, depth_noise, renderer
+from emppi_ros.tracking.renderer import Placement
+
+Array = npt.NDArray[np.float64]
+
+
+class FilmedImage(NamedTuple):
+    """
+    An image with its truth.
+
+    Attributes
+    ----------
+    depth : (h, w) array
+        Measured depths [m], NaN where there is none.
+    poses : Placement
+        True poses of the parts.
+    labels : (h, w) array
+        True part of each pixel, negative where none is.
+
+    """
+
+    depth: Array
+    poses: Placement
+    labels: npt.NDArray[np.int64]
+
+
+class FilmedParts:
+    """Some bodies of a scene, and its camera `depth`."""
+
+    def __init__(
+        self, model: mujoco.MjModel, names: Sequence[str], settings: DepthCameraConfig
+    ) -> None:
+        """Render what is behind the parts, which does not move."""
+        self._model, self._settings = model, settings
+        self.bodies = tuple(scene.find(model, 'body', name) for name in names)
+        self.camera = camera.from_model(model, 'depth', settings.width, settings.height)
+        self._parts = renderer.PartRenderer(model, self.bodies, self.camera)
+        self._background = renderer.render_background(model, self.bodies, self.camera)
+
+    def take(self, qpos: Array, rng: np.random.Generator) -> FilmedImage:
+        """Return the image of a state (nq,), with noise."""
+        poses = renderer.body_poses(scene.kinematics(self._model, qpos), self.bodies)
+        depth, labels = self._see(poses)
+        return FilmedImage(depth_noise.add_noise(self._settings, depth, rng), poses, labels)
+
+    def depth(self, poses: Placement) -> Array:
+        """Return the depths (h, w) [m] without noise, with the parts at poses (B)."""
+        return self._see(poses)[0]
+
+    def _see(self, poses: Placement) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Return depths without noise and the part of each pixel (h, w)."""
+        self._parts.place(poses)
+        seen = self._parts.render()
+        return np.minimum(seen.depth, self._background), np.where(
+            seen.depth <= self._background, seen.part, renderer.NOTHING
+        )

@@ -1,0 +1,153 @@
+"""Baselines with single shooting: the samplers CMA-ES, emcee, SGLD and SVGD, and Adam."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.identify.study import load_library
+from emppi_ros.identify.csvgd import csvgd
+from emppi_ros.identify.csvgd.problem import LIMIT, ShootingProblem
+from emppi_ros.identify.csvgd.shooting import MultipleShooting
+from emppi_ros.identify.csvgd.svgd import svgd_direction
+from emppi_ros.identify.csvgd.target_density import Likelihood, evaluate, log_likelihood
+
+Array = npt.NDArray[np.float64]
+Sampler = Callable[[ShootingProblem, int, int, Likelihood, int], tuple[Array, int]]
+_DIVERGED_COST = 1e12  # CMA-ES cannot rank infinite costs
+_FADES = 0.9, 0.99  # of the first and second moment in Adam
+_EPSILON = 1e-12
+
+
+def _density(
+    problem: ShootingProblem, size: int, likelihood: Likelihood
+) -> tuple[MultipleShooting, Callable[[Array], Array]]:
+    """Return a simulation of `size` particles, and the log density of any number of points."""
+    shooter = MultipleShooting(problem, size, threads=1, slopes=False)
+
+    def log_p(points: Array) -> Array:
+        densities = np.full(len(points), -np.inf)
+        for first in range(0, len(points), size):
+            part = points[first : first + size]
+            rows = np.zeros((size, points.shape[1]))
+            rows[: len(part)] = np.clip(part, -LIMIT, LIMIT)
+            values = log_likelihood(shooter, rows, likelihood)[: len(part)]
+            inside = np.all(np.abs(part) <= LIMIT, axis=1)
+            densities[first : first + size] = np.where(inside, values, -np.inf)
+        return densities
+
+    return shooter, log_p
+
+
+def cma(
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """Return the last generation (N, P) of CMA-ES, and the number of physics steps."""
+    library = load_library('cma')
+    shooter, log_p = _density(problem, particles, likelihood)
+    size = len(problem.parameters)
+    options = {
+        'popsize': particles, 'maxiter': iterations, 'bounds': [-LIMIT, LIMIT],
+        'seed': seed + 1, 'verbose': -9,
+    }  # fmt: skip
+    search = library.CMAEvolutionStrategy(np.zeros(size), 0.5 * LIMIT, options)
+    points = np.zeros((particles, size))
+    while not search.stop():
+        points = np.array(search.ask())
+        search.tell(points, np.minimum(-log_p(points), _DIVERGED_COST))
+    return problem.theta(points), shooter.steps
+
+
+def emcee(
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """Return the final walkers (N, P) of ensemble MCMC, and the number of physics steps."""
+    library = load_library('emcee')
+    shooter, log_p = _density(problem, (particles + 1) // 2, likelihood)
+    walkers = library.EnsembleSampler(
+        particles, len(problem.parameters), log_p, vectorize=True,
+        moves=[(library.moves.DEMove(), 0.8), (library.moves.DESnookerMove(), 0.2)],
+    )  # fmt: skip
+    state = library.State(
+        csvgd.sobol_parameters(problem, particles),
+        random_state=np.random.RandomState(seed).get_state(),
+    )
+    state = walkers.run_mcmc(state, iterations)
+    return problem.theta(state.coords), shooter.steps
+
+
+def sgld(
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """
+    Return final states (N, P) of preconditioned Langevin chains, and the number of physics steps.
+
+    The preconditioner is that of RMSprop (Li et al., AAAI 2016): without one, no step size fits
+    both the stiff and the free directions of a pendulum.
+    """
+    rng = np.random.default_rng(seed)
+    shooter = MultipleShooting(problem, particles, threads=1)
+    z = csvgd.sobol_parameters(problem, particles)
+    square, fade = np.zeros_like(z), 0.99
+    for count, rate in enumerate(np.geomspace(1e-2, 1e-4, iterations), start=1):
+        score = evaluate(shooter, z, likelihood).score
+        square = fade * square + (1.0 - fade) * score**2
+        scale = rate / (np.sqrt(square / (1.0 - fade**count)) + 1.0)
+        step = scale * score + np.sqrt(2.0 * scale) * rng.standard_normal(z.shape)
+        z = np.clip(z + step, -LIMIT, LIMIT)
+    return problem.theta(z), shooter.steps
+
+
+def svgd(
+    problem: ShootingProblem, particles: int, iterations: int, likelihood: Likelihood, seed: int
+) -> tuple[Array, int]:
+    """
+    Return the particles (N, P) of SVGD, and the number of physics steps.
+
+    Steps are scaled by Adam (Kingma and Ba 2015).
+    """
+    shooter = MultipleShooting(problem, particles, threads=1)
+
+    def direction(z: Array) -> Array:
+        return svgd_direction(np.clip(z, -LIMIT, LIMIT), evaluate(shooter, z, likelihood).score)
+
+    z = climb(csvgd.sobol_parameters(problem, particles), direction, iterations)
+    return problem.theta(z), shooter.steps
+
+
+def adam(
+    problem: ShootingProblem, starts: int, iterations: int, likelihood: Likelihood
+) -> tuple[Array, int]:
+    """
+    Return the best (1, P) of some searches by Adam, and the number of physics steps.
+
+    Gradients are forward differences, each of 1 + P simulations. It is no sampler: there is no
+    posterior.
+    """
+    shooter = MultipleShooting(problem, starts, threads=1)
+
+    def direction(z: Array) -> Array:
+        return evaluate(shooter, z, likelihood).score
+
+    z = climb(csvgd.sobol_parameters(problem, starts), direction, iterations)
+    z = np.clip(z, -LIMIT, LIMIT)
+    best = int(np.argmax(evaluate(shooter, z, likelihood).log_p))
+    return problem.theta(z[best : best + 1]), shooter.steps
+
+
+def climb(z: Array, direction: Callable[[Array], Array], iterations: int) -> Array:
+    """Return points (N, P) after steps of Adam along a direction (Kingma and Ba 2015)."""
+    a, b = _FADES
+    mean, square = np.zeros_like(z), np.zeros_like(z)
+    for count, rate in enumerate(np.geomspace(0.1, 0.01, iterations), start=1):
+        slope = direction(z)
+        mean, square = a * mean + (1.0 - a) * slope, b * square + (1.0 - b) * slope**2
+        size = np.sqrt(square / (1.0 - b**count)) + _EPSILON
+        z = np.clip(z, -LIMIT, LIMIT) + rate * mean / (1.0 - a**count) / size
+    return z
+
+
+BASELINES: Mapping[str, Sampler] = {'CMA-ES': cma, 'emcee': emcee, 'SGLD': sgld, 'SVGD': svgd}
+
+
+GRADIENT_BASED = frozenset({'SGLD', 'SVGD'})

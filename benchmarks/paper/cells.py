@@ -1,0 +1,223 @@
+"""The runs of the benchmark: each cell describes one completely."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+import functools
+import hashlib
+import itertools
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+from benchmarks.options import check_names
+from benchmarks.paper import published
+from emppi_ros.core import config, yaml_edit
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.tasks.planner_config import RISK_MEASURES
+from emppi_ros.tasks.task import Task, parse_task, task_text
+
+TASKS = (
+    'halfcheetah_backflip',
+    'shadow_dice',
+    'adroit_door',
+    'panda_drawer',
+    'panda_cabinet',
+    'panda_push',
+    'panda_reconfigure',
+    'cartpole_swingup',
+)
+LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
+CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED, BOUNDS = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk', 'published', 'bounds',
+)  # fmt: skip
+
+SEEDS, PANDA_SEEDS = 10, 20
+LEARNING_S = {'halfcheetah_backflip': 10.0, 'shadow_dice': 4.0}  # also after success
+STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiable
+ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
+RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
+MEASURES, RISK_SIZE = ('none', *RISK_MEASURES), {'models': 8, 'rollouts': 8}
+BOUNDS_TASKS, BOUNDS_SEEDS, BOUNDS_POINTS = ('panda_push', 'panda_reconfigure'), 3, 4
+CALIBRATION_RUNS = 120  # a rate of 0.9 then has a standard error of 0.027
+QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run; nonzero `models` and `rollouts` replace the task's."""
+
+    study: str
+    task: str
+    controller: str
+    seed: int
+    text: str = field(repr=False)  # the task's YAML, with all changes
+    models: int = 0
+    rollouts: int = 0
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """Identifies the cell."""
+        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+    @property
+    def digest(self) -> str:
+        """The task's digest: rows with another one are outdated."""
+        return task_digest(self.text)
+
+    def __str__(self) -> str:
+        """Return a description for messages."""
+        size = f' with {self.models} x {self.rollouts}' if self.models else ''
+        return f'{self.study}: {self.task}, {self.controller}{size}, seed {self.seed}'
+
+
+@functools.cache  # many cells share a task
+def task_digest(text: str) -> str:
+    """
+    Return the SHA-256 of a task's keys and values: comments and layout of the YAML do not count.
+
+    The order of keys counts, since random numbers are drawn in the order of the parameters.
+    """
+    return hashlib.sha256(json.dumps(config.parse(text, 'task')).encode()).hexdigest()
+
+
+class Request(NamedTuple):
+    """The selection on the command line."""
+
+    tasks: Sequence[str] = TASKS
+    controllers: Sequence[str] = CONTROLLERS
+    studies: Sequence[str] = STUDIES
+    seeds: int | None = None  # None: each task's own number
+    quick: bool = False
+
+
+def make_cells(request: Request) -> list[Cell]:
+    """
+    Return all cells of a request, seed by seed: an unfinished benchmark compares too.
+
+    Every task is loaded once, so that an invalid one is an error before anything runs.
+    """
+    check_names('--controllers', 'controller', request.controllers, CONTROLLERS)
+    check_names('--studies', 'study', request.studies, STUDIES)
+    cells: list[Cell] = []
+    for name in request.tasks:
+        text = task_text(name)
+        task = parse_task(text, name)
+        if request.quick:
+            text = changed(text, {'duration_s': min(QUICK_S, task.file.duration_s)})
+        if SUCCESS in request.studies:
+            cells += _success(request, task, text)
+        if LEARNING in request.studies:
+            cells += _learning(request, task, text)
+        if PUBLISHED in request.studies and task.name in published.PAPER:
+            cells += _published(request, task, text)
+        if task.name == STUDIED:
+            cells += _studies(request, task, text)
+        if RISK in request.studies and task.name in RISK_TASKS:
+            cells += _risk(request, task, text)
+        if BOUNDS in request.studies and task.name in BOUNDS_TASKS:
+            cells += _bounds(request, task, text)
+    return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
+
+
+def seeds_of(request: Request, task: str) -> range:
+    """Return the seeds of a task's runs."""
+    if request.seeds is not None:
+        return range(request.seeds)
+    if request.quick:
+        return range(QUICK_SEEDS)
+    return range(PANDA_SEEDS if task.startswith('panda_') else SEEDS)
+
+
+def _success(request: Request, task: Task, text: str) -> list[Cell]:
+    if WRONG in request.controllers and not task.simulation.wrong:
+        raise ConfigError(
+            f'{task.name}: controller {WRONG!r} needs a wrong model in the task file '
+            '(simulation: wrong: {name: value})'
+        )
+    return [
+        Cell(SUCCESS, task.name, controller, seed, text)
+        for seed in seeds_of(request, task.name)
+        for controller in request.controllers
+    ]
+
+
+def _learning(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of longer runs, which continue after success: estimates may converge."""
+    seconds = LEARNING_S.get(task.name)
+    if seconds is None or LEARNER not in request.controllers:
+        return []
+    longer = changed(text, {'duration_s': min(seconds, QUICK_S) if request.quick else seconds})
+    return [
+        Cell(LEARNING, task.name, LEARNER, seed, longer) for seed in seeds_of(request, task.name)
+    ]
+
+
+def _published(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of runs with the paper's own hyper-parameters."""
+    theirs = changed(text, published.changes(task.file))
+    return [
+        Cell(PUBLISHED, task.name, controller, seed, theirs)
+        for seed in seeds_of(request, task.name)
+        for controller in (LEARNER, ORACLE)
+        if controller in request.controllers
+    ]
+
+
+def _studies(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of the ablation over M and K, and of the calibration."""
+    cells = []
+    if ABLATION in request.studies:
+        seeds = min(len(seeds_of(request, task.name)), ABLATION_SEEDS)
+        for models in ABLATION_MODELS:
+            for rollouts in ABLATION_ROLLOUTS:
+                size = {'models': models, 'rollouts': rollouts}
+                smaller = changed(text, {'planner': size})
+                cells += [
+                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size)
+                    for seed in range(seeds)
+                ]
+    if CALIBRATION in request.studies:
+        runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
+        cells += [Cell(CALIBRATION, task.name, 'filter', seed, text) for seed in range(runs)]
+    return cells
+
+
+def _risk(request: Request, task: Task, text: str) -> list[Cell]:
+    """Return the cells of EMPPI with each risk measure, whose name replaces the controller's."""
+    seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
+    texts = {name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in MEASURES}
+    return [
+        Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
+        for seed in seeds
+        for name, weighed in texts.items()
+    ]
+
+
+def _bounds(request: Request, task: Task, text: str) -> list[Cell]:
+    """
+    Return the cells of the oracle over a grid of true values, from bound to bound.
+
+    Each parameter takes BOUNDS_POINTS values with equal ratios, in all combinations. The true
+    values, in the form of `--truth`, replace the controller's name.
+    """
+    if ORACLE not in request.controllers:
+        return []
+    seeds = range(min(len(seeds_of(request, task.name)), BOUNDS_SEEDS))
+    axes = [
+        [f'{one.name}={v:.3g}' for v in np.geomspace(one.lower, one.upper, BOUNDS_POINTS)]
+        for one in task.parameters
+    ]
+    return [
+        Cell(BOUNDS, task.name, ' '.join(point), seed, text)
+        for seed in seeds
+        for point in itertools.product(*axes)
+    ]
+
+
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """Return a task's YAML with some keys changed; mappings in it are merged."""
+    data = yaml_edit.merged(config.parse(text, 'task'), changes)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,116 @@
+"""The results of cells: one frozen row each, and tables of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emppi_ros.calibration import row_store
+
+TABLE, ESTIMATES = 'table.csv', 'estimates.csv'
+_CELL = ('study', 'task', 'controller', 'seed', 'models', 'rollouts')
+_RESULT = (
+    'success', 'time_s', 'limit_s', 'steps', 'squared_error', 'diverged', 'degenerate',
+    'plan_ms', 'plan_p99_ms', 'period_ms', 'right_kind', 'compute_s', 'made_by', 'digest',
+)  # fmt: skip
+_ESTIMATE = ('true', 'mean', 'sd', 'low', 'high', 'inside', 'unit')
+
+
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """
+    The final belief about one parameter.
+
+    Components of an axis are those of unit vectors that point the same way as the true one.
+    """
+
+    true: float
+    mean: float
+    sd: float
+    low: float  # 5 % quantile
+    high: float  # 95 %
+    unit: str = ''
+    judged: bool = True  # False: component of an uncertain joint, not comparable by itself
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the true value lies in the 90 % interval; None if it cannot be judged."""
+        return self.low <= self.true <= self.high if self.judged else None
+
+
+@dataclass(frozen=True)
+class EstimateSeries:
+    """The estimates at a few times from the start to the last update."""
+
+    times: tuple[float, ...]  # s
+    squared_error: tuple[float, ...]  # see bench/paper/errors.py
+    means: Mapping[str, tuple[float, ...]]  # of each parameter
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """One of several consecutive targets: when the attempt ended, and how."""
+
+    ended_s: float
+    reached: bool
+    lost: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """The result of one cell; calibration runs have no plans and no success."""
+
+    study: str
+    task: str
+    controller: str
+    seed: int
+    models: int  # 0: the task's own
+    rollouts: int
+    digest: str  # of the task's keys and values
+    success: bool
+    time_s: float  # until success, else the limit
+    limit_s: float  # time limit
+    steps: int  # plans
+    squared_error: float  # at the end
+    parameters: Mapping[str, ParameterEstimate]
+    course: EstimateSeries
+    attempts: tuple[AttemptResult, ...]  # of consecutive targets
+    diverged: int  # rollouts
+    degenerate: int  # belief updates that no particle explained
+    plan_ms: float | None  # median; None without plans
+    plan_p99_ms: float | None
+    period_ms: float  # of planning: longer plans are not real time
+    compute_s: float
+    made_by: str  # version and processor
+    right_kind: float | None = None  # see `compute.share_after_moving`
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """The cell that this is the result of."""
+        return self.study, self.task, self.controller, self.seed, self.models, self.rollouts
+
+    @property
+    def goals_s(self) -> list[float]:
+        """Times at which targets were reached [s]."""
+        return [attempt.ended_s for attempt in self.attempts if attempt.reached]
+
+
+def write_tables(folder: Path, rows: Sequence[Row]) -> list[Path]:
+    """Write one table of runs, and one of runs and parameters; return both paths."""
+    by_parameter = (
+        [*_values(row, _CELL), name, *_values(estimate, _ESTIMATE)]
+        for row in rows
+        for name, estimate in row.parameters.items()
+    )
+    return row_store.write_tables(
+        folder,
+        {
+            TABLE: ((*_CELL, *_RESULT), (_values(row, (*_CELL, *_RESULT)) for row in rows)),
+            ESTIMATES: ((*_CELL, 'parameter', *_ESTIMATE), by_parameter),
+        },
+    )
+
+
+def _values(item: Row | ParameterEstimate, names: Sequence[str]) -> list[object]:
+    values = {name: getattr(item, name) for name in names}
+    own = {'models', 'rollouts'} & values.keys()  # 0: the task's own
+    return [value or '' if name in own else value for name, value in values.items()]

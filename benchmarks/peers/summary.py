@@ -1,0 +1,96 @@
+"""Summaries of rows: every number that the report and the plots use."""
+
+from collections.abc import Iterable, Sequence
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.peers.planners import LEARNER, PEERS
+from benchmarks.peers.rows import PeerRow
+from benchmarks.peers.tasks import PEER_TASKS, WORLDS
+from emppi_ros.calibration import statistics
+from emppi_ros.calibration.statistics import Mean, Median, Share
+
+
+class PeerSummary(NamedTuple):
+    """The runs of a planner on a task in a world."""
+
+    task: str
+    world: str
+    planner: str
+    reward: Mean
+    final_reward: Mean
+    behind: Mean | None  # reward of `emppi` minus that of the planner, paired by seed
+    final_behind: Mean | None  # the same of `final_reward`
+    success: Share
+    time_s: Median  # to success; infinite without
+    plan_ms: Median
+    observe_ms: Median  # of learning
+    ratio: Median  # of a plan to stepping its rollouts
+    own_ratio: Median | None  # the same in a physics engine of the planner's own
+    rewards: Sequence[Mean]  # of equal parts of the run
+
+
+def summarize(rows: Sequence[PeerRow]) -> list[PeerSummary]:
+    """Summarize rows by task, world and planner, in the order of the registries."""
+    groups: dict[tuple[str, str, str], list[PeerRow]] = {}
+    for row in rows:
+        groups.setdefault((row.task, row.world, row.planner), []).append(row)
+    order = [list(names) for names in (PEER_TASKS, WORLDS, PEERS)]
+    keys = sorted(groups, key=lambda key: [o.index(k) for o, k in zip(order, key, strict=True)])
+    return [_group(key, groups[key], groups.get((*key[:2], LEARNER), ())) for key in keys]
+
+
+def _group(
+    key: tuple[str, str, str], rows: Sequence[PeerRow], learners: Sequence[PeerRow]
+) -> PeerSummary:
+    return PeerSummary(
+        *key,
+        reward=statistics.mean([row.reward for row in rows]),
+        final_reward=statistics.mean([row.final_reward for row in rows]),
+        behind=_difference(learners, rows, 'reward'),
+        final_behind=_difference(learners, rows, 'final_reward'),
+        success=statistics.share([row.success for row in rows]),
+        time_s=statistics.median([row.time_s if row.success else math.inf for row in rows]),
+        plan_ms=statistics.median([row.plan_ms for row in rows]),
+        observe_ms=statistics.median([row.observe_ms for row in rows]),
+        ratio=statistics.median([row.ratio for row in rows]),
+        own_ratio=_median([row.own_ratio for row in rows]),
+        rewards=[
+            statistics.mean(part) for part in np.transpose([row.rewards for row in rows]).tolist()
+        ],
+    )
+
+
+def _median(values: Sequence[float | None]) -> Median | None:
+    """Return the median of the values that are there; None without any."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _difference(learners: Sequence[PeerRow], rows: Sequence[PeerRow], name: str) -> Mean | None:
+    """Return the mean difference in runs with the same seed; None without one, or of the same."""
+    own = {row.seed: row for row in rows}
+    pairs = [(row, own[row.seed]) for row in learners if row.seed in own]
+    found = [getattr(one, name) - getattr(other, name) for one, other in pairs if one is not other]
+    return statistics.mean(found) if found else None
+
+
+def lines(groups: Sequence[PeerSummary]) -> Iterable[str]:
+    """Yield the most important numbers, one line per group, below the task and the world."""
+    at = ('', '')
+    for group in groups:
+        if (group.task, group.world) != at:
+            at = group.task, group.world
+            yield f'\n{group.task}, {group.world}'
+        yield (
+            f'{group.planner:15} reward {group.reward}  success {group.success}  '
+            f'{group.plan_ms.median:.2f} ms, {group.ratio.median:.2f} x stepping'
+        )
+
+
+def as_json(group: PeerSummary) -> dict[str, Any]:
+    """Return a group as plain mappings, for JSON."""
+    numbers: dict[str, Any] = statistics.plain(group, derived=())
+    return {**numbers, 'rewards': [part.mean for part in group.rewards]}

@@ -1,0 +1,209 @@
+"""Identify the parameters of a real mechanism, and forecast what was held out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+import re
+import tempfile
+import time
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import physics_steps
+from benchmarks.real import online, toss_forecasts, tosses
+from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording, tosses_of
+from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
+from emppi_ros.calibration import hardware
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.paths import ASSETS
+from emppi_ros.identify import methods
+from emppi_ros.identify.common.figures import HeldOutForecast
+from emppi_ros.identify.common.motion import MAX_STEPS_PER_SAMPLE, Motion, resample, split
+from emppi_ros.identify.common.plant import Plant
+from emppi_ros.identify.methods import Identification, RunSettings
+from emppi_ros.identify.shooting import estimation, forecast, torque_noise, windows
+from emppi_ros.recordings.recordings import Recording, read_recording
+
+Array = npt.NDArray[np.float64]
+OTHERS = (*BELIEFS, 'rollouts', 'published')  # that are not methods of `emppi identify`
+METHODS = ('shooting', 'states', 'rigid-body', 'sysid', 'csvgd', *OTHERS)
+HELD_OUT = 0.3
+WINDOW_S = 0.1  # before a forecast, to which its start is fitted, for all methods alike
+_SAMPLES = 40
+
+
+class MethodResult(NamedTuple):
+    """What a method finds."""
+
+    quantities: Mapping[str, Estimate]
+    forecasts: Mapping[str, ForecastError]
+    scores: Mapping[str, Score]
+    flags: tuple[str, ...] = ()
+    identify_s: float | None = None
+    steps: int | None = None
+
+
+def compute(cell: RealCell, threads: int = 0) -> RealRow:
+    """Return the row of a cell; a method that refuses the recording is a result, too."""
+    began, refused, result = time.perf_counter(), '', MethodResult({}, {}, {})
+    try:
+        result = (_of_tosses if cell.dataset == 'cube' else _of_motion)(cell, threads)
+    except IdentificationError as error:
+        refused = re.sub(r'\S*/', '', str(error), count=1)  # without the temporary folder
+    return RealRow(
+        cell.dataset, cell.recording.name, cell.method, cell.digest, refused, result.quantities,
+        result.forecasts, time.perf_counter() - began, hardware.label(), result.scores,
+        result.flags, result.identify_s, result.steps,
+    )  # fmt: skip
+
+
+def _of_motion(cell: RealCell, threads: int) -> MethodResult:
+    """Return what a method finds in the motion of joints."""
+    dataset, recording = DATASETS[cell.dataset], _as_recording(cell.recording)
+    if cell.method in cell.recording.models:
+        plant, samples = _published(cell)
+        return MethodResult({}, _forecasts(plant, recording, samples, threads), {})
+    plant = Plant.from_file(ASSETS / dataset.model)
+    if cell.method in BELIEFS:
+        return _of_belief(cell, plant, recording, threads)
+    began = time.perf_counter()
+    with physics_steps.counted() as counter:
+        samples = _identify(cell.method, plant, recording, threads).samples
+    duration = time.perf_counter() - began
+    quantities = _quantities(dataset, plant, cell.recording, samples)
+    forecasts = _forecasts(plant, recording, samples[:_SAMPLES], threads)
+    return MethodResult(quantities, forecasts, {}, (), duration, counter.count)
+
+
+def _of_belief(cell: RealCell, plant: Plant, recording: Recording, threads: int) -> MethodResult:
+    """Return what the online belief knows after the known part, and how it came to know it."""
+    dataset = DATASETS[cell.dataset]
+    states = online.joint_states(plant, recording, cell.recording.velocities)
+    count = len(states.time) - int(HELD_OUT * len(states.time))
+    known = online.JointStates(*(getattr(states, field.name)[:count] for field in fields(states)))
+    sd = online.noise(known)
+    task = online.make_task(plant, known, sd, cell.method == 'belief-constant')
+    found = online.replay(task, known, sd)
+    samples = found.snapshots[-1].theta
+    scores = {
+        **online.settling_scores(
+            found, float(known.time[0]), lambda theta: dataset.quantities(plant.at(theta))
+        ),
+        **online.prediction_scores(task, found, known),
+    }
+    quantities = _quantities(dataset, plant, cell.recording, samples)
+    forecasts = _forecasts(plant, recording, samples[:: len(samples) // _SAMPLES], threads)
+    return MethodResult(quantities, forecasts, scores, found.flags)
+
+
+def _of_tosses(cell: RealCell, threads: int) -> MethodResult:
+    """Return what tosses show, and how well others are forecast."""
+    dataset = DATASETS[cell.dataset]
+    learned, later = tosses_of(cell.recording)
+    quantities: dict[str, Estimate] = {}
+    if cell.method in cell.recording.models:
+        plant, samples = _published(cell)
+    else:
+        plant = Plant.from_file(ASSETS / dataset.model)
+        samples = tosses.estimate(plant, learned, threads=threads)
+        quantities = _quantities(dataset, plant, cell.recording, samples)
+    scores = toss_forecasts.scores(plant, samples[:_SAMPLES], learned, later, threads=threads)
+    return MethodResult(quantities, {}, scores)
+
+
+def _published(cell: RealCell) -> tuple[Plant, Array]:
+    """Return the plant of a published model, and its parameters (_SAMPLES, P), all the same."""
+    plant = Plant.from_file(ASSETS / DATASETS[cell.dataset].published)
+    given = cell.recording.models[cell.method]
+    theta = np.array([given[unknown.name] for unknown in plant.unknowns])
+    return plant, np.tile(theta, (_SAMPLES, 1))
+
+
+def _as_recording(one: RealRecording) -> Recording:
+    """Return the recording as `emppi identify` reads it from a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f'{one.name}.csv'
+        rows = np.column_stack(list(one.columns.values()))
+        header = ','.join(one.columns)
+        np.savetxt(path, rows, delimiter=',', header=header, comments='', fmt='%.12g')
+        return read_recording([path])
+
+
+def _identify(name: str, plant: Plant, recording: Recording, threads: int) -> Identification:
+    method = methods.load(name)
+    run = RunSettings(held_out=HELD_OUT, threads=threads)
+    return method.identify(plant, [recording], method.options(), run)
+
+
+def _quantities(
+    dataset: Dataset, plant: Plant, recording: RealRecording, samples: Array
+) -> dict[str, Estimate]:
+    """Return mean and 90 % interval of each quantity over samples (n, P)."""
+    each = [dataset.quantities(plant.at(theta)) for theta in samples]
+    found = {}
+    for name in dataset.units:
+        values = np.array([one[name] for one in each])
+        low, high = np.quantile(values, [0.05, 0.95])
+        published = recording.published.get(name)
+        found[name] = Estimate(float(values.mean()), float(low), float(high), published)
+    return found
+
+
+def _forecasts(
+    plant: Plant, recording: Recording, samples: Array, threads: int
+) -> dict[str, ForecastError]:
+    """Return the errors of forecasts of the held-out part, from starts of no method."""
+    known, later = split(_motion(plant, recording), HELD_OUT)
+    length = max(round(WINDOW_S / plant.model.opt.timestep), windows.shortest_length(known))
+    mean = samples.mean(axis=0)
+    scale = _noise(plant, known, mean, length, threads)
+    impulses = torque_noise.impulse_covariance(plant, mean, scale, known, length, threads)
+    plain, noisy = (
+        forecast.forecast(plant, samples, scale, known, later, length, 0, threads, random)
+        for random in (None, impulses)
+    )
+    return {} if plain is None else _errors(plain, noisy)
+
+
+def _motion(plant: Plant, recording: Recording) -> Motion:
+    return resample(recording, plant.model, plant.bodies, MAX_STEPS_PER_SAMPLE)
+
+
+def _noise(plant: Plant, known: Motion, theta: Array, length: int, threads: int) -> Array:
+    """Return the scale (nv,) of the errors with parameters as they are, and free starts."""
+    cut = windows.cut(known, length)
+    fixed = Plant(plant.at(theta), (), plant.write)
+    starts = windows.guess_starts(cut, plant.model.opt.timestep)
+    config = estimation.ShootingConfig(iterations=15)
+    return estimation.estimate(fixed, known, cut, np.empty(0), starts, config, threads).scale
+
+
+def _errors(one: HeldOutForecast, noisy: HeldOutForecast | None) -> dict[str, ForecastError]:
+    apart = np.median(one.forecast, axis=0) - one.measured
+    shares = forecast.inside(one)
+    noisy_shares = [None] * len(shares) if noisy is None else forecast.inside(noisy)
+    return {
+        name: ForecastError(
+            float(np.sqrt(np.mean(apart[:, i] ** 2))),
+            float(np.median(np.abs(apart[:, i]))),
+            shares[i],
+            noisy_shares[i],
+        )
+        for i, (name, _) in enumerate(one.quantities)
+    }
+
+
+def disagreement(rows: Sequence[RealRow], name: str) -> float:
+    """
+    Return by how much estimates from several recordings of one mechanism differ.
+
+    It is the root mean square of their deviations from the weighted mean, in standard deviations:
+    1 if they are as far apart as their intervals say.
+    """
+    found = [row.quantities[name] for row in rows]
+    values = np.array([one.value for one in found])
+    sd = np.array([(one.high - one.low) / 3.29 for one in found])  # of a normal distribution
+    mean = np.average(values, weights=sd**-2)
+    return float(np.sqrt(np.sum(((values - mean) / sd) ** 2) / max(len(values) - 1, 1)))

@@ -1,0 +1,94 @@
+"""Summaries of rows: every number that the report and the plots use."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import math
+from typing import Any, NamedTuple
+
+from benchmarks.robustness.rows import RobustnessRow
+from benchmarks.robustness.sweeps import SWEEPS
+from emppi_ros.calibration import statistics
+from emppi_ros.calibration.statistics import Median, Share
+
+
+class PointSummary(NamedTuple):
+    """The runs of a controller at one point."""
+
+    task: str
+    sweep: str
+    values: tuple[float, ...]
+    controller: str
+    success: Share
+    time_s: Median  # to success; infinite without
+    inside: Share | None  # 90 % intervals at the end that hold the truth; None without a belief
+    misfit: Share | None  # runs that show one
+    warned: Share | None  # runs in which all intervals hold the truth, or a misfit is shown
+    faults: Mapping[str, int]  # runs by the bridge's first fault
+    late: Median | None  # plans of a run that miss their deadline [%]; None in simulated time
+    held: Share | None  # runs in which the bridge held the arm; None in simulated time
+
+
+def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
+    """Summarize rows by point and controller, in the order of sweeps and of values."""
+    groups: dict[tuple[str, str, tuple[float, ...], str], list[RobustnessRow]] = {}
+    for row in rows:
+        groups.setdefault((row.task, row.sweep, row.values, row.controller), []).append(row)
+    tasks, sweeps = list(dict.fromkeys(row.task for row in rows)), list(SWEEPS)
+    ordered = sorted(
+        groups.items(),
+        key=lambda item: (tasks.index(item[0][0]), sweeps.index(item[0][1]), item[0][2]),
+    )
+    return [_group(*key, of_key) for key, of_key in ordered]
+
+
+def _group(
+    task: str,
+    sweep: str,
+    values: tuple[float, ...],
+    controller: str,
+    rows: Sequence[RobustnessRow],
+) -> PointSummary:
+    judged = [row for row in rows if row.inside is not None]
+    intervals = [
+        one.inside for row in judged for one in row.parameters.values() if one.inside is not None
+    ]
+    faults = [row.fault for row in rows if row.fault]
+    late = [100.0 * row.missed for row in rows if row.missed is not None]
+    held = [row.holds > 0 for row in rows if row.holds is not None]
+    return PointSummary(
+        task,
+        sweep,
+        values,
+        controller,
+        success=statistics.share([row.success for row in rows]),
+        time_s=statistics.median([row.time_s if row.success else math.inf for row in rows]),
+        inside=statistics.share(intervals) if intervals else None,
+        misfit=statistics.share([row.misfit_s is not None for row in judged]) if judged else None,
+        warned=statistics.share([bool(row.inside) or row.misfit_s is not None for row in judged])
+        if judged
+        else None,
+        faults={name: faults.count(name) for name in sorted(set(faults))},
+        late=statistics.median(late) if late else None,
+        held=statistics.share(held) if held else None,
+    )
+
+
+def lines(groups: Sequence[PointSummary]) -> Iterable[str]:
+    """Yield the most important numbers, one line per group, below the name of the sweep."""
+    at = ('', '')
+    for group in groups:
+        if (group.task, group.sweep) != at:
+            at = group.task, group.sweep
+            yield f'\n{group.task}, {group.sweep}'
+        values = ' '.join(f'{value:<8g}' for value in group.values)
+        parts = [f'{values} {group.controller:10} success {group.success}']
+        if group.inside is not None:
+            parts.append(f'inside 90 %: {group.inside}')
+            parts.append(f'inside or misfit: {group.warned}')
+        if group.late is not None:
+            parts.append(f'late plans: {group.late} %, held: {group.held}')
+        yield '  '.join(parts)
+
+
+def as_json(group: PointSummary) -> dict[str, Any]:
+    """Return a group as plain mappings, for JSON."""
+    return statistics.plain(group, derived=())

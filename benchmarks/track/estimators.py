@@ -1,0 +1,225 @@
+"""
+Estimators of poses that are compared; to add one, add a line to TRACKERS.
+
+Each gets the true poses at the first image. Iterative closest points (ICP) also gets the true
+segmentation of each image, which inverse rendering does not.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from benchmarks import part_tracks
+from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
+from emppi_ros.articulation import mjcf, topology
+from emppi_ros.core.errors import BenchError, import_optional
+from emppi_ros.tracking import joint_tracker, smoothing, surfaces, tracker
+from emppi_ros.tracking.jointed_parts import JointedParts
+from emppi_ros.tracking.renderer import Placement
+from emppi_ros.tracking.surfaces import Surface
+from emppi_ros.tracking.tracker import PartEstimate
+
+Array = npt.NDArray[np.float64]
+OURS, SMOOTHED, JOINTED = 'rendering', 'rendering-smoothed', 'rendering-joints'
+_REACH_M = 0.1  # beyond which points do not match
+_ITERATIONS, _CONVERGED = 30, 1e-5
+_POINTS = 1500  # of a part in an image, at most
+
+
+class EstimatedPoses(NamedTuple):
+    """Poses of all parts in an image, covariances (B, 6, 6) if there are any, and which count."""
+
+    poses: Placement
+    covariance: Array | None
+    tracked: tuple[bool, ...]
+
+
+class ComparedTracker(Protocol):
+    """Something that estimates poses image by image."""
+
+    def track(self, index: int) -> EstimatedPoses:
+        """Return the poses in an image; images come in order."""
+        ...
+
+
+class RenderingTracker:
+    """This package."""
+
+    def __init__(self, video: MadeVideo) -> None:
+        """Start at the true poses."""
+        self._video = video
+        self.parts = part_tracks.tracked_parts(video.model, video.bodies, video.camera, CAMERA)
+        self._state = tracker.start(self.parts, video.poses[0])
+        self.found: list[list[PartEstimate]] = []
+
+    def track(self, index: int) -> EstimatedPoses:
+        """Return the poses in an image."""
+        image = self._video.images[index]
+        self._state, found = tracker.track(self.parts, self._state, index / RATE_HZ, image)
+        self.found.append(found)
+        return _as_poses(found)
+
+
+class SmoothedTracker(RenderingTracker):
+    """This package, with a smoother over all images."""
+
+    def smooth(self) -> list[EstimatedPoses]:
+        """Return the poses in all images, after `track` of each."""
+        times = [index / RATE_HZ for index in range(len(self.found))]
+        smoothed = smoothing.smooth_estimates(times, self.found, self.parts.shapes)
+        return [_as_poses(one) for one in smoothed]
+
+
+class JointedTracker:
+    """This package, in a second pass: on the joints that a first pass of the video showed."""
+
+    def __init__(self, video: MadeVideo) -> None:
+        """Track free parts from their true poses, and infer their joints."""
+        first = RenderingTracker(video)
+        for index in range(len(video.images)):
+            first.track(index)
+        names = [video.model.body(body).name for body in video.bodies]
+        time = np.arange(len(first.found)) / RATE_HZ
+        tree = topology.infer(part_tracks.to_tracks(names, time, first.found))
+        model = mujoco.MjModel.from_xml_string(mjcf.to_text(tree))
+        self._video, self._parts = video, first.parts
+        self._jointed = JointedParts(model, names)
+        self._state = joint_tracker.start(self._jointed)
+
+    def track(self, index: int) -> EstimatedPoses:
+        """Return the poses in an image."""
+        self._state, found = joint_tracker.track(
+            self._parts, self._jointed, self._state, index / RATE_HZ, self._video.images[index]
+        )
+        return _as_poses(found.parts)
+
+
+def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
+    return EstimatedPoses(
+        Placement(
+            np.array([one.position for one in found]), np.array([one.rotation for one in found])
+        ),
+        np.array([one.covariance for one in found]),
+        tuple(one.status == 'tracked' for one in found),
+    )
+
+
+class IterativeClosestPoints:
+    """Registration of the points of each part, from its last pose."""
+
+    def __init__(self, video: MadeVideo, register: Callable[[Surface, Array], Array]) -> None:
+        """Start at the true poses; `register` takes points in the frame of a part to its model."""
+        self._video, self._register = video, register
+        self._surfaces = surfaces.sample_surfaces(video.model, video.bodies, 3000)
+        self._rays = video.camera.rays()
+        self._poses = video.poses[0]
+
+    def track(self, index: int) -> EstimatedPoses:
+        """Return the poses in an image."""
+        image, labels = self._video.images[index], self._video.labels[index]
+        position, rotation = self._poses.position.copy(), self._poses.rotation.copy()
+        for part, surface in enumerate(self._surfaces):
+            own = (labels == part) & np.isfinite(image)
+            points = np.array(self._video.camera.position) + self._rays[own] * image[own][:, None]
+            points = points[:: max(len(points) // _POINTS, 1)]
+            if len(points) < 10:
+                continue
+            motion = self._register(surface, (points - position[part]) @ rotation[part])
+            # points move to the model by it, so the model moves to the points by its inverse
+            turn = rotation[part] @ motion[:3, :3].T
+            position[part] = position[part] - turn @ motion[:3, 3]
+            rotation[part] = turn
+        self._poses = Placement(position, rotation)
+        return EstimatedPoses(self._poses, None, (True,) * len(position))
+
+
+def register_to_model(surface: Surface, points: Array) -> Array:
+    """Return the motion (4, 4) of points (n, 3) to a model, by point-to-point ICP."""
+    motion = np.eye(4)
+    for _ in range(_ITERATIONS):
+        moved = points @ motion[:3, :3].T + motion[:3, 3]
+        distance, index = surface.tree.query(moved, distance_upper_bound=_REACH_M)
+        near = np.isfinite(distance)
+        if near.sum() < 3:
+            break
+        step = _rigid(moved[near], surface.points[index[near]])
+        motion = step @ motion
+        if np.abs(step - np.eye(4)).max() < _CONVERGED:
+            break
+    return motion
+
+
+def register_from_model(surface: Surface, points: Array) -> Array:
+    """Return the same, with a point of the image for each point of the model, as in the paper."""
+    tree, motion = cKDTree(points), np.eye(4)
+    for _ in range(_ITERATIONS):
+        moved = surface.points @ motion[:3, :3].T + motion[:3, 3]
+        distance, index = tree.query(moved, distance_upper_bound=_REACH_M)
+        near = np.isfinite(distance)
+        if near.sum() < 3:
+            break
+        step = _rigid(moved[near], points[index[near]])
+        motion = step @ motion
+        if np.abs(step - np.eye(4)).max() < _CONVERGED:
+            break
+    return np.asarray(np.linalg.inv(motion), dtype=np.float64)
+
+
+def _rigid(points: Array, targets: Array) -> Array:
+    """Return the rigid motion (4, 4) that takes points (n, 3) best to targets (n, 3)."""
+    middle, target = points.mean(axis=0), targets.mean(axis=0)
+    turn, _ = Rotation.align_vectors(targets - target, points - middle)
+    motion = np.eye(4)
+    motion[:3, :3] = turn.as_matrix()
+    motion[:3, 3] = target - motion[:3, :3] @ middle
+    return motion
+
+
+def _open3d(surface: Surface, points: Array) -> Array:
+    """Return the motion by point-to-point ICP of Open3D."""
+    o3d = _reference('open3d')
+    clouds = []
+    for cloud in (points, surface.points):
+        clouds.append(o3d.geometry.PointCloud(o3d.utility.Vector3dVector(cloud)))
+    registration = o3d.pipelines.registration
+    criteria = registration.ICPConvergenceCriteria(max_iteration=_ITERATIONS)
+    method = registration.TransformationEstimationPointToPoint()
+    found = registration.registration_icp(*clouds, _REACH_M, np.eye(4), method, criteria)
+    return np.asarray(found.transformation)
+
+
+def _small_gicp(kind: str) -> Callable[[Surface, Array], Array]:
+    """Return registration by small_gicp: `ICP` (point to point) or `GICP`."""
+
+    def register(surface: Surface, points: Array) -> Array:
+        found = _reference('small_gicp').align(
+            surface.points, points, registration_type=kind, downsampling_resolution=0.004,
+            max_correspondence_distance=_REACH_M, max_iterations=_ITERATIONS, num_threads=1,
+        )  # fmt: skip
+        return np.asarray(found.T_target_source)
+
+    return register
+
+
+def _reference(name: str) -> Any:
+    return import_optional(
+        name, lambda _: f'{name} is not installed: pip install {name}', BenchError
+    )
+
+
+TRACKERS: dict[str, Callable[[MadeVideo], ComparedTracker]] = {
+    OURS: RenderingTracker,
+    SMOOTHED: SmoothedTracker,
+    JOINTED: JointedTracker,
+    'icp': lambda video: IterativeClosestPoints(video, register_to_model),
+    'icp-from-model': lambda video: IterativeClosestPoints(video, register_from_model),
+    'open3d-icp': lambda video: IterativeClosestPoints(video, _open3d),
+    'small-gicp-icp': lambda video: IterativeClosestPoints(video, _small_gicp('ICP')),
+    'small-gicp': lambda video: IterativeClosestPoints(video, _small_gicp('GICP')),
+}
+OWN: Sequence[str] = (OURS, SMOOTHED, JOINTED, 'icp', 'icp-from-model')  # need no other package

@@ -1,0 +1,161 @@
+"""The record of a closed loop, and the monitor that enters success and attempts into it."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from emppi_ros.belief.change_detection import DetectedChange
+from emppi_ros.priors.particles import Belief
+from emppi_ros.sim.simulated_robot import JointReading, PoseReading
+from emppi_ros.state import tracking
+from emppi_ros.tasks.hold_timer import ROUNDING_S, HoldTimer
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+
+
+class Frame(NamedTuple):
+    """
+    The true state at one time, for plots and videos.
+
+    Attributes
+    ----------
+    time : float
+        Simulated time [s].
+    qpos : (nq,) array
+        Positions.
+    qvel : (nv,) array
+        Velocities.
+    error : float
+        Norm of the success residual.
+
+    """
+
+    time: float
+    qpos: Array
+    qvel: Array
+    error: float
+
+
+class Attempt(NamedTuple):
+    """One attempt to reach a target, in tasks with a sequence of targets."""
+
+    start: float
+    end: float
+    reached: bool
+    lost: bool
+
+
+@dataclass
+class Trace:
+    """
+    Measurements, commands, beliefs and results of a run.
+
+    Attributes
+    ----------
+    truths : list
+        Time [s] and value (P,) of the true parameters: the initial ones, then each change.
+    frames : list of Frame
+        True states and errors, at 50 Hz.
+    beliefs : list
+        Time [s] and `Belief` of each update.
+    changes : list of DetectedChange
+        Changes of parameters that the belief detected: `stamp` [s], `parameter`, and means.
+    readings : list of JointReading
+        Joint states: `stamp` [s], `position`, `velocity` and `effort` (n,).
+    poses : list of PoseReading
+        Tracked poses: `stamp` [s], `name` and `pose`.
+    commands : list
+        Time [s] and value (joints,) of each applied command.
+    stages : list
+        Time [s] and name of each stage that was entered.
+    attempts : list of Attempt
+        Attempts at targets, in tasks with a sequence of targets.
+    faults : list
+        Time [s] and text of each fault that stopped the robot.
+    plan_s : list of float
+        Computation time of each plan [s].
+    update_s : list of float
+        Computation time of each belief update [s].
+    ess : list of float
+        Effective sample size of each belief update, before resampling.
+    diverged : int
+        Number of diverged rollouts.
+    degenerate : int
+        Number of belief updates that no particle could explain.
+    success_time : float or None
+        Time of success [s]; None before it.
+
+    """
+
+    truths: list[tuple[float, Array]]  # with start
+    frames: list[Frame] = dataclasses.field(default_factory=list)
+    beliefs: list[tuple[float, Belief]] = dataclasses.field(default_factory=list)
+    changes: list[DetectedChange] = dataclasses.field(default_factory=list)
+    plan_s: list[float] = dataclasses.field(default_factory=list)  # computation times
+    update_s: list[float] = dataclasses.field(default_factory=list)
+    ess: list[float] = dataclasses.field(default_factory=list)
+    readings: list[JointReading] = dataclasses.field(default_factory=list)
+    poses: list[PoseReading] = dataclasses.field(default_factory=list)
+    commands: list[tuple[float, Array]] = dataclasses.field(default_factory=list)  # with start
+    stages: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # with start
+    attempts: list[Attempt] = dataclasses.field(default_factory=list)
+    faults: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    diverged: int = 0  # rollouts
+    degenerate: int = 0  # belief updates that no particle could explain
+    success_time: float | None = None
+
+    def trim(self, count: int) -> None:
+        """Keep at least the last `count` entries of each list, and at most twice as many."""
+        for entries in vars(self).values():
+            if isinstance(entries, list) and len(entries) > 2 * count:
+                del entries[:-count]
+
+    @property
+    def truth(self) -> Array:
+        """The true parameters (P,) at the end of the run."""
+        return self.truths[-1][1]
+
+    @property
+    def success(self) -> bool:
+        """Whether the task succeeded."""
+        return self.success_time is not None
+
+
+class SuccessMonitor:
+    """Detects success and the end of attempts, and draws the targets."""
+
+    def __init__(self, task: Task, trace: Trace, rng: np.random.Generator) -> None:
+        """Start the first attempt at time 0; draw targets from `rng`."""
+        self._task, self._trace, self._rng = task, trace, rng
+        self._start, self._held = 0.0, HoldTimer()
+        self._target = Rotation.identity()
+
+    def update(self, error: float, lost: bool, now: float) -> bool:
+        """Return whether an attempt has ended, given the norm of the success residual."""
+        success, targets = self._task.file.success, self._task.file.targets
+        reached = self._held.update(error < success.below, now, success.hold_s)
+        if reached and self._trace.success_time is None:
+            self._trace.success_time = now
+        if targets is None:
+            return False
+        if not (reached or lost or now - self._start >= targets.attempt_s - ROUNDING_S):
+            return False
+        self._trace.attempts.append(Attempt(self._start, now, reached, lost))
+        self._start, self._held = now, HoldTimer()
+        if lost:
+            self._target = Rotation.identity()  # the object is reset to its first orientation
+        return True
+
+    def sample_target(self) -> Array:
+        """Draw the next target orientation: a quaternion (4,), wxyz."""
+        targets = self._task.file.targets
+        axis = self._rng.standard_normal(3)
+        least, most = (targets.least_turn_rad, targets.turn_rad) if targets else (0.0, 0.0)
+        angle = self._rng.uniform(least, most)
+        self._target = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)) * self._target
+        return tracking.to_quaternion(self._target)

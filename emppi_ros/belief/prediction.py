@@ -1,0 +1,162 @@
+"""Prediction from one measurement to the next with each of M models."""
+
+from collections.abc import Sequence
+import math
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.belief import likelihood
+from emppi_ros.belief.likelihood import Deviation, PoseResidual
+from emppi_ros.model.ensemble import Ensemble, State
+from emppi_ros.state import articulation
+from emppi_ros.state.commands import Commands, in_steps
+from emppi_ros.state.estimator import Observation
+from emppi_ros.tasks.task import Task
+
+Array = npt.NDArray[np.float64]
+LONGEST_S = 0.5  # longest gap between measurements to predict over
+
+
+class Predictor:
+    """Predicts measurements with an ensemble; the caller keeps the states."""
+
+    def __init__(self, task: Task, models: int, threads: int, fine: bool = False) -> None:
+        """Create the models; `fine` allows predictions with `fine_substep_s`."""
+        self._task, self._config = task, task.belief
+        self._ensemble = Ensemble(task.model, task.parameters, models, 1, threads)
+        self._order = np.argsort(task.map.ctrl)
+        self._joints = _joints(task)
+        self._fine = Ensemble(task.model, task.parameters, 1, 1, threads=1) if fine else None
+
+    def tune(self, task: Task) -> None:
+        """Use the tuned parameters of the same task."""
+        self._task, self._config = task, task.belief
+
+    def write(self, theta: Array) -> None:
+        """Set the parameters (M, P) of the models."""
+        self._ensemble.write(theta)
+
+    def activate(self, equalities: Sequence[int]) -> None:
+        """Predict with these equality constraints active: a stage's grasp."""
+        self._ensemble.activate(equalities)
+        if self._fine is not None:
+            self._fine.activate(equalities)
+
+    def fit(self, observation: Observation) -> State:
+        """Return the estimated state fitted to each model, (nq,) or (M, nq)."""
+        return articulation.fit_state(
+            self._task, self._ensemble, observation.estimated, observation.tracks
+        )
+
+    def predict(
+        self,
+        last: tuple[float, State],
+        stamp: float,
+        commands: Commands,
+        typical: int | None = None,
+    ) -> State:
+        """
+        Return the state that each model predicts for `stamp`, (M, nq) and (M, nv).
+
+        With `fine_substep_s`, the error of long physics steps is removed from the joints: that of
+        the model with index `typical`, which hardly depends on the parameters.
+        """
+        predicted = self._predict(self._ensemble, last, stamp, commands, self._config.substep_s)
+        fine_s = self._config.fine_substep_s
+        if self._fine is None or fine_s is None or typical is None:
+            return predicted
+        self._fine.write(self._ensemble.theta[typical : typical + 1])
+        start = State(*(values if values.ndim == 1 else values[typical] for values in last[1]))
+        fine = self._predict(self._fine, (last[0], start), stamp, commands, fine_s)
+        for values, exact, joints in zip(predicted, fine, self._joints, strict=True):
+            error = values[typical, joints] - exact[0, joints]
+            if np.isfinite(error).all():
+                values[:, joints] -= error
+        return predicted
+
+    def _predict(
+        self,
+        ensemble: Ensemble,
+        last: tuple[float, State],
+        stamp: float,
+        commands: Commands,
+        substep_s: float,
+    ) -> State:
+        """Return the state of each model of an ensemble at `stamp`."""
+        interval = stamp - last[0]
+        count = math.ceil(interval / substep_s - 1e-6)
+        rows = in_steps(commands, last[0], interval, count, ensemble.delays)
+        return ensemble.predict(last[1], rows[..., self._order], interval / count)
+
+    def compare(self, predicted: State, observation: Observation) -> list[Deviation]:
+        """Return the deviations of predictions from measurements."""
+        errors = []
+        for name, item in self._task.jointed.items():
+            joints = articulation.for_ensemble(self._ensemble, item)
+            q = predicted.qpos[:, item.qpos]
+            residuals = articulation.residuals(joints, q, observation.tracks[name])
+            errors.append(PoseResidual(item.qvel, *residuals))
+        return likelihood.deviations(
+            self._config.likelihood, self._task.model, predicted, observation.measured, errors
+        )
+
+    def correct(
+        self, predicted: State, observation: Observation, fitted: State, interval: float
+    ) -> State:
+        """
+        Return the corrected state of each model: partly as measured, partly as predicted.
+
+        The noise of a tracked pose exceeds the motion between two poses. A model that started
+        from the measured pose would attribute this noise to its parameters. Therefore each model
+        moves its predicted object towards the measured pose by the fraction `object_gain`, and
+        its joints by `joint_gain` (a steady-state Kalman filter for each model). The paper uses
+        gains of 1.
+        """
+        count = len(predicted.qpos)
+        qpos, qvel = (np.broadcast_to(x, (count, x.shape[-1])).copy() for x in fitted)
+        gain, joint_gain = self._config.object_gain, self._config.joint_gain
+        if joint_gain < 1.0:
+            for start, values, joints in zip(predicted, (qpos, qvel), self._joints, strict=True):
+                before = start[:, joints]
+                values[:, joints] = before + joint_gain * (values[:, joints] - before)
+        if gain < 1.0:
+            self._correct_objects(qpos, qvel, predicted, observation, interval)
+        diverged = ~(np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1))
+        qpos[diverged], qvel[diverged] = observation.estimated
+        return State(qpos, qvel)
+
+    def _correct_objects(
+        self,
+        qpos: Array,
+        qvel: Array,
+        predicted: State,
+        observation: Observation,
+        interval: float,
+    ) -> None:
+        """Set the tracked objects of corrected states (M, nq) and (M, nv)."""
+        gain = self._config.object_gain
+        velocity_gain = gain**2 / (2.0 - gain) / interval  # Benedict and Bordner 1962
+        innovation = -likelihood.residuals(self._task.model, predicted, observation.measured)
+        for item in self._task.objects.values():
+            pose, motion = slice(item.qpos, item.qpos + 7), slice(item.qvel, item.qvel + 6)
+            qvel[:, motion] = predicted.qvel[:, motion] + velocity_gain * innovation[:, motion]
+            qpos[:, pose] = predicted.qpos[:, pose]
+            step = np.zeros_like(qvel)
+            step[:, motion] = gain * innovation[:, motion]
+            for row, move in zip(qpos, step, strict=True):
+                mujoco.mj_integratePos(self._task.model, row, move, 1.0)
+        for hung in self._task.jointed.values():
+            change = qpos[:, hung.qpos] - predicted.qpos[:, hung.qpos]
+            qpos[:, hung.qpos] = predicted.qpos[:, hung.qpos] + gain * change
+            qvel[:, hung.qvel] = predicted.qvel[:, hung.qvel] + velocity_gain * change
+
+
+def _joints(task: Task) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the indices in qpos and qvel of all scalar joints that are measured as such."""
+    scalar = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+    joints = np.flatnonzero(np.isin(task.model.jnt_type, [kind.value for kind in scalar]))
+    qpos, qvel = task.model.jnt_qposadr[joints], task.model.jnt_dofadr[joints]
+    measured = ~np.isin(qvel, [hung.qvel for hung in task.jointed.values()])
+    return qpos[measured], qvel[measured]

@@ -1,1 +1,0 @@
-"""Ensemble model predictive path integral control."""

@@ -1,0 +1,1 @@
+"""Distributions of parameters: priors, and weighted particles."""

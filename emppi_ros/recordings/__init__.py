@@ -1,0 +1,1 @@
+"""Recordings of robots: bags and tables, their signals, and what is wrong with them."""

@@ -1,0 +1,226 @@
+"""
+Signals from bags of `emppi record` and `ros2 bag record`, in MCAP or (up to Humble) SQLite.
+
+Joint states hold positions, velocities and efforts; `emppi/applied` holds commands, in the one
+field that is filled; `tracking/<object>` holds poses, and `tracking_covariance/<object>` how well
+they are known. Times are those of the header stamps.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+import re
+import sqlite3
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.errors import IdentificationError, import_optional
+from emppi_ros.recordings.bag_reader import SUFFIX, Bag, BagMessage
+from emppi_ros.recordings.message_tables import NANO, stamp_ns
+from emppi_ros.recordings.signals import SI, UNITS, Signal, covariance_triangles
+
+Array = npt.NDArray[np.float64]
+_SQLITE_SUFFIX = '.db3'
+_TOPIC = re.compile(
+    r'(?:.+/)?(?P<kind>joint_states|emppi/applied|tracking/(?P<body>[^/]+)'
+    r'|tracking_covariance/(?P<uncertain>[^/]+))'
+)
+_FIELDS = ('position', 'velocity', 'effort')  # of a JointState
+_TRACKED = ('pose', 'covariance')
+
+
+class _Sample(NamedTuple):
+    """One value of a message."""
+
+    stamp: int  # ns
+    value: tuple[float, ...]
+
+
+def is_bag(path: Path) -> bool:
+    """Return whether a path is to be read as a bag."""
+    return path.is_dir() or path.suffix.lower() in (SUFFIX, _SQLITE_SUFFIX)
+
+
+def read(paths: Sequence[Path]) -> tuple[list[Signal], list[Path], list[str]]:
+    """Return the signals of bags on one clock, the files, and notes, such as of a cut bag."""
+    missing = 'no positions on a topic joint_states (sensor_msgs/JointState)'
+    signals, files, notes = _read(paths, 'position', missing)
+    return [one for one in signals if one.kind != 'covariance'], files, notes
+
+
+def read_poses(paths: Sequence[Path]) -> tuple[list[Signal], list[str]]:
+    """Return tracked poses, and their covariances, of bags on one clock, and notes."""
+    missing = 'no poses on a topic tracking/<object> (geometry_msgs/PoseStamped)'
+    signals, _, notes = _read(paths, 'pose', missing)
+    return [one for one in signals if one.kind in _TRACKED], notes
+
+
+def _read(
+    paths: Sequence[Path], needed: str, missing: str
+) -> tuple[list[Signal], list[Path], list[str]]:
+    """Return what `read` does; IdentificationError without a signal of the needed kind."""
+    collected, files, notes, topics = [], list[Path](), list[str](), set[str]()
+    for path in paths:
+        bag = SqliteBag(path) if _is_sqlite(path) else Bag(path)
+        collected.append(_collect(bag))
+        files += bag.files
+        topics |= set(bag.counts)
+        notes += [bag.cut] if bag.cut else []
+    if not any(kind == needed for one in collected for kind, *_ in one):
+        contents = '; '.join([', '.join(sorted(topics)) or 'no messages', *notes])
+        raise IdentificationError(
+            f'{", ".join(map(str, paths))}: {missing}; the bag contains: {contents}'
+        )
+    samples = [rows for one in collected for rows in one.values()]
+    origin = min(row.stamp for rows in samples for row in rows)
+    signals = [
+        _signal(key, where, rows, origin)
+        for one in collected
+        for (*key, where), rows in one.items()
+        # drivers publish NaN for what they cannot measure
+        if not (key[0] in ('velocity', 'effort') and np.isnan([row.value for row in rows]).all())
+    ]
+    return signals, files, notes
+
+
+def _collect(bag: 'Bag | SqliteBag') -> dict[tuple[str, str, str], list[_Sample]]:
+    """Return the samples of a bag by kind, name and place in the bag."""
+    for _ in bag.messages(()):
+        pass  # counts the messages, and learns the namespace of the bag
+    matches = {topic: match for topic in bag.counts if (match := _TOPIC.fullmatch(topic))}
+    samples: dict[tuple[str, str, str], list[_Sample]] = {}
+    for message in bag.messages(matches):
+        where = f'{bag.path}: {message.topic}'
+        match = matches[message.topic]
+        try:
+            stamp = stamp_ns(message.data.header.stamp)
+            for kind, of, value in _values(match, message.data, where):
+                place = where if kind in _TRACKED else f'{where}: {kind} of {of}'
+                samples.setdefault((kind, of, place), []).append(_Sample(stamp, value))
+        except AttributeError:
+            expected = 'geometry_msgs/PoseStamped' if match['body'] else 'sensor_msgs/JointState'
+            if match['uncertain']:
+                expected = 'geometry_msgs/PoseWithCovarianceStamped'
+            raise IdentificationError(
+                f'{where}: another type of message, expected {expected}'
+            ) from None
+    return samples
+
+
+def _values(
+    match: re.Match[str], message: Any, where: str
+) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+    """Yield kind, name and value."""
+    if match['body']:
+        p, q = message.pose.position, message.pose.orientation
+        yield 'pose', match['body'], (p.x, p.y, p.z, q.w, q.x, q.y, q.z)
+        return
+    if match['uncertain']:
+        rows = np.reshape(message.pose.covariance, (1, 6, 6))
+        yield 'covariance', match['uncertain'], tuple(covariance_triangles(rows)[0].tolist())
+        return
+    filled = {name: row for name in _FIELDS if len(row := getattr(message, name))}
+    if match['kind'] == 'emppi/applied':
+        if len(filled) != 1:
+            raise IdentificationError(
+                f'{where}: filled are {", ".join(filled) or "none"} of {", ".join(_FIELDS)}; '
+                'expected one: the kind of command'
+            )
+        filled = {'command': next(iter(filled.values()))}
+    for kind, row in filled.items():
+        if len(row) != len(message.name):
+            raise IdentificationError(
+                f'{where}: {len(row)} values of {kind} for {len(message.name)} names'
+            )
+        for name, value in zip(message.name, row, strict=True):
+            yield kind, name, (value,)
+
+
+def _signal(key: list[str], where: str, rows: list[_Sample], origin: int) -> Signal:
+    kind, of = key
+    rows = [row for i, row in enumerate(rows) if i == 0 or row != rows[i - 1]]  # no repetitions
+    time = np.array([(row.stamp - origin) / NANO for row in rows])
+    values = np.array([row.value for row in rows])
+    broken = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(broken):
+        row = rows[broken[0]]
+        raise IdentificationError(
+            f'{where}: at stamp {row.stamp / NANO:.6f} s: found '
+            f'{", ".join(f"{value:g}" for value in row.value)}, expected numbers'
+        )
+    if kind in _TRACKED:
+        return Signal(kind, of, UNITS[kind][0], time, values, where)
+    return Signal(kind, of, SI, time, values[:, 0], where)
+
+
+def _is_sqlite(path: Path) -> bool:
+    return path.suffix.lower() == _SQLITE_SUFFIX or (
+        path.is_dir() and any(path.glob(f'*{_SQLITE_SUFFIX}'))
+    )
+
+
+class SqliteBag:
+    """A bag in SQLite, read by `rosbags`; it has the interface of `replay.bag_reader.Bag`."""
+
+    cut = ''  # SQLite does not tell what a damaged database has lost: damage is an error
+
+    def __init__(self, path: Path) -> None:
+        """Open it; IdentificationError if it is not a bag, ConfigError without the library."""
+        if not path.is_dir():
+            raise IdentificationError(
+                f'{path}: a part of a bag: give the folder that `ros2 bag record` made, with its '
+                'metadata.yaml'
+            )
+        if not (path / 'metadata.yaml').is_file():
+            raise IdentificationError(
+                f'{path}: no metadata.yaml, as a recorder that was killed leaves it: '
+                '`ros2 bag reindex` makes it'
+            )
+        self.path, self.files = path, sorted(path.glob(f'*{_SQLITE_SUFFIX}'))
+        rosbags = _rosbags(path)
+        try:
+            with rosbags.Reader(path) as reader:
+                connections = list(reader.connections)
+        except Exception as error:  # also errors of YAML and SQLite
+            raise IdentificationError(f'{path}: not a bag: {error}') from None
+        self.counts: dict[str, int] = {}  # of messages by topic
+        for one in connections:
+            topic = one.topic.removeprefix('/')
+            self.counts[topic] = self.counts.get(topic, 0) + one.msgcount
+
+    def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
+        """Yield the messages on topics, in the order in which they were recorded."""
+        typesys, rosbags = _rosbags(self.path, 'typesys'), _rosbags(self.path)
+        store = typesys.get_typestore(typesys.Stores.LATEST)
+        with rosbags.Reader(self.path) as reader:
+            wanted = [c for c in reader.connections if c.topic.removeprefix('/') in topics]
+            if not wanted:  # the library would yield all messages
+                return
+            try:
+                for one, time_ns, raw in reader.messages(wanted):
+                    yield BagMessage(
+                        one.topic.removeprefix('/'), time_ns, self._decode(store, one, raw)
+                    )
+            except sqlite3.DatabaseError as error:
+                raise IdentificationError(f'{self.path}: a damaged bag: {error}') from None
+
+    def _decode(self, store: Any, connection: Any, raw: bytes) -> Any:
+        try:
+            return store.deserialize_cdr(raw, connection.msgtype)
+        except Exception as error:  # a damaged message may raise anything
+            raise IdentificationError(
+                f'{self.path}: {connection.topic}: a message that is not a {connection.msgtype}: '
+                f'{error}'
+            ) from None
+
+
+def _rosbags(path: Path, name: str = 'rosbag2') -> ModuleType:
+    return import_optional(
+        f'rosbags.{name}',
+        lambda _: (
+            f"{path}: rosbags is not installed: pip install 'emppi_ros[identify]', or "
+            'convert to MCAP by `ros2 bag convert`'
+        ),
+    )

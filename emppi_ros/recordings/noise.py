@@ -1,0 +1,132 @@
+"""Measurement noise of a recorded motion, from smoothing or from high-order differences."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from emppi_ros.core.errors import IdentificationError
+from emppi_ros.recordings.signals import Signal
+
+Array = npt.NDArray[np.float64]
+SMOOTHING_CUTOFF_HZ = 10.0
+_FILTER_ORDER = 2
+_SETTLING_PERIODS = 2.0  # of the cutoff, at either end
+_MIN_REMOVED = 0.1  # share of a noise's variance that smoothing must remove to measure it
+MIN_NOISE = 1e-4  # of the standard deviation of the signal: data may have no noise at all
+_ORDER = 5  # of differences
+MIN_NOISE_SAMPLES = 2 * _ORDER + 1
+_GRID = 0.1  # deviation, in steps, of values on a grid
+_ON_GRID, _MIN_STEPS = 0.9, 20  # share of the small differences, and their number
+_WINDOW = 5.0  # correlation times, beyond which the estimate of a correlation is only noise
+
+
+def resolution(values: Array) -> float:
+    """
+    Return the step of the grid on which values (n,) were logged, 0 if they are on none.
+
+    Encoders and sensors have such a step, and so have printed digits. Steps that are so small that
+    hardly any two values differ by only a few of them are not found: they do not matter.
+    """
+    steps = np.abs(np.diff(values))
+    rounding = 4.0 * np.finfo(float).eps * float(np.max(np.abs(values), initial=0.0))
+    steps = steps[steps > rounding]
+    if len(steps) < _MIN_STEPS:
+        return 0.0
+    step = float(np.quantile(steps, 0.01))
+    small = steps[steps < 5.5 * step]
+    if len(small) < _MIN_STEPS:
+        return 0.0
+    step = float(np.median(small / np.maximum(np.round(small / step), 1.0)))
+    on_grid = np.abs(small / step - np.round(small / step)) < _GRID
+    return step if np.mean(on_grid) > _ON_GRID else 0.0
+
+
+def rounding_noise(values: Array) -> float:
+    """Return the standard deviation of the rounding of values (n,) to their grid."""
+    return resolution(values) / math.sqrt(12.0)
+
+
+def smooth(values: Array, rate_hz: float, cutoff_hz: float) -> Array:
+    """
+    Return values (n, ...) through a low-pass filter without lag.
+
+    It is a second-order Butterworth filter, applied forward and then backward. A cutoff of half
+    the rate or more leaves the values unchanged.
+    """
+    if cutoff_hz >= 0.5 * rate_hz:
+        return values.copy()
+    b, a = scipy.signal.butter(_FILTER_ORDER, cutoff_hz, fs=rate_hz)
+    return scipy.signal.filtfilt(b, a, values, axis=0)
+
+
+def smoothing_noise(signal: Signal, cutoff_hz: float) -> float | None:
+    """
+    Return the standard deviation of the white noise in a signal, from what smoothing removes.
+
+    It is at least that of the resolution at which the signal was logged.
+    The ends are left out of long signals, for the filter has to extrapolate there. None if the
+    sampling rate is too low to separate noise from motion.
+    """
+    rate = 1.0 / signal.period
+    blip = np.zeros(len(signal.values))
+    blip[len(blip) // 2] = 1.0
+    share = float(np.sum((blip - smooth(blip, rate, cutoff_hz)) ** 2))
+    if share < _MIN_REMOVED:
+        return None
+    left = signal.values - smooth(signal.values, rate, cutoff_hz)
+    end = math.ceil(_SETTLING_PERIODS * rate / cutoff_hz)
+    taken = np.std(left[end:-end] if len(left) > 4 * end else left) / np.sqrt(share)
+    least = max(MIN_NOISE * float(np.std(signal.values)), rounding_noise(signal.values))
+    return max(float(taken), least)
+
+
+def difference_noise(series: Array) -> Array:
+    """
+    Return the standard deviation (..., nv) of the noise in evenly sampled series (..., n, nv).
+
+    Fifth differences remove a motion that is sampled 20 or more times per cycle, and scale white
+    noise by a known factor. Raises IdentificationError for too few samples.
+    """
+    if series.shape[-2] < MIN_NOISE_SAMPLES:
+        raise IdentificationError(
+            f'{series.shape[-2]} samples do not determine their noise: expected '
+            f'{MIN_NOISE_SAMPLES}'
+        )
+    rest = np.diff(series, _ORDER, axis=-2)
+    return np.sqrt(np.mean(rest**2, axis=-2) / math.comb(2 * _ORDER, _ORDER))
+
+
+def uneven_difference_noise(time: Array, values: Array) -> float:
+    """
+    Return the standard deviation of the noise in values (n,) at times (n,), which may be uneven.
+
+    Divided differences remove the motion as differences do at even times. The caller checks that
+    there are enough samples.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(time, _ORDER + 1)
+    places = (windows - windows[:, :1]) / np.median(np.diff(time))
+    apart = places[:, :, None] - places[:, None, :] + np.eye(_ORDER + 1)
+    weights = 1.0 / np.prod(apart, axis=2)
+    rest = np.sum(weights * np.lib.stride_tricks.sliding_window_view(values, _ORDER + 1), axis=1)
+    return float(np.sqrt(np.mean(rest**2 / np.sum(weights**2, axis=1))))
+
+
+def correlation_time(residuals: Array) -> float:
+    """
+    Return the integrated autocorrelation time of residuals (n,), in samples; at least 1.
+
+    The mean of n residuals is as uncertain as that of n / time white ones. The sum of
+    autocorrelations ends where the window exceeds five times itself (Sokal 1997): for white
+    residuals it is 1 with a standard error of sqrt(22 / n).
+    """
+    n = len(residuals)
+    squares = float(np.sum(residuals**2))
+    if n < MIN_NOISE_SAMPLES or not squares > 0.0:
+        return 1.0
+    spectrum = np.abs(np.fft.rfft(residuals, 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum, 2 * n)[: n // 2] / squares
+    times = 2.0 * np.cumsum(correlation) - 1.0
+    ended = np.arange(len(times)) >= _WINDOW * times
+    return max(float(times[np.argmax(ended)] if ended.any() else times[-1]), 1.0)

@@ -1,0 +1,256 @@
+"""
+Signals from tables (CSV, Parquet) and to them.
+
+A table has a header and a column of times. Empty cells (nulls) are not samples, so the clock of a
+signal is that of the rows with a value.
+"""
+
+from collections.abc import Mapping, Sequence
+import csv
+import importlib.util
+import itertools
+import math
+from pathlib import Path
+import re
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core import paths
+from emppi_ros.core.errors import IdentificationError, import_optional
+from emppi_ros.recordings.signals import UNITS, Signal
+
+Array = npt.NDArray[np.float64]
+SUFFIXES = ('.csv', '.parquet')
+_CLOCK = 'time_s'
+_TWIST = {'x': 'm', 'y': 'm', 'z': 'm', 'rx': 'rad', 'ry': 'rad', 'rz': 'rad'}
+_PARTS = {  # of kinds with several columns, with their units
+    'pose': {'x': 'm', 'y': 'm', 'z': 'm', 'qw': '1', 'qx': '1', 'qy': '1', 'qz': '1'},
+    'covariance': {
+        f'{first}.{second}': f'{_TWIST[first]}^2'
+        if _TWIST[first] == _TWIST[second]
+        else f'{_TWIST[first]} {_TWIST[second]}'
+        for first, second in itertools.combinations_with_replacement(_TWIST, 2)
+    },
+}
+_NUMBERS = {'pose': 'seven', 'covariance': '21'}  # of parts
+_EXAMPLES = {'pose': 'pose/block.x [m]', 'covariance': 'covariance/block.x.rx [m rad]'}
+_COLUMN = re.compile(r'(?P<kind>[a-z]+)/(?P<of>.+) \[(?P<unit>[^]]+)\]')
+
+
+def read(path: Path) -> list[Signal]:
+    """Return the signals of a file; IdentificationError names file, column and line."""
+    time, columns = read_columns(path)
+    signals, vectors = [], dict[tuple[str, str], dict[str, Array]]()
+    for name, values in columns.items():
+        kind, of, unit = _parse_column(path, name)
+        if kind in _PARTS:
+            body, part = _split(kind, of)
+            vectors.setdefault((kind, body), {})[part] = values
+            continue
+        here = ~np.isnan(values)
+        signals.append(Signal(kind, of, unit, time[here], values[here], f'{path}: {name}'))
+    return signals + [_vector(path, *of, time, parts) for of, parts in vectors.items()]
+
+
+def read_columns(path: Path) -> tuple[Array, dict[str, Array]]:
+    """Return times and the other columns (n,) by name, with NaN for empty cells."""
+    columns = _parquet(path) if _is_parquet(path) else _csv(path)
+    time = columns.pop(_CLOCK)
+    if not columns:
+        raise IdentificationError(f'{path}: no column except {_CLOCK}')
+    return time, columns
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Raise IdentificationError if a table cannot be written to the path of an option."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise IdentificationError(
+            f'{option}: found {path}, expected a name that ends in {" or ".join(SUFFIXES)}'
+        )
+    if _is_parquet(path) and importlib.util.find_spec('pyarrow') is None:
+        raise IdentificationError(
+            f"{option}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give .csv"
+        )
+    if not path.parent.is_dir():
+        raise IdentificationError(f'{option}: no such folder: {path.parent}')
+    paths.check_output(option, path)
+
+
+def write(path: Path, signals: Sequence[Signal]) -> None:
+    """Write signals as a table, from which `read` returns the same; errors name the file."""
+    times = np.unique(np.concatenate([signal.time for signal in signals]))
+    columns = {_CLOCK: times}
+    for signal in signals:
+        names = [f'{signal.kind}/{signal.of} [{signal.unit}]']
+        if signal.kind in _PARTS:
+            units = _PARTS[signal.kind].items()
+            names = [f'{signal.kind}/{signal.of}.{part} [{unit}]' for part, unit in units]
+        rows = np.searchsorted(times, signal.time)
+        for name, values in zip(names, signal.values.reshape(len(rows), -1).T, strict=True):
+            columns[name] = np.full(len(times), np.nan)
+            columns[name][rows] = values
+    try:
+        if _is_parquet(path):
+            arrow, parquet = (_arrow(path, name) for name in ('pyarrow', 'pyarrow.parquet'))
+            table = {name: arrow.array(c, from_pandas=True) for name, c in columns.items()}
+            with paths.replacing(path) as temporary:
+                parquet.write_table(arrow.table(table), temporary)
+            return
+        with (
+            paths.replacing(path) as temporary,
+            temporary.open('w', newline='', encoding='utf-8') as file,
+        ):
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+                writer.writerow(['' if np.isnan(value) else repr(value) for value in row])
+    except OSError as error:
+        raise IdentificationError(f'{path}: cannot be written: {error}') from None
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == '.parquet'
+
+
+def _parse_column(path: Path, name: str) -> tuple[str, str, str]:
+    """Return kind, name and unit of a column."""
+    match = _COLUMN.fullmatch(name)
+    if match is None or match['kind'] not in UNITS:
+        raise IdentificationError(
+            f"{path}: column {name!r}: expected a name such as 'position/hinge [rad]'; kinds: "
+            + ', '.join(UNITS)
+        )
+    kind, of, unit = match['kind'], match['of'], match['unit']
+    allowed = UNITS[kind]
+    if kind in _PARTS:
+        body, part = _split(kind, of)
+        if not body or part not in _PARTS[kind]:
+            raise IdentificationError(
+                f'{path}: column {name!r}: expected a name such as {_EXAMPLES[kind]!r}; parts of '
+                f'a {kind}: ' + ', '.join(_PARTS[kind])
+            )
+        allowed = (_PARTS[kind][part],)
+    if allowed and unit not in allowed:
+        raise IdentificationError(
+            f'{path}: column {name!r}: unit: found {unit!r}, expected {" or ".join(allowed)}: '
+            'units are not converted'
+        )
+    return kind, of, unit
+
+
+def _split(kind: str, of: str) -> tuple[str, str]:
+    """Return body and part of a column such as `block.x`, `block.x.rx`; '' if there is none."""
+    words = of.rsplit('.', 2 if kind == 'covariance' else 1)
+    return (words[0], '.'.join(words[1:])) if len(words) > 1 else ('', of)
+
+
+def _vector(path: Path, kind: str, body: str, time: Array, parts: Mapping[str, Array]) -> Signal:
+    """Return the poses or covariances of a body, from a column for each part."""
+    where, named = f'{path}: {kind}/{body}', _PARTS[kind]
+    if missing := [part for part in named if part not in parts]:
+        raise IdentificationError(
+            f'{where}: no column for {", ".join(missing)}: a {kind} has {", ".join(named)}'
+        )
+    values = np.column_stack([parts[part] for part in named])
+    here = ~np.isnan(values)
+    partial = np.flatnonzero(here.any(axis=1) & ~here.all(axis=1))
+    if len(partial):
+        raise IdentificationError(
+            f'{where}: at {time[partial[0]]:.6g} s some columns have a number and some have none: '
+            f'a {kind} is all {_NUMBERS[kind]}'
+        )
+    there = here.all(axis=1)
+    return Signal(kind, body, UNITS[kind][0], time[there], values[there], where)
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise IdentificationError(f'{path}: column {twice!r} appears twice')
+    if _CLOCK not in names:
+        hint = ': are columns separated by commas?' if len(names) == 1 else ''
+        raise IdentificationError(
+            f'{path}: no column {_CLOCK!r}; found {", ".join(map(repr, names))}{hint}'
+        )
+
+
+def _csv(path: Path) -> dict[str, Array]:
+    """Return the columns of a CSV file, with NaN for empty cells only."""
+    try:
+        with path.open(newline='', encoding='utf-8-sig') as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise IdentificationError(f'{path}: cannot be read: {error}') from None
+    if len(rows) < 2:
+        raise IdentificationError(f'{path}: expected a header and rows of numbers')
+    names = [name.strip() for name in rows[0]]
+    _check_header(path, names)
+    table = np.empty((len(rows) - 1, len(names)))
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(names):
+            raise IdentificationError(
+                f'{path}: line {line}: found {len(row)} cells, expected {len(names)}'
+            )
+        table[line - 2] = _numbers(path, line, names, row)
+    return dict(zip(names, table.T, strict=True))
+
+
+def _numbers(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> list[float]:
+    """Return the cells of a row as numbers; IdentificationError names a cell that is not."""
+    try:
+        values = [float(cell or 'nan') for cell in row]
+    except ValueError:
+        values = []
+    # most rows have only numbers and empty cells; the others are read cell by cell
+    if values and len(row) - sum(map(math.isfinite, values)) == row.count(''):
+        return values
+    return [_number(path, line, name, cell.strip()) for name, cell in zip(names, row, strict=True)]
+
+
+def _number(path: Path, line: int, name: str, cell: str) -> float:
+    if not cell:
+        return np.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise IdentificationError(
+            f'{path}: line {line}: {name}: found {cell!r}, expected a number (an empty cell where '
+            'there is no sample)'
+        )
+    return value
+
+
+def _parquet(path: Path) -> dict[str, Array]:
+    """Return the columns of a Parquet file, with NaN for nulls only."""
+    parquet = _arrow(path, 'pyarrow.parquet')
+    try:
+        _check_header(path, parquet.read_schema(path).names)
+        table = parquet.read_table(path)
+        columns = {
+            name: table.column(name).to_numpy().astype(np.float64) for name in table.column_names
+        }
+    except (OSError, ValueError, TypeError) as error:
+        raise IdentificationError(f'{path}: cannot be read: {error}') from None
+    for name, values in columns.items():
+        nulls = table.column(name).is_null().to_numpy()
+        broken = np.flatnonzero(~np.isfinite(values) & ~nulls)
+        if len(broken):
+            raise IdentificationError(
+                f'{path}: row {broken[0]}: {name}: found {values[broken[0]]}, expected a number '
+                '(null where there is no sample)'
+            )
+    return columns
+
+
+def _arrow(path: Path, name: str) -> ModuleType:
+    return import_optional(
+        name,
+        lambda _: (
+            f"{path}: pyarrow is not installed: pip install 'emppi_ros[identify]', or give CSV"
+        ),
+        IdentificationError,
+    )

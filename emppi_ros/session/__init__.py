@@ -1,1 +1,0 @@
-"""Planner, belief and closed loop of a task, without ROS."""

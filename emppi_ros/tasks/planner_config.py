@@ -1,0 +1,105 @@
+"""Section `planner` of a task: settings of the EMPPI update."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core.config import between, fraction, key, non_negative, one_of, positive
+from emppi_ros.core.errors import ConfigError
+
+Array = npt.NDArray[np.float64]
+RISK_MEASURES = ('mean', 'cvar', 'worst')
+CVAR_LEVEL = 0.25  # default probability mass of the worst models
+MOST_STEPS = 10_000_000  # physics steps per plan, which take ten seconds or more
+
+
+@dataclass(frozen=True)
+class NoiseAdaptation:
+    """How the variance of the control noise follows the samples; see `adapt`."""
+
+    rate: float = fraction(0.3, doc='share of each new estimate')
+    lowest: float = fraction(0.05, doc='smallest variance, as a share of `noise_variance`')
+    highest: float = between(1.0, 100.0, 4.0, doc='largest variance, likewise')
+
+
+@dataclass(frozen=True)
+class PlannerConfig:
+    """
+    Settings of the planner, with the paper's symbols in brackets (Table I).
+
+    A plan covers `horizon` x `step_s` seconds. ConfigError if it takes too many physics steps.
+    """
+
+    models: int = between(1, 10_000, doc='models in the ensemble, M [N]')
+    rollouts: int = between(1, 10_000, doc='rollouts per model, K [K]')
+    horizon: int = between(1, 1000, doc='steps in a plan, H [T]')
+    step_s: float = between(1e-4, 10.0, doc='duration of a step')
+    rate_hz: float = between(
+        0.01, 1000.0, doc='plans per second; a plan takes effect one period after its state'
+    )
+    substeps: int = between(1, 1000, doc='physics steps per plan step')
+    temperature: float = positive(
+        doc='temperature of the weights; small values are greedy [lambda]'
+    )
+    noise_variance: tuple[float, ...] = key(
+        check=lambda v: len(v) > 0 and all(x > 0 for x in v),
+        allowed='a list of numbers above 0: one for all controls, or one per control',
+        doc='variance of the control noise per control, in its unit squared [Sigma]',
+    )
+    noise_adaptation: NoiseAdaptation | None = key(
+        None, doc='adaptation of the noise variance per step and control; null: constant'
+    )
+    weighting: str = one_of(
+        'per_step',
+        'trajectory',
+        default='per_step',
+        doc='weigh by the cost-to-go of each step, or of the whole rollout',
+    )
+    risk: str = one_of(
+        'none', *RISK_MEASURES, default='none', doc='measure of risk over models; none: eq. 9'
+    )
+    risk_level: float | None = fraction(
+        None, doc=f'probability mass of the worst models in cvar ({CVAR_LEVEL:g})'
+    )
+    information_weight: float = non_negative(
+        0.0, doc='cost per nat that a plan is expected to tell less about the parameters; 0: off'
+    )
+    interpolation: str = one_of(
+        'hold', 'linear', default='linear', doc='interpolation of controls between plan steps'
+    )
+    filter_window: int = key(
+        0,
+        check=lambda v: v == 0 or (v >= 5 and v % 2 == 1),
+        allowed='0 (no filter) or an odd number from 5',
+        doc='Savitzky-Golay window (cubic) over the plan, in steps [line 21]',
+    )
+    threads: int = between(0, 256, 0, doc='threads; 0: all cores')
+
+    def __post_init__(self) -> None:
+        """Check the keys against each other."""
+        steps = self.models * self.rollouts * self.horizon * self.substeps
+        if steps > MOST_STEPS:
+            raise ConfigError(
+                f'models x rollouts x horizon x substeps: {steps:g} physics steps a plan, '
+                f'at most {MOST_STEPS:g}'
+            )
+        if self.filter_window > self.horizon:
+            raise ConfigError(
+                f'filter_window: {self.filter_window} steps exceed the horizon of {self.horizon}'
+            )
+        if self.risk_level is not None and self.risk != 'cvar':
+            raise ConfigError(f'risk_level: requires risk: cvar, got risk: {self.risk}')
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether all models roll out the same controls, so that they can be compared."""
+        return self.risk != 'none' or self.information_weight > 0.0
+
+    def variance(self, nu: int) -> Array:
+        """Return the noise variance of each control (nu,)."""
+        if len(self.noise_variance) not in (1, nu):
+            raise ConfigError(
+                f'planner: noise_variance: {len(self.noise_variance)} values for {nu} controls'
+            )
+        return np.broadcast_to(np.array(self.noise_variance), (nu,))

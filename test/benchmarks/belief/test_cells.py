@@ -1,0 +1,120 @@
+"""Cells: what is run, in which order, and when a row is outdated."""
+
+from collections.abc import Callable
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from benchmarks.belief import cells, compute, estimators, worlds
+from benchmarks.belief.cells import BeliefCell, BeliefRequest
+from benchmarks.belief.rows import BeliefRow
+from emppi_ros.calibration.row_store import RowStore, complete
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Put a file in place of the code of all beliefs; return its path."""
+    path = tmp_path / 'filter.py'
+    path.write_text('x = 1\n')
+    monkeypatch.setattr(cells, '_CODE', ('filter.py',))
+    monkeypatch.setattr(cells.paths, 'PACKAGE', tmp_path)
+    cells.code_digest.cache_clear()
+    yield path
+    cells.code_digest.cache_clear()
+
+
+def digest(estimator: str) -> str:
+    """Return the digest of an estimator's code as it is now."""
+    cells.code_digest.cache_clear()
+    return cells.code_digest(estimator)
+
+
+def test_code_counts_but_neither_comments_nor_docstrings(code: Path) -> None:
+    before = digest(estimators.EMPPI)
+    code.write_text('"""What it does."""\n\nx = 1  # a reason\n')
+    assert digest(estimators.EMPPI) == before
+    code.write_text('x = 2\n')
+    assert digest(estimators.EMPPI) != before
+
+
+@pytest.mark.usefixtures('code')
+def test_a_controller_without_a_belief_does_not_depend_on_its_code() -> None:
+    assert digest(estimators.TRUTH) == digest(estimators.PRIOR) == ''
+
+
+def test_every_listed_file_exists() -> None:
+    for name in cells._CODE:
+        assert (cells.paths.PACKAGE / name).exists()
+
+
+def test_the_frozen_filter_differs_in_nothing_but_its_belief(
+    make_cells: Callable[..., list[BeliefCell]],
+) -> None:
+    ours, frozen = (
+        config.parse(cell.text, 'task') for cell in make_cells(estimators.EMPPI, estimators.FROZEN)
+    )
+    assert frozen.pop('belief') != ours.pop('belief')
+    assert frozen == ours
+
+
+def test_cells_come_seed_by_seed(make_cells: Callable[..., list[BeliefCell]]) -> None:
+    made = make_cells(estimators.EMPPI, estimators.TRUTH, seeds=(3, 5))
+    assert [cell.seed for cell in made] == [3, 3, 5, 5]
+
+
+def test_estimators_that_observe_share_the_run_of_the_particle_filter(
+    make_cells: Callable[..., list[BeliefCell]],
+) -> None:
+    runs = {cell.estimator: cell.run for cell in make_cells(*estimators.ESTIMATORS)}
+    observing = {name for name, kind in estimators.ESTIMATORS.items() if not kind.in_loop}
+    assert {name for name in runs if runs[name] == runs[estimators.EMPPI]} == {
+        estimators.EMPPI, *observing,
+    }  # fmt: skip
+    assert len(set(runs.values())) == len(runs) - len(observing)
+
+
+def test_worlds_that_are_left_out_are_named_with_the_reason() -> None:
+    request = BeliefRequest(('cartpole_swingup',), (worlds.CONSTANT, worlds.DRAKE), seeds=(0,))
+    assert {cell.world for cell in cells.make_cells(request)} == {worlds.CONSTANT}
+    assert cells.skipped(request) == ['cartpole_swingup, drake: not defined for this task']
+
+
+@pytest.mark.parametrize(
+    ('request_', 'words'),
+    [
+        (BeliefRequest(estimators=('ukv',)), "unknown estimator 'ukv' (did you mean 'ukf'?)"),
+        (BeliefRequest(worlds=('jumps',)), "unknown world 'jumps' (did you mean 'jump'?)"),
+    ],
+)
+def test_unknown_names_are_errors(request_: BeliefRequest, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        cells.make_cells(request_)
+    assert words in str(error.value)
+
+
+def test_rows_resume_and_equal_those_of_one_go(
+    make_cells: Callable[..., list[BeliefCell]], tmp_path: Path
+) -> None:
+    names = estimators.EMPPI, estimators.FROZEN, estimators.UKF
+    wanted = make_cells(*names, duration_s=0.4, seeds=(0, 1))
+    given: list[BeliefCell] = []
+
+    def work(missing: list[BeliefCell]) -> list[BeliefRow]:
+        given.extend(missing)
+        return [row for cell in missing for row in compute.compute([cell])]
+
+    first = complete(RowStore(tmp_path, BeliefRow), wanted[:2], work)
+    rows = complete(RowStore(tmp_path, BeliefRow), wanted, work)
+    assert given == wanted and rows[:2] == first
+    assert complete(RowStore(tmp_path, BeliefRow), wanted, work) == rows and given == wanted
+
+    def result(row: BeliefRow) -> BeliefRow:
+        """Return a row without its computing times."""
+        return dataclasses.replace(row, compute_s=0.0, update_ms=None)
+
+    assert [result(row) for row in rows] == [
+        result(row) for cell in wanted for row in compute.compute([cell])
+    ]

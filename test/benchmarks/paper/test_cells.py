@@ -1,0 +1,167 @@
+"""Cells, their seeds, and the text that describes each completely."""
+
+import numpy as np
+import pytest
+import yaml
+
+from benchmarks.paper import cells
+from benchmarks.paper.cells import Request, changed, make_cells, task_digest
+from benchmarks.paper.published import PAPER
+from emppi_ros.core import config
+from emppi_ros.core.errors import ConfigError
+from emppi_ros.sim.true_parameters import draw_truth, parse_truth
+from emppi_ros.tasks.task import parse_task, task_text
+
+TASK = ('cartpole_swingup',)
+PAIR = ('emppi', 'mppi-true')
+
+
+def test_every_cell_is_there_once_and_half_of_them_compare_too():
+    found = make_cells(Request(('cartpole_swingup', 'panda_push'), PAIR, (cells.SUCCESS,), 3))
+    assert len({cell.key for cell in found}) == len(found) == 2 * 2 * 3
+    assert [cell.seed for cell in found] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_the_panda_has_twenty_seeds_and_others_ten():
+    counts = {name: len(cells.seeds_of(Request(), name)) for name in cells.TASKS}
+    assert all(n == (20 if name.startswith('panda') else 10) for name, n in counts.items())
+    assert set(cells.seeds_of(Request(seeds=7), 'panda_push')) == set(range(7))
+
+
+@pytest.mark.parametrize(
+    ('request_', 'words'),
+    [
+        (Request(('cartpol',), PAIR), ["'cartpol'", "did you mean 'cartpole_swingup'"]),
+        (Request(TASK, ('pid',)), ['--controllers', "'pid'", 'mppi-true']),
+        (Request(TASK, ('mppi-nominal',)), ['--controllers', 'emppi']),
+        (Request(TASK, PAIR, ('sucess',)), ['--studies', "did you mean 'success'"]),
+    ],
+)
+def test_unknown_names_are_errors_that_list_the_known_ones(request_, words):
+    with pytest.raises(ConfigError) as error:
+        make_cells(request_)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_task_without_a_wrong_model_is_an_error():
+    with pytest.raises(ConfigError, match='fr3_follow.*mppi-wrong.*simulation: wrong'):
+        make_cells(Request(('fr3_follow',), ('mppi-wrong',)))
+
+
+def test_changes_are_merged_and_nothing_else_changes():
+    text = task_text('cartpole_swingup')
+    before, after = parse_task(text), parse_task(changed(text, {'planner': {'models': 2}}))
+    assert after.planner.models == 2 and after.planner.rollouts == before.planner.rollouts
+    assert after.parameters == before.parameters and after.belief == before.belief
+    twice = changed(changed(text, {'duration_s': 1.0}), {'duration_s': 2.0})
+    assert twice == changed(text, {'duration_s': 2.0})
+
+
+def test_the_digest_depends_on_the_settings_only():
+    full, again = (make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1)) for _ in range(2))
+    quick = make_cells(Request(TASK, PAIR, (cells.SUCCESS,), 1, quick=True))
+    assert [c.key for c in full] == [c.key for c in quick]
+    assert [c.digest for c in full] == [c.digest for c in again]
+    assert {c.digest for c in full}.isdisjoint({c.digest for c in quick})
+
+
+def test_comments_and_layout_do_not_change_the_digest():
+    text = task_text('cartpole_swingup')
+    assert task_digest(f'# a comment\n{text}') == task_digest(text)
+    rewritten = changed(text, {})  # no comments, another layout
+    assert rewritten != text and task_digest(rewritten) == task_digest(text)
+
+
+def test_a_value_and_the_order_of_parameters_change_the_digest():
+    text = task_text('cartpole_swingup')
+    data = config.parse(text, 'task')
+    for key, value in (('duration_s', data['duration_s'] + 1.0), ('planner', {'models': 2})):
+        assert task_digest(changed(text, {key: value})) != task_digest(text)
+    reversed_ = {**data, 'parameters': dict(reversed(data['parameters'].items()))}
+    assert task_digest(yaml.safe_dump(reversed_, sort_keys=False)) != task_digest(text)
+
+
+def test_the_studies_of_the_cart_pole_come_with_it_alone():
+    found = make_cells(Request(TASK, PAIR, seeds=2))
+    ablated = [c for c in found if c.study == cells.ABLATION]
+    sizes = {(m, k) for m in cells.ABLATION_MODELS for k in cells.ABLATION_ROLLOUTS}
+    assert {(c.models, c.rollouts) for c in ablated} == sizes and len(ablated) == 2 * len(sizes)
+    for cell in ablated:
+        planner = parse_task(cell.text).planner
+        assert (planner.models, planner.rollouts) == (cell.models, cell.rollouts)
+    assert sum(c.study == cells.CALIBRATION for c in found) == cells.CALIBRATION_RUNS >= 100
+    other = make_cells(Request(('panda_drawer',), PAIR, seeds=2))
+    assert {c.study for c in other} == {cells.SUCCESS, cells.PUBLISHED}
+
+
+@pytest.mark.slow
+def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
+    found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
+    seeds = range(cells.RISK_SEEDS)
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.RISK_MEASURES
+    ]
+    for cell in found:
+        planner, own = parse_task(cell.text).planner, parse_task(task_text(cell.task)).planner
+        size = (planner.models, planner.rollouts)
+        assert size == (cell.models, cell.rollouts) == tuple(cells.RISK_SIZE.values())
+        assert planner.risk == cell.controller and planner.risk_level is None
+        assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
+    few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=2))
+    assert len(few) == 2 * len(cells.RISK_MEASURES)
+
+
+@pytest.mark.parametrize('task', cells.BOUNDS_TASKS)
+def test_the_oracle_meets_a_grid_of_true_values_from_bound_to_bound(task):
+    found = make_cells(Request((task,), PAIR, (cells.BOUNDS,)))
+    own = parse_task(task_text(task))
+    points = {cell.controller for cell in found}
+    assert len(points) == cells.BOUNDS_POINTS**2
+    assert len({cell.key for cell in found}) == len(found) == len(points) * cells.BOUNDS_SEEDS
+    truths = []
+    for cell in found:
+        assert parse_task(cell.text).file == own.file
+        given = parse_truth(cell.controller.split(), '--truth')  # a reader can repeat the run
+        truths.append(draw_truth(own, cell.seed, given).initial)
+    lower, upper = ([getattr(p, key) for p in own.parameters] for key in ('lower', 'upper'))
+    assert np.array_equal(np.min(truths, axis=0), lower)
+    assert np.array_equal(np.max(truths, axis=0), upper)
+    assert make_cells(Request((task,), ('emppi',), (cells.BOUNDS,))) == []
+    assert len(make_cells(Request((task,), PAIR, (cells.BOUNDS,), seeds=1))) == len(points)
+
+
+@pytest.mark.parametrize('name', ['panda_push', 'panda_drawer'])
+def test_by_the_papers_settings_a_task_is_table_i_and_the_same_otherwise(name):
+    found = make_cells(Request((name,), (*PAIR, 'no-update'), (cells.PUBLISHED,), 2))
+    assert [(c.controller, c.seed) for c in found] == [(p, s) for s in (0, 1) for p in PAIR]
+    task, own, table = parse_task(found[0].text), parse_task(task_text(name)), PAPER[name]
+    planner, belief = task.planner, task.belief
+    assert (planner.models, planner.rollouts, planner.horizon) == table[:3]
+    assert belief.particles == planner.models and belief.resampling.scheme == 'gaussian'
+    # the paper's threshold counts rollouts, 0.5 N K
+    least = belief.resampling.ess_fraction * belief.particles
+    assert least == 0.5 * table.models * table.rollouts
+    assert planner.temperature * table.over == pytest.approx(table.temperature, rel=1e-12)
+    compared, ours = (
+        {key: sd for key, sd in vars(one.belief.likelihood).items() if '_sd' in key and sd}
+        for one in (task, own)
+    )
+    assert compared.keys() == ours.keys()
+    assert set(compared.values()) == {table.likelihood_variance**0.5}
+    assert task.belief.likelihood.scale == 'fixed' and task.belief.changes is None
+    for key in ('parameters', 'success', 'duration_s', 'stages', 'cost', 'simulation'):
+        assert getattr(task.file, key) == getattr(own.file, key)
+
+
+def test_learning_has_longer_runs_of_the_learner_alone():
+    pytest.importorskip('gymnasium', reason='the extra `tasks` is not installed')
+    names = ('halfcheetah_backflip', 'cartpole_swingup')
+    found = make_cells(Request(names, PAIR, (cells.LEARNING,), 3))
+    assert [(c.task, c.controller, c.seed) for c in found] == [
+        ('halfcheetah_backflip', 'emppi', seed) for seed in range(3)
+    ]
+    assert parse_task(found[0].text).file.duration_s == 10.0  # 500 control steps
+    assert make_cells(Request(names, PAIR[1:], (cells.LEARNING,))) == []
+    (quick,) = make_cells(Request(names, PAIR, (cells.LEARNING,), 1, quick=True))
+    assert parse_task(quick.text).file.duration_s == cells.QUICK_S
