@@ -151,7 +151,7 @@ $(PEERS_VENV)/.emppi_installed: setup.py setup.cfg pyproject.toml .ci/install .c
 	@touch $@
 
 test-peers: $(PEERS_VENV)/.emppi_installed
-	OMP_NUM_THREADS=1 $(PEERS_VENV)/bin/python -m pytest test/unit/bench/peers test/unit/cli/test_bench_peers.py
+	OMP_NUM_THREADS=1 $(PEERS_VENV)/bin/python -m pytest test/benchmarks/peers
 
 # PEERS='--seeds ... --tasks ...' selects runs
 peers: BIN := $(PEERS_VENV)/bin

@@ -20,14 +20,13 @@ from emppi_ros.tasks.task import parse_task, task_text
 TASKS = ('fr3_follow', 'fr3_pickup', 'cartpole_swingup')
 SEEDS = 20
 QUICK_S, QUICK_SEEDS = 1.5, 1
-_CODE = (  # of all beliefs, in the package
-    'belief',
-    'session/belief_session.py',
-    'session/particle_filter.py',
-    'session/prediction.py',
-    'bench/belief/compute.py',
-    'bench/belief/estimators.py',
-    'bench/belief/scores.py',
+_CODE = (  # of all beliefs
+    'emppi_ros/belief',
+    'emppi_ros/priors',
+    'emppi_ros/calibration/belief_scores.py',
+    'emppi_ros/calibration/scores.py',
+    'benchmarks/belief/compute.py',
+    'benchmarks/belief/estimators.py',
 )
 _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
 
@@ -92,7 +91,7 @@ def code_digest(estimator: str) -> str:
     kind = ESTIMATORS[estimator]
     if not kind.believes:
         return ''
-    files = [path for name in _CODE for path in _files(paths.PACKAGE / name)]
+    files = [path for name in _CODE for path in _files(paths.PACKAGE.parent / name)]
     if kind.made_by:
         files.append(_origin(kind.made_by.partition(':')[0]))
     return hashlib.sha256('\n'.join(map(_code, files)).encode()).hexdigest()[:16]

@@ -101,7 +101,7 @@ def code_digest(tracker: str) -> str:
     if tracker != SMOOTHED:
         files = [file for file in files if file.name not in _SMOOTHER]
     names = ('videos.py', 'estimators.py', 'compute.py')
-    files += [paths.PACKAGE / 'bench' / 'track' / name for name in names]
+    files += [paths.PACKAGE.parent / 'benchmarks' / 'track' / name for name in names]
     files += [paths.ASSETS / video.file for video in VIDEOS.values()]
     return hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]
 

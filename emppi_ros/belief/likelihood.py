@@ -107,7 +107,7 @@ def log_likelihoods(
     for one in deviations:
         values, end = one.values, start + one.values.shape[1]
         if variance is None:
-            density = _log_density(config, values)
+            density = log_density(config, values)
         else:
             scale = np.sqrt(variance[start:end])
             density = _t_density(values / scale, config.learned_dof)
@@ -132,7 +132,7 @@ def _free_dofs(model: mujoco.MjModel) -> npt.NDArray[np.int64]:
     return kinds
 
 
-def _log_density(config: LikelihoodConfig, deviations: Array) -> Array:
+def log_density(config: LikelihoodConfig, deviations: Array) -> Array:
     """Return the log density of deviations in units of their sd, up to a constant."""
     if config.dof is None:
         return -0.5 * deviations**2

@@ -22,7 +22,7 @@ from emppi_ros.nodes.task_server.task_run import (
 from emppi_ros.tasks import switch_protocol
 from emppi_ros.tasks.switch_protocol import SwitchReply
 
-MSGS = Path(__file__).resolve().parents[3] / 'emppi_msgs'
+MSGS = Path(__file__).resolve().parents[2] / 'emppi_msgs'
 RULE = SuccessRule(below=0.1, hold_s=0.5, timeout_s=10.0)
 MOVING = BridgeReport(StatusCode.FOLLOWING, 'following the plan', armed=True)
 VALUES = {'lifecycle': 'active', 'armed': 'True', 'paused': 'False', 'swapping': 'False'}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import bench_belief
+from benchmarks.cli import belief as belief_command
 from emppi_ros.cli import main
 
 SMALL = [
@@ -41,7 +41,7 @@ def test_the_same_command_reuses_finished_runs_unless_fresh(
         calls.append(cells)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench_belief, 'compute', counted)
+    monkeypatch.setattr(belief_command, 'compute', counted)
     assert main([*SMALL, '--out', str(folder)]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found['runs'] == found['reused'] == 3 and not calls

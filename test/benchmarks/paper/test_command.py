@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import bench_paper
+from benchmarks.cli import paper as paper_command
 from emppi_ros.cli import main
 
 SMOKE = [
@@ -41,7 +41,7 @@ def test_a_quick_benchmark_writes_rows_tables_plots_and_a_report(folder: Path) -
 def test_the_same_command_reuses_finished_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
+    monkeypatch.setattr(paper_command, 'compute', None)  # would fail, were it called
     before = (folder / 'rows.jsonl').read_bytes()
     assert main([*SMALL, '--out', str(folder)]) == 0
     captured = capsys.readouterr()
@@ -56,7 +56,7 @@ def test_the_same_command_reuses_finished_runs(
 def test_so_far_reports_finished_runs_only(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(bench_paper, 'compute', None)  # would fail, were it called
+    monkeypatch.setattr(paper_command, 'compute', None)  # would fail, were it called
     (tmp_path / 'rows.jsonl').write_bytes((folder / 'rows.jsonl').read_bytes())
     several = [*SMALL, '--seeds', '3', '--out', str(tmp_path)]
     assert main([*several, '--so-far']) == 0
@@ -70,7 +70,7 @@ def test_so_far_reports_finished_runs_only(
 def test_ctrl_c_keeps_finished_runs_and_ends_with_status_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    compute, calls = bench_paper.compute, []
+    compute, calls = paper_command.compute, []
 
     def interrupted(cell: object) -> object:
         calls.append(cell)
@@ -78,7 +78,7 @@ def test_ctrl_c_keeps_finished_runs_and_ends_with_status_130(
             raise KeyboardInterrupt
         return compute(cell)
 
-    monkeypatch.setattr(bench_paper, 'compute', interrupted)
+    monkeypatch.setattr(paper_command, 'compute', interrupted)
     assert main([*SMALL, '--out', str(tmp_path)]) == 130
     captured = capsys.readouterr()
     assert captured.out == '' and 'Traceback' not in captured.err

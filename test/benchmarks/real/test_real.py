@@ -19,7 +19,7 @@ from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.shooting.simulation import make_ensemble
 from emppi_ros.model.ensemble import State
 
-DATA = Path(__file__).parents[3] / 'data'
+DATA = Path(__file__).parents[2] / 'data'
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model.ensemble import State
 
-DATA = Path(__file__).parents[3] / 'data'
+DATA = Path(__file__).parents[2] / 'data'
 TRUTH = np.array([0.18, 0.006, 1.2, -0.001, 8e-4])
 ROWS = 70
 

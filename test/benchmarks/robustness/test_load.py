@@ -76,7 +76,7 @@ def test_busy_processes_end_with_the_context() -> None:
 def test_without_the_permission_no_child_gets_real_time_priority() -> None:
     ask = 'import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))'
     code = (
-        'from emppi_ros.bench.robustness import load; import subprocess, sys; '
+        'from benchmarks.robustness import load; import subprocess, sys; '
         f'load.forbid_real_time_priority(); subprocess.run([sys.executable, "-c", {ask!r}])'
     )
     said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)

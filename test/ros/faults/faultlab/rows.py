@@ -65,7 +65,7 @@ ROWS = (
         'the plan is rejected as a whole; S',
         (
             f'{CAMPAIGN}test_fault[p5',
-            'test/unit/control/test_plan.py::test_a_bad_plan_is_an_error_that_says_why',
+            'test/unit/robots/test_plan.py::test_a_bad_plan_is_an_error_that_says_why',
             f'{FUZZ}test_messages.py',
         ),
     ),
@@ -84,7 +84,7 @@ ROWS = (
         'all rollouts diverge',
         'reported; no plan; S',
         (
-            'test/unit/session/test_planner.py::test_a_state_that_diverges_everywhere_is_an_error',
+            'test/unit/planning/test_planner.py::test_a_state_that_diverges_everywhere_is_an_error',
             'test/ros/test_planner.py::test_all_diverged_is_said_and_the_next_cycle_tries_again',
         ),
     ),
@@ -95,8 +95,8 @@ ROWS = (
         (
             'test/ros/test_planner.py::test_a_belief_about_other_parameters_is_rejected',
             'test/ros/test_planner.py::test_from_a_belief_that_nobody_holds_any_more',
-            'test/unit/belief/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
-            'test/unit/session/test_particle_filter.py::test_half_of_the_particles',
+            'test/unit/priors/test_particles.py::test_an_update_that_leaves_nobody_or_is_no',
+            'test/unit/belief/test_particle_filter.py::test_half_of_the_particles',
         ),
         'slower motion in that second: the planner continues at full speed',
     ),
@@ -116,8 +116,8 @@ ROWS = (
         'the same seed and inputs again',
         'the same commands, bit for bit',
         (
-            'test/unit/session/test_planner.py::test_the_same_seed_and_inputs_give_the_same_bits',
-            'test/unit/session/test_closed_loop.py::test_one_seed_gives_the_same_bits',
+            'test/unit/planning/test_planner.py::test_the_same_seed_and_inputs_give_the_same_bits',
+            'test/unit/app/test_closed_loop.py::test_one_seed_gives_the_same_bits',
         ),
     ),
     Row(
