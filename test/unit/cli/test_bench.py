@@ -19,7 +19,7 @@ def ran(monkeypatch):
         parser.set_defaults(execute=lambda options: calls.append(options.size))
 
     module = SimpleNamespace(add_command=add_command)
-    monkeypatch.setitem(sys.modules, 'benchmarks.cli.dummy', module)
+    monkeypatch.setitem(sys.modules, 'benchmarks.studies.dummy', module)
     monkeypatch.setattr(bench, 'STUDIES', (*bench.STUDIES, 'dummy'))
     return calls
 
