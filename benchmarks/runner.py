@@ -34,8 +34,8 @@ def add_command(study: Study[Any, Any], studies: Any) -> None:
     for name, axis in study.axes.items():
         resumable.add_names(parser, f'--{name}', axis.describe())
     if study.seeds is not None:
-        default = f'{study.seeds[0]}-{study.seeds[-1]}'
-        resumable.add_seeds(parser, study.seeds_help or default)
+        default = study.seeds_help or f'{study.seeds[0]}-{study.seeds[-1]}'
+        resumable.add_seeds(parser, default)
     study.add_options(parser)
     resumable.add_options(
         parser, f'out/{study.name}', f'{study.quick}; no evidence', study.parallel

@@ -27,10 +27,15 @@ class Run:
     """
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that identify the run."""
+        (kind,) = (kind for kind in type(self).__mro__ if Run in kind.__bases__)
+        return {one.name: getattr(self, one.name) for one in fields(kind)}
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Identifies the run."""
-        (identity,) = (kind for kind in type(self).__mro__ if Run in kind.__bases__)
-        return tuple(getattr(self, one.name) for one in fields(identity))
+        return tuple(self.identity.values())
 
 
 @dataclass(frozen=True)

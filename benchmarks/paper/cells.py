@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from benchmarks.options import check_names
 from benchmarks.paper import published
 from emppi_ros.core import config, yaml_edit
 from emppi_ros.core.errors import ConfigError
@@ -89,18 +88,16 @@ class Request(NamedTuple):
     tasks: Sequence[str] = TASKS
     controllers: Sequence[str] = CONTROLLERS
     studies: Sequence[str] = STUDIES
-    seeds: int | None = None  # None: each task's own number
+    seeds: Sequence[int] | None = None  # None: each task's own number
     quick: bool = False
 
 
 def make_cells(request: Request) -> list[Cell]:
     """
-    Return all cells of a request, seed by seed: an unfinished benchmark compares too.
+    Return all cells of a request, ordered by seed, so that partial results are comparable.
 
     Every task is loaded once, so that an invalid one is an error before anything runs.
     """
-    check_names('--controllers', 'controller', request.controllers, CONTROLLERS)
-    check_names('--studies', 'study', request.studies, STUDIES)
     cells: list[Cell] = []
     for name in request.tasks:
         text = task_text(name)
@@ -122,10 +119,10 @@ def make_cells(request: Request) -> list[Cell]:
     return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
 
 
-def seeds_of(request: Request, task: str) -> range:
+def seeds_of(request: Request, task: str) -> Sequence[int]:
     """Return the seeds of a task's runs."""
     if request.seeds is not None:
-        return range(request.seeds)
+        return request.seeds
     if request.quick:
         return range(QUICK_SEEDS)
     return range(PANDA_SEEDS if task.startswith('panda_') else SEEDS)
@@ -170,14 +167,13 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
     """Return the cells of the ablation over M and K, and of the calibration."""
     cells = []
     if ABLATION in request.studies:
-        seeds = min(len(seeds_of(request, task.name)), ABLATION_SEEDS)
+        seeds = seeds_of(request, task.name)[:ABLATION_SEEDS]
         for models in ABLATION_MODELS:
             for rollouts in ABLATION_ROLLOUTS:
                 size = {'models': models, 'rollouts': rollouts}
                 smaller = changed(text, {'planner': size})
                 cells += [
-                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size)
-                    for seed in range(seeds)
+                    Cell(ABLATION, task.name, LEARNER, seed, smaller, **size) for seed in seeds
                 ]
     if CALIBRATION in request.studies:
         runs = QUICK_RUNS if request.quick else CALIBRATION_RUNS
@@ -187,7 +183,7 @@ def _studies(request: Request, task: Task, text: str) -> list[Cell]:
 
 def _risk(request: Request, task: Task, text: str) -> list[Cell]:
     """Return the cells of EMPPI with each risk measure, whose name replaces the controller's."""
-    seeds = range(min(len(seeds_of(request, task.name)), RISK_SEEDS))
+    seeds = seeds_of(request, task.name)[:RISK_SEEDS]
     texts = {name: changed(text, {'planner': {'risk': name, **RISK_SIZE}}) for name in MEASURES}
     return [
         Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
@@ -205,7 +201,7 @@ def _bounds(request: Request, task: Task, text: str) -> list[Cell]:
     """
     if ORACLE not in request.controllers:
         return []
-    seeds = range(min(len(seeds_of(request, task.name)), BOUNDS_SEEDS))
+    seeds = seeds_of(request, task.name)[:BOUNDS_SEEDS]
     axes = [
         [f'{one.name}={v:.3g}' for v in np.geomspace(one.lower, one.upper, BOUNDS_POINTS)]
         for one in task.parameters

@@ -94,7 +94,7 @@ def compute(cell: PeerCell) -> PeerRow:
     limit = task.file.duration_s
     belief = planner.belief if isinstance(planner, EnsemblePlanner) else None
     return PeerRow(
-        *cell.key,
+        **cell.identity,
         digest=cell.digest,
         reward=float(np.mean(rewards)),
         final_reward=float(np.mean(parts[-FINAL_PARTS:])),

@@ -7,8 +7,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from benchmarks.belief.cells import code_digest
 from benchmarks.belief.estimators import EMPPI
+from benchmarks.belief.runs import code_digest
 from benchmarks.paper.cells import changed
 from benchmarks.paper.rows import ParameterEstimate
 from benchmarks.peers.planners import LEARNER, PEERS

@@ -36,7 +36,7 @@ def _row(
     trace, limit = loop.trace, loop.task.file.duration_s
     learned = cell.controller == LEARNER
     return RobustnessRow(
-        *cell.key,
+        **cell.identity,
         digest=cell.digest,
         success=trace.success,
         time_s=limit if trace.success_time is None else trace.success_time,

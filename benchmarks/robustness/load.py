@@ -67,7 +67,7 @@ def _run(cell: RobustnessCell, run_graph: RunGraph) -> RobustnessRow:
         forbid_real_time_priority()
     limit = parse_task(cell.text, cell.task).file.duration_s
     row = RobustnessRow(
-        *cell.key,
+        **cell.identity,
         digest=cell.digest,
         success=False,
         time_s=limit,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.belief.cells import code_digest
 from benchmarks.belief.estimators import EMPPI
+from benchmarks.belief.runs import code_digest
 from benchmarks.belief.worlds import in_world
 from benchmarks.paper.cells import LEARNER, task_digest
 from benchmarks.paper.rows import ParameterEstimate

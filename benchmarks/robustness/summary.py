@@ -36,15 +36,15 @@ def summarize(rows: Sequence[RobustnessRow]) -> list[PointSummary]:
         groups.items(),
         key=lambda item: (tasks.index(item[0][0]), sweeps.index(item[0][1]), item[0][2]),
     )
-    return [_summary(*key, of_key) for key, of_key in ordered]
+    return [_summary(of_key, *key) for key, of_key in ordered]
 
 
 def _summary(
+    rows: Sequence[RobustnessRow],
     task: str,
     sweep: str,
     values: tuple[float, ...],
     controller: str,
-    rows: Sequence[RobustnessRow],
 ) -> PointSummary:
     judged = [row for row in rows if row.inside is not None]
     intervals = [

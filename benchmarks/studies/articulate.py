@@ -7,7 +7,7 @@ import functools
 import hashlib
 from pathlib import Path
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,7 +103,7 @@ Infer kinematic trees from noisy tracks of simulated mechanisms, and from publis
 recordings are not part of this package: --data is a folder that contains sturm_tracks.
 """
     row = ArticulationRow
-    axes: Mapping[str, Axis] = {'mechanisms': Axis('mechanism', MECHANISMS)}
+    axes: ClassVar[Mapping[str, Axis]] = {'mechanisms': Axis('mechanism', MECHANISMS)}
     seeds = range(100, 120)  # development used others
     quick = 'one seed of each mechanism'
     outdated_by = 'recordings'
@@ -134,24 +134,33 @@ recordings are not part of this package: --data is a folder that contains sturm_
     def compute(self, cell: ArticulationCell) -> ArticulationRow:
         """Return the row of a cell."""
         began, rng = time.perf_counter(), np.random.default_rng(cell.seed)
-        axis_deg, pivot_mm = (), ()
+        inferred: dict[str, Any] = {'kind': '', 'axis_deg': (), 'pivot_mm': ()}
         if cell.tracks is None:
             mechanism = MECHANISMS[cell.mechanism](rng)
             tracks = mechanisms.track(mechanism, NOISE, cell.outliers, rng)
             compared = truth.compare(topology.infer(tracks, cell.seed), mechanism)
-            judged = compared.topology, compared.kinds, compared.undecided
-            kind = ''
-            axis_deg = tuple(np.degrees(compared.axis_rad).tolist())
-            pivot_mm = tuple((1000.0 * np.array(compared.pivot_m)).tolist())
+            inferred |= {
+                'topology': compared.topology,
+                'right': compared.kinds,
+                'undecided': compared.undecided,
+                'axis_deg': tuple(np.degrees(compared.axis_rad).tolist()),
+                'pivot_mm': tuple((1000.0 * np.array(compared.pivot_m)).tolist()),
+            }
         else:
             joint = topology.infer(cell.tracks).joint(recordings.PART)
             undecided = joint.kind == 'undecided'
-            judged = True, joint.kind == cell.kind, undecided
             kind = f'undecided: {" or ".join(joint.candidates)}' if undecided else joint.kind
+            right = joint.kind == cell.kind
+            inferred |= dict(topology=True, right=right, undecided=undecided, kind=kind)
         return ArticulationRow(
-            *cell.key, cell.digest, *judged, kind, cell.kind, cell.rotation_deg, axis_deg,
-            pivot_mm, time.perf_counter() - began, hardware.label(),
-        )  # fmt: skip
+            **cell.identity,
+            **inferred,
+            digest=cell.digest,
+            expected=cell.kind,
+            rotation_deg=cell.rotation_deg,
+            compute_s=time.perf_counter() - began,
+            made_by=hardware.label(),
+        )
 
     def page(self, results: Results) -> Page:
         """Return rates of right trees and errors of axes, and the types of real joints."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import functools
 from pathlib import Path
 import statistics
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks import runner
 from benchmarks.peers import judo, plots, runs, summary
@@ -42,7 +42,7 @@ their tasks, with their models and rewards, in the same closed loop. `make peers
 an environment of its own, and runs this there.
 """
     row = PeerRow
-    axes: Mapping[str, Axis] = {
+    axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', PEER_TASKS),
         'worlds': Axis('world', WORLDS, help=described(WORLDS)),
         'planners': Axis('planner', PEERS),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import functools
+from typing import ClassVar
 
 from benchmarks import runner
 from benchmarks.belief.compute import LEAST_S
@@ -56,7 +57,7 @@ class RobustnessStudy(Study[RobustnessCell, RobustnessRow]):
 Vary what a task does not describe, and show how often it succeeds and how honest its belief is.
 """
     row = RobustnessRow
-    axes: Mapping[str, Axis] = {
+    axes: ClassVar[Mapping[str, Axis]] = {
         'tasks': Axis('task', (), ('panda_push',), 'by name or YAML file'),
         'sweeps': Axis('sweep', SWEEPS, help=described(SWEEPS)),
         'controllers': Axis('controller', CONTROLLERS, (LEARNER, ORACLE)),

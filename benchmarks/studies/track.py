@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import functools
 import hashlib
 import time
+from typing import ClassVar
 
 import numpy as np
 
@@ -98,7 +99,7 @@ Track moving parts in simulated depth videos, and compare with iterative closest
 Open3D and small_gicp are references that are used if they are named and installed.
 """
     row = TrackRow
-    axes: Mapping[str, Axis] = {
+    axes: ClassVar[Mapping[str, Axis]] = {
         'videos': Axis('video', VIDEOS, help=described(VIDEOS)),
         'trackers': Axis('tracker', TRACKERS, OWN),
     }
@@ -141,10 +142,14 @@ Open3D and small_gicp are references that are used if they are named and install
         }
         low, high = 1e3 * np.quantile(seconds[1:], [0.5, 0.95])
         return TrackRow(
-            *cell.key,
-            cell.digest, parts, float(low), float(high), time.perf_counter() - began,
-            hardware.label(),
-        )  # fmt: skip
+            **cell.identity,
+            digest=cell.digest,
+            parts=parts,
+            ms_p50=float(low),
+            ms_p95=float(high),
+            compute_s=time.perf_counter() - began,
+            made_by=hardware.label(),
+        )
 
     def page(self, results: Results) -> Page:
         """Return requirements, and a table of errors and one of times for each video."""

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from benchmarks.belief import compute, estimators, worlds
-from benchmarks.belief.cells import BeliefCell
 from benchmarks.belief.estimators import ESTIMATORS, EstimatorKind, GaussianEstimator
+from benchmarks.belief.runs import BeliefCell
 from emppi_ros.belief.particle_filter import FilterUpdate
 from emppi_ros.calibration.belief_scores import ParameterScores
 from emppi_ros.core import weights

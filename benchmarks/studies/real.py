@@ -1,76 +1,159 @@
-"""The report `results.md`: all numbers, the machine and the command."""
+"""`emppi bench real`: identification from recordings of real mechanisms."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import functools
+import hashlib
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks import runner
 from benchmarks.real import online
-from benchmarks.real.compute import HELD_OUT, WINDOW_S, disagreement
-from benchmarks.real.datasets import BELIEFS, DATASETS
-from benchmarks.real.notes import NOTES
-from benchmarks.real.rows import Estimate, ForecastError, RealRow, Score
+from benchmarks.real.compute import HELD_OUT, METHODS, OTHERS, WINDOW_S, compute, disagreement
+from benchmarks.real.datasets import BELIEFS, DATASETS, Dataset, RealRecording
+from benchmarks.real.rows import Estimate, ForecastError, RealCell, RealRow, Score
+from benchmarks.study import Axis, Cells, Page, Results, Selection, Study, described, grouped
 from emppi_ros.calibration import report, statistics
-from emppi_ros.calibration.report import Provenance, table
+from emppi_ros.calibration.report import table
+from emppi_ros.cli import output
+from emppi_ros.core.errors import BenchError
+from emppi_ros.core.paths import ASSETS
+from emppi_ros.identify import methods
 from emppi_ros.identify.shooting.forecast import HORIZON_S
 
-NAME = 'results.md'
-METHOD = (
-    'Recordings of real mechanisms that others published; the data are not part of this '
-    'repository. Each method is used with its defaults, as `emppi identify` does, and '
-    f'learns from the first {100.0 * (1.0 - HELD_OUT):.0f} % of a recording (of tosses: from half '
-    'of them, see there). The rest is forecast '
-    f'in pieces of {HORIZON_S:g} s, for all methods alike from states fitted to the '
-    f'{WINDOW_S:g} s before. The factor `--widen` of `shooting` was chosen on the free pendulum.'
-)
-BELIEF = (
-    '`belief` is the online belief, which receives the joint states and commands of the first '
-    f'{100.0 * (1.0 - HELD_OUT):.0f} % in the order of time, and is updated every '
-    f'{online.HORIZONS_S[0]:g} s. It has {online.PARTICLES} particles, priors around the values '
-    'of the model file (lognormal with a standard deviation of 1 of the logarithm, or normal with '
-    'a quarter of the range), the noise of the recorded joint states as standard deviations, and '
-    f'`joint_gain: {online.GAIN:g}`, which was chosen among 1, 0.2 and 0.1 on the first recording '
-    'of the driven pendulum. Parameters may change over time, as in every task; those of '
-    '`belief-constant` may not. A quantity has settled when its 90 % interval stays within '
-    f'{100.0 * online.SETTLED:g} % of the final mean for the last second or longer. Predictions '
-    'start from the measured state; those of the first second do not count. Where velocities were '
-    'not recorded, each comes from a parabola through the last positions.'
-)
-COLUMNS = (
-    '- Intervals are those between the 5 % and 95 % quantiles of the prior that the method '
-    'writes; not determined: the motion does not show it.\n'
-    '- error: root mean square, and median of absolute values, of the median forecast [rad].\n'
-    '- inside 90 %: share of measurements in the 90 % band of the forecasts. A second '
-    'number, where it was computed, is for forecasts that also have random torques; their '
-    'covariance is that of the impulses that the model does not explain between windows of the '
-    'learned part.'
-)
+
+class RealStudy(Study[RealCell, RealRow]):
+    """Identification of real mechanisms, from recordings that others published."""
+
+    name = 'real'
+    help = 'identify real mechanisms from published recordings'
+    description = """
+Identify real mechanisms from recordings that others published, and forecast what was held out.
+The recordings are not part of this package: --data is a folder with a folder for each data set.
+"""
+    row = RealRow
+    axes: ClassVar[Mapping[str, Axis]] = {
+        'datasets': Axis('dataset', DATASETS, help=described(DATASETS)),
+        'methods': Axis('method', (*methods.METHODS, *OTHERS), METHODS),
+    }
+    quick = 'one recording of each data set'
+    outdated_by = 'recordings or models'
+
+    def add_options(self, parser: Any) -> None:
+        """Add the folder of the recordings, and their number."""
+        folders = ', '.join(f'{one.folder} ({one.source})' for one in DATASETS.values())
+        parser.add_argument(
+            '--data', metavar='FOLDER', type=Path, required=True, help=f'folder with {folders}'
+        )
+        parser.add_argument(
+            '--recordings',
+            metavar='N',
+            type=output.count,
+            help='use the first N recordings of each data set (all)',
+        )
+
+    def cells(self, selection: Selection) -> Cells:
+        """
+        Return the cells of data sets; those whose folder is missing are left out.
+
+        There are no cells of methods that need what was not recorded. BenchError if no data set
+        is there or one cannot be read.
+        """
+        cells, skipped = [], []
+        options = selection.options
+        count = 1 if selection.quick else getattr(options, 'recordings', None)
+        for name in selection.names['datasets']:
+            dataset = DATASETS[name]
+            place = options.data / dataset.folder
+            if not place.is_dir():
+                skipped.append(f'{name}: no folder {place} ({dataset.source})')
+                continue
+            for one in list(dataset.read(place))[:count]:
+                cells += [
+                    RealCell(name, one, method, _digest(dataset, one, method))
+                    for method in _rows(dataset, one, selection.names['methods'])
+                ]
+        if not cells:
+            reasons = '; '.join(skipped) or 'no recording suits these methods'
+            raise BenchError(f'--data: {reasons}')
+        return Cells(cells, skipped)
+
+    def compute(self, cell: RealCell) -> RealRow:
+        """Return the row of a cell; a method that refuses the recording is a result, too."""
+        return compute(cell)
+
+    def page(self, results: Results) -> Page:
+        """Return estimates and forecasts of each data set."""
+        rows: Sequence[RealRow] = results.rows
+        by_dataset = grouped(rows, 'dataset')
+        values = {
+            **{
+                name.replace('-', '_'): list(_section(name, by_dataset.get(name, [])))
+                for name in DATASETS
+            },
+            'answer': _answer(rows),
+            'learned': f'{100.0 * (1.0 - HELD_OUT):.0f}',
+            'horizon': f'{HORIZON_S:g}',
+            'window': f'{WINDOW_S:g}',
+            'update': f'{online.HORIZONS_S[0]:g}',
+            'particles': online.PARTICLES,
+            'gain': f'{online.GAIN:g}',
+            'settled': f'{100.0 * online.SETTLED:g}',
+        }
+        data = {'rows': [dataclasses.asdict(row) for row in rows]}
+        return Page(values, {}, (), _lines(rows), data)
 
 
-def write(
-    folder: Path,
-    rows: Sequence[RealRow],
-    provenance: Provenance,
-    wanted: int,
-    skipped: Sequence[str],
-) -> list[Path]:
-    """Write the report, and return its path."""
-    parts = [
-        *report.header('Recordings of real mechanisms', rows, wanted, provenance),
-        METHOD,
-        *([BELIEF] if any(row.method in BELIEFS for row in rows) else []),
-        COLUMNS,
-        *report.left_out(skipped),
-    ]
-    for name in dict.fromkeys(row.dataset for row in rows):
-        parts += _section(name, [row for row in rows if row.dataset == name])
-    return [report.write(folder / NAME, parts)]
+def _answer(rows: Sequence[RealRow]) -> str:
+    """Return how well each method forecasts, in one sentence for each."""
+    sentences = []
+    for method, own in grouped([row for row in rows if row.forecasts], 'method').items():
+        errors = [one.rms for row in own for one in row.forecasts.values()]
+        sentences.append(
+            f'`{method}` misses by {np.median(errors):.2g} rad in {len(own)} recordings'
+        )
+    refused = sum(bool(row.refused) for row in rows)
+    ahead = f'Forecasts of {HORIZON_S:g} s, root mean square error, median over joints'
+    return (
+        f'{ahead}: {"; ".join(sentences) or "none"}.\n'
+        f'{refused} of {len(rows)} identifications were refused.\n'
+        'Real mechanisms differ from their models by more than noise: below, each data set has '
+        'what was found about it.'
+    )
+
+
+def _rows(dataset: Dataset, recording: RealRecording, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the methods, and in the place of `published` the name of each published model."""
+    for method in chosen:
+        if method == 'published' and method in dataset.methods:
+            yield from recording.models
+        elif method in dataset.methods:
+            yield method
+
+
+def _digest(dataset: Dataset, recording: RealRecording, method: str) -> str:
+    """Return a digest of the samples and of the model."""
+    published = recording.models.get(method)
+    path = ASSETS / (dataset.model if published is None else dataset.published)
+    whole = hashlib.sha256(path.read_bytes())
+    whole.update((ASSETS / dataset.model).with_suffix('.xml').read_bytes())
+    if published is not None:
+        whole.update(repr(published).encode())
+    columns = dict(recording.columns)
+    if method in BELIEFS:
+        columns |= recording.velocities
+    for name, values in columns.items():
+        whole.update(name.encode() + values.tobytes())
+    return whole.hexdigest()
 
 
 def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
-    """Yield the paragraphs about one data set."""
+    """Yield the paragraphs about one data set; nothing without rows."""
+    if not rows:
+        return
     dataset = DATASETS[name]
-    yield f'## {name.replace("-", " ")}'
     yield f'{dataset.description[0].upper()}{dataset.description[1:]}. Source: {dataset.source}.'
     refused = [f'{row.recording}, `{row.method}`: {row.refused}' for row in rows if row.refused]
     if refused:
@@ -105,8 +188,6 @@ def _section(name: str, rows: Sequence[RealRow]) -> Iterable[str]:
     if estimated:
         times = '; '.join(_times(estimated))
         yield f'Computing time of identification and forecasts, median: {times}.'
-    if name in NOTES:
-        yield NOTES[name].rstrip()
 
 
 def _score_table(rows: Sequence[RealRow]) -> str:
@@ -211,7 +292,7 @@ def _inside(one: ForecastError) -> str:
     return ', '.join(f'{100.0 * share:.0f} %' for share in shares)
 
 
-def lines(rows: Sequence[RealRow]) -> Iterable[str]:
+def _lines(rows: Sequence[RealRow]) -> Iterable[str]:
     """Yield the most important numbers, one line for each recording and method."""
     for row in rows:
         begin = f'{row.dataset:16} {row.recording:34} {row.method:10}'
@@ -222,3 +303,6 @@ def lines(rows: Sequence[RealRow]) -> Iterable[str]:
         each = each or [f'{name} {_show_score(one)}' for name, one in row.scores.items()]
         each = each or [f'{name}: error {one.rms:.2g}' for name, one in row.forecasts.items()]
         yield f'{begin} {"; ".join(each)}'
+
+
+add_command = functools.partial(runner.add_command, RealStudy())

@@ -1,148 +1,155 @@
-"""The report `results.md`: what was inferred from films, and how far it is from the truth."""
+"""`emppi bench video`: from depth videos of mechanisms to joints, masses and dampings."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import functools
+from typing import ClassVar
 
 import numpy as np
 
+from benchmarks import runner
+from benchmarks.study import Axis, Cells, Page, Results, Selection, Study
 from benchmarks.video import control
 from benchmarks.video.compute import (
     ITERATIONS,
     LONGEST_WINDOW_S,
+    METHODS,
+    OPTIONS,
     OWN,
     PARTICLES,
     POINTS,
     REST,
+    SEEDS,
     TRIALS,
     TRUTH,
     WHOLE,
     ParameterResult,
+    VideoCell,
     VideoRow,
+    compute,
 )
 from benchmarks.video.films import CAMERA, RATE_HZ, SECONDS
 from benchmarks.video.forecast import AHEAD, SEEN, ImageErrors
 from benchmarks.video.mechanisms import DENSITY, MECHANISMS, unknowns
 from emppi_ros.calibration import report, statistics
-from emppi_ros.calibration.report import Provenance, table
+from emppi_ros.calibration.report import table
 from emppi_ros.calibration.statistics import Mean
 
-NAME = 'results.md'
 LEAST_UP = 0.5  # reward of a pole that was upright half of the time
 MOST_NMAE, INSIDE, REWARD = 0.02, (0.8, 0.97), 0.95  # what the own method must reach
-METHOD = (
-    f'Each mechanism is filmed for {SECONDS:g} s by a simulated depth camera ({CAMERA.width} x '
-    f'{CAMERA.height} pixels, {RATE_HZ:g} Hz, noise of 9 mm at 1.6 m). Known are the shapes of '
-    'the parts, where they are in the first image, the forces, and that densities are between '
-    f'{DENSITY[0]:g} and {DENSITY[1]:g} kg/m^3. `tracking` finds the poses, `articulation` the '
-    'joints, and a method of identification masses and dampings of the inferred mechanism, from '
-    'the inferred joint positions. Truth, start, forces and noise are drawn for each seed. Films '
-    f'with seeds after {WHOLE[-1]} are for the intervals of `shooting` and `sysid` only.'
-)
-METHODS = (
-    f'- `{OWN}`: `emppi identify --method {OWN} --longest-window {LONGEST_WINDOW_S:g} --widen 1`; '
-    'the length was chosen on cart-poles with seeds 1 to 3.\n'
-    "- `sysid`: MuJoCo's least squares, `--method sysid --spread 1`.\n"
-    f'- `CMA-ES`, `emcee`: {PARTICLES} particles and {ITERATIONS} iterations with single '
-    'shooting, from the state that the first images show; the interval of CMA-ES is that of its '
-    'last generation.\n'
-    f'- `Adam`: {ITERATIONS} steps with the same single shooting, in several searches from other '
-    f'parameters, of which the best counts. With P parameters there are {PARTICLES} / (1 + P) '
-    'searches, since a gradient takes 1 + P simulations: in all as many as those of the samplers. '
-    'It has no interval.'
-)
-PARAMETERS = (
-    'NMAE: mean of the relative errors of the parameters; mean over films with a 95 % bootstrap '
-    'interval. Columns of parameters: median of the relative errors, in percent. Inside: true '
-    'values in their 90 % intervals, with a 95 % Wilson interval. Intervals of `shooting` and '
-    '`sysid` contain the errors of axes and hinges, by the covariances of the joints in the '
-    'inferred scene, but no factor for other errors of the model: simulated films have none. '
-    'Those of the other methods are for exact joints.'
-)
-FORECAST = (
-    f'In another film of the same mechanism, with another start and other forces, {SEEN} images '
-    f'are seen and the next {AHEAD} are forecast, with the inferred joints and the median of the '
-    'posterior. The forecast is rendered, and compared with images of the true motion without '
-    'noise. Depths are scaled to 0 to 1 between the nearest and the farthest one. MSE and MAE: '
-    'mean squared and mean absolute error; SSIM: structural similarity (scikit-image); each is '
-    'the mean over images, and then over films with a 95 % bootstrap interval. Most of an image '
-    f'is background that does not move: `{REST}` has the errors if all stays as in the last image '
-    'that was seen.'
-)
-CONTROL = (
-    'Mean of (1 + cos angle) / 2, which is 1 if the pole is upright all the time, '
-    f'{TRIALS} trials for each film and task. Swing-up: '
-    f'{control.TASKS["swing-up"].seconds:g} s from a pole that hangs; balancing: '
-    f'{control.TASKS["balancing"].seconds:g} s from 20 degrees and a cart at 0.1 m/s. The planner '
-    'has models of the posterior and does not learn; the world has the true parameters, in the '
-    f'inferred geometry. Forces are at most {control.FORCE_N:g} N: with 20 N the planner did not '
-    'swing up carts of 3 kg and more with the true parameters either, so that rewards did not '
-    f'tell methods apart. The rail has {control.RAIL_M:g} m to each side: with 1.8 m, some carts '
-    'left it with an upright pole, which stopped them. Both were chosen with the true parameters '
-    'only, on seeds 200 to 204.'
-)
-PUBLISHED = (
-    'Heiden et al. (2022) have, in Tab. II and III, for a cart-pole of their own: NMAE relative '
-    'to the limits of the parameters 0.299 with Adam, 0.161 with their method, 0.369 with CMA-ES, '
-    '0.328 with emcee; SSIM of the forecast 0.914, 0.945, 0.891, 0.889. Their scene, camera and '
-    'scales are others, so that only orders compare.'
-)
-NOT_HERE = (
-    '- All films are simulated. Real ones as in the paper, of a pendulum of Rott and of levers '
-    'that a robot pushes over a table with dry friction, were not tried.\n'
-    '- Shapes of the parts are known, and their densities are uniform; without that, inertias '
-    'would be unknown, too.\n'
-    '- `Adam`, `CMA-ES` and `emcee` do not estimate the state at the start, which the other two '
-    'methods do.\n'
-    '- PhyDNet, a network that forecasts images in Tab. III, is not among the methods.'
-)
 
 
-def write(
-    folder: Path, rows: Sequence[VideoRow], provenance: Provenance, wanted: int
-) -> list[Path]:
-    """Write the report, and return its path."""
-    parts = [
-        *report.header('From a depth video to a simulator', rows, wanted, provenance),
-        METHOD,
-        METHODS,
-        PUBLISHED,
-        '## Required and found',
-        table(('what', 'required', f'found with `{OWN}`', 'reached'), _required(rows)),
-        '## Not here',
-        NOT_HERE,
-        '## Films',
-        report.bullets(f'{name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)),
-        table(('mechanism', 'films', 'right trees', *_FILM_HEADER), _films(rows)),
-        'Poses: 95 % quantile of the errors of the parts. Largest value of all films.',
-        '## Parameters',
-        PARAMETERS,
-    ]
-    for name in _mechanisms(rows):
-        own = _of(rows, name)
-        header = ('method', 'films', 'NMAE', *_names(own), 'inside')
-        parts += [f'### Parameters of {name}', table(header, _parameters(own))]
-    parts += ['## Forecast of images', FORECAST]
-    for name in _mechanisms(rows):
-        lines = _forecasts(_of(rows, name))
-        header = 'forecast', 'films', 'MSE', 'MAE', 'SSIM'
-        parts += [f'### Forecasts of {name}', table(header, lines)]
-    rewarded = [row for row in rows if row.rewards]
-    if rewarded:
-        header = ('planner knows', *(f'{task}{less}' for task in control.TASKS for less in _LESS))
-        parts += ['## Control', CONTROL, table(header, _control(rewarded)), *_swung_up(rewarded)]
-    refused = [
-        f'{row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
-        for row in rows
-        if row.refused
-    ]
-    if refused:
-        parts += ['Refused:', report.bullets(refused)]
-    parts.append('## Each film')
-    for name in _mechanisms(rows):
-        own = _of(rows, name)
-        header = ('seed', 'method', *_names(own, units=True))
-        parts += [f'### Films of {name}', table(header, _each(own))]
-    return [report.write(folder / NAME, parts)]
+class VideoStudy(Study[VideoCell, VideoRow]):
+    """Films of mechanisms, and what is inferred from them."""
+
+    name = 'video'
+    help = 'from a depth video to the parameters of a mechanism'
+    description = """
+Film simulated mechanisms with a depth camera, track their parts, infer their joints, and estimate
+masses and dampings by several methods of identification. Then forecast the images of another film
+with what was found, and swing up and balance the cart-pole. It needs the extra `identify`.
+"""
+    row = VideoRow
+    axes: ClassVar[Mapping[str, Axis]] = {
+        'mechanisms': Axis('mechanism', MECHANISMS),
+        'methods': Axis('method', METHODS),
+    }
+    seeds = ()  # samplers and Adam have fewer than other methods
+    seeds_help = f'{SEEDS[0]}-{SEEDS[-1]}; samplers and Adam: {WHOLE[0]}-{WHOLE[-1]}'
+    quick = 'one film of each, few iterations'
+    outdated_by = 'scenes or settings'
+
+    def cells(self, selection: Selection) -> Cells:
+        """Return the cells; without seeds, those that are not WHOLE are for OPTIONS only."""
+        return Cells(
+            [
+                VideoCell(mechanism, name, seed, selection.quick)
+                for seed in (selection.seeds or SEEDS)[: 1 if selection.quick else None]
+                for mechanism in selection.names['mechanisms']
+                for name in selection.names['methods']
+                if selection.seeds or name in OPTIONS or seed in WHOLE
+            ]
+        )
+
+    def compute(self, cell: VideoCell) -> VideoRow:
+        """Return the row of a cell; IdentificationError if a package is missing."""
+        return compute(cell)
+
+    def page(self, results: Results) -> Page:
+        """Return requirements, parameters, forecasts of images, and rewards of control."""
+        rows: Sequence[VideoRow] = results.rows
+        required = list(_required(rows))
+        rewarded = [row for row in rows if row.rewards]
+        values = {
+            'met': sum(line[-1] != _yes(False) for line in required),
+            'all': len(required),
+            'required': table(('what', 'required', f'found with `{OWN}`', 'reached'), required),
+            'mechanisms': report.bullets(
+                f'{name}: {MECHANISMS[name].description}' for name in _mechanisms(rows)
+            ),
+            'films': table(('mechanism', 'films', 'right trees', *_FILM_HEADER), _films(rows)),
+            'parameters': [
+                text
+                for name in _mechanisms(rows)
+                for text in _parameter_section(name, _of(rows, name))
+            ],
+            'forecasts': [
+                text
+                for name in _mechanisms(rows)
+                for text in (
+                    f'### Forecasts of {name}',
+                    table(_FORECAST_HEADER, _forecasts(_of(rows, name))),
+                )
+            ],
+            'control': _control_section(rewarded),
+            'refused': report.bullets(
+                f'{row.mechanism}, seed {row.seed}, `{row.method}`: {row.refused}'
+                for row in rows
+                if row.refused
+            ),
+            'each': [
+                text
+                for name in _mechanisms(rows)
+                for text in (
+                    f'### Films of {name}',
+                    table(
+                        ('seed', 'method', *_names(_of(rows, name), units=True)),
+                        _each(_of(rows, name)),
+                    ),
+                )
+            ],
+            'seconds': f'{SECONDS:g}',
+            'size': f'{CAMERA.width} x {CAMERA.height}',
+            'rate': f'{RATE_HZ:g}',
+            'densities': f'{DENSITY[0]:g} and {DENSITY[1]:g}',
+            'last': WHOLE[-1],
+            'window': f'{LONGEST_WINDOW_S:g}',
+            'particles': PARTICLES,
+            'iterations': ITERATIONS,
+            'seen': SEEN,
+            'ahead': AHEAD,
+            'rest': REST,
+            'trials': TRIALS,
+            'swing_up': f'{control.TASKS["swing-up"].seconds:g}',
+            'balancing': f'{control.TASKS["balancing"].seconds:g}',
+            'force': f'{control.FORCE_N:g}',
+            'rail': f'{control.RAIL_M:g}',
+        }
+        data = {'rows': [dataclasses.asdict(row) for row in rows]}
+        return Page(values, {}, (), _lines(rows), data)
+
+
+_FORECAST_HEADER = ('forecast', 'films', 'MSE', 'MAE', 'SSIM')
+
+
+def _control_section(rows: Sequence[VideoRow]) -> list[str]:
+    header = 'planner knows', *(f'{task}{less}' for task in control.TASKS for less in _LESS)
+    return [table(header, _control(rows)), *_swung_up(rows)] if rows else []
+
+
+def _parameter_section(name: str, rows: Sequence[VideoRow]) -> Iterable[str]:
+    yield f'### Parameters of {name}'
+    yield table(('method', 'films', 'NMAE', *_names(rows), 'inside'), _parameters(rows))
 
 
 _FILM_HEADER = ('poses [mm]', 'axis [deg]', 'hinge [mm]')
@@ -360,7 +367,7 @@ def _estimate(row: VideoRow, one: ParameterResult) -> str:
     return f'{one.value:.4g}{interval}, true {one.truth:.4g}'
 
 
-def lines(rows: Sequence[VideoRow]) -> Iterable[str]:
+def _lines(rows: Sequence[VideoRow]) -> Iterable[str]:
     """Yield the most important numbers, one line for each mechanism and method."""
     for name in _mechanisms(rows):
         for method in _methods(_of(rows, name)):
@@ -368,3 +375,6 @@ def lines(rows: Sequence[VideoRow]) -> Iterable[str]:
             inside = '-' if method in POINTS else statistics.share(_inside(own))
             error = _mean([row.error for row in own])
             yield f'{name:10} {method:10} NMAE {error}  inside 90 % {inside}'
+
+
+add_command = functools.partial(runner.add_command, VideoStudy())
