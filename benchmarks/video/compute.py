@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.identify import csvgd_baselines
-from benchmarks.identify.study import load_library
+from benchmarks.identify.csvgd_baselines import load_library
 from benchmarks.study import Run
 from benchmarks.video import control, films, forecast, pipeline
 from benchmarks.video.films import Film

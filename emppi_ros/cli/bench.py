@@ -18,7 +18,8 @@ STUDIES = (
     'video',
     'peers',
     'track',
-    'identify',
+    'prior',
+    'payload',
     'watched',
 )
 _ELSEWHERE = (

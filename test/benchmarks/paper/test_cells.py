@@ -104,7 +104,7 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
     found = make_cells(Request(cells.RISK_TASKS, PAIR, (cells.RISK,)))
     seeds = range(cells.RISK_SEEDS)
     assert [(c.task, c.controller, c.seed) for c in found] == [
-        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.RISK_MEASURES
+        (task, name, s) for s in seeds for task in cells.RISK_TASKS for name in cells.MEASURES
     ]
     for cell in found:
         planner, own = parse_task(cell.text).planner, parse_task(task_text(cell.task)).planner
@@ -113,7 +113,7 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
         assert planner.risk == cell.controller and planner.risk_level is None
         assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
     few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=range(2)))
-    assert len(few) == 2 * len(cells.RISK_MEASURES)
+    assert len(few) == 2 * len(cells.MEASURES)
 
 
 @pytest.mark.parametrize('task', cells.BOUNDS_TASKS)

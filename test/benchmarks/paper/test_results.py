@@ -57,7 +57,7 @@ def rows(make_row):
         found.append(
             make_row(study=cells.ABLATION, models=m, rollouts=k, success=hit, task=cells.STUDIED)
         )
-    for seed, name in itertools.product(range(3), cells.RISK_MEASURES):
+    for seed, name in itertools.product(range(3), cells.MEASURES):
         hit, time_s = bool(rng.random() < 0.5), rng.uniform(1.0, 10.0)
         found.append(
             make_row(study=cells.RISK, controller=name, seed=seed, success=hit, time_s=time_s)

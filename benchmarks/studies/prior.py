@@ -1,5 +1,5 @@
 """
-Study `prior`: EMPPI with an identified prior, compared with the wide prior of the task.
+`emppi bench prior`: EMPPI with an identified prior, compared with the wide prior of the task.
 
 Each seed is a system. Its first run is recorded by simulated sensors at 1 kHz, as on a Panda. A
 prior is identified from that recording; the belief at its end is a second prior, and the truth is
@@ -8,27 +8,28 @@ new noise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+import functools
 import itertools
-import sys
-from typing import Any, NamedTuple
+import time
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.identify.study import Study, StudySettings
-from benchmarks.paper.cells import changed
-from benchmarks.paper.summary import group
+from benchmarks import runner
+from benchmarks.paper.cells import changed, task_digest
+from benchmarks.study import Axis, Cells, Page, Results, Run, Selection, Study, grouped
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.app.synthetic_recording import sensor_signals
 from emppi_ros.app.trace import Trace
-from emppi_ros.core.config import key
+from emppi_ros.calibration import hardware, report
+from emppi_ros.cli import output
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.paths import ASSETS
 from emppi_ros.identify import methods
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.identify.methods import RunSettings
-from emppi_ros.parallel import workers
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.distributions import Prior
 from emppi_ros.priors.prior_file import ParameterPrior, PriorFile
@@ -43,10 +44,12 @@ FILTERED = ('panda_push', 'arm_lift')
 STEP_S = 1e-3  # of recordings and of the model; larger steps bias the estimate
 _ARM = ASSETS / 'arm_lift.yaml'  # a scenario, not a packaged task
 _DRAWS = 2000
+QUICK_S = 0.5
 _SECOND_SEED = 10_000  # added to the seed for the second runs
 
 
-class StudySystem(NamedTuple):
+@dataclass(frozen=True)
+class PriorRun(Run):
     """A system (task and seed), and the numbers of models to plan with."""
 
     task: str
@@ -54,7 +57,20 @@ class StudySystem(NamedTuple):
     models: tuple[int, ...]  # 0: that of the task
 
 
-class EpisodeResult(NamedTuple):
+@dataclass(frozen=True)
+class PriorCell(PriorRun):
+    """A system to run."""
+
+    text: str = field(repr=False)  # the task's YAML
+
+    @property
+    def digest(self) -> str:
+        """The digest of the task's settings."""
+        return task_digest(self.text)
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
     """Outcome of one run of EMPPI."""
 
     task: str
@@ -65,7 +81,8 @@ class EpisodeResult(NamedTuple):
     time_s: float  # until success, or the time limit
 
 
-class PriorAccuracy(NamedTuple):
+@dataclass(frozen=True)
+class PriorAccuracy:
     """Accuracy of a prior for one parameter."""
 
     task: str
@@ -78,48 +95,46 @@ class PriorAccuracy(NamedTuple):
     within: bool  # whether the truth is within the central 90 %
 
 
-class SystemResults(NamedTuple):
+@dataclass(frozen=True)
+class PriorRow(PriorRun):
     """All results of one system."""
 
-    system: StudySystem
+    digest: str
     episodes: tuple[EpisodeResult, ...]
     accuracies: tuple[PriorAccuracy, ...]
     failed: str  # error message if identification failed
+    compute_s: float
+    made_by: str
 
 
-def learn(task: Task, trace: Trace, seed: int, threads: int = 0) -> PriorFile:
+def learn(task: Task, trace: Trace, seed: int) -> PriorFile:
     """Return the prior identified from a recorded run; IdentificationError if none is."""
     signals = {(one.kind, one.of): one for one in sensor_signals(task, trace)}
     recording = Recording(signals, ())
     plant, name = Plant.from_task(task), 'filter' if task.name in FILTERED else 'states'
     if name == 'states':
         plant.model.opt.timestep = STEP_S
-    method, run = methods.load(name), RunSettings(seed=seed, threads=threads)
+    method, run = methods.load(name), RunSettings(seed=seed)
     result = method.identify(plant, [recording], method.options(), run)
     return result.to_prior(name, plant, [recording])
 
 
-def measure(system: StudySystem, threads: int | None = None) -> SystemResults:
+def compute(cell: PriorCell) -> PriorRow:
     """
     Return runs of a system with each prior and number of models, and the accuracy of each prior.
 
     The total number of rollouts is fixed: fewer models have more rollouts each. Without an
-    identified prior only the others run. `threads` replaces the setting of the task and only
-    changes timing.
+    identified prior only the others run.
     """
-    name, seed = system.task, system.seed
-    text = task_text(str(_ARM) if name == _ARM.stem else name)
-    text = changed(text, {'simulation': {'joint_state_rate_hz': 1.0 / STEP_S}})
-    if threads is not None:
-        text = changed(text, {'planner': {'threads': threads}})
-    task = parse_task(text, name)
+    began, name, seed = time.perf_counter(), cell.task, cell.seed
+    task = parse_task(cell.text, name)
     loop = ClosedLoop(task, seed)
     first = loop.run()
     truth = dict(zip([p.name for p in task.parameters], first.truth.tolist(), strict=True))
     failed = ''
     files = {SAVED: prior_file.from_belief(task.name, task.parameters, loop.filter.belief)}
     try:
-        files[IDENTIFIED] = learn(task, first, seed, threads or 0)
+        files[IDENTIFIED] = learn(task, first, seed)
     except IdentificationError as error:
         failed = f'{name}, seed {seed}: {error}'
     files[TRUE] = _true_prior(task, truth)
@@ -130,14 +145,22 @@ def measure(system: StudySystem, threads: int | None = None) -> SystemResults:
         for one in _accuracy(task.with_prior_text(prior, kind), seed, kind, first.truth)
     ]
     runs = []
-    for count, (kind, prior) in itertools.product(system.models, priors.items()):
-        again = parse_task(_with_models(text, task, count), name).with_prior_text(prior, kind)
+    for count, (kind, prior) in itertools.product(cell.models, priors.items()):
+        again = parse_task(_with_models(cell.text, task, count), name).with_prior_text(prior, kind)
         trace = ClosedLoop(again, seed + _SECOND_SEED, truth=truth).run()
         time_s = task.file.duration_s if trace.success_time is None else trace.success_time
         runs.append(
             EpisodeResult(task.name, seed, kind, again.planner.models, trace.success, time_s)
         )
-    return SystemResults(system, tuple(runs), tuple(known), failed)
+    return PriorRow(
+        **cell.identity,
+        digest=cell.digest,
+        episodes=tuple(runs),
+        accuracies=tuple(known),
+        failed=failed,
+        compute_s=time.perf_counter() - began,
+        made_by=hardware.label(),
+    )
 
 
 def _accuracy(task: Task, seed: int, kind: str, truth: Array) -> Iterator[PriorAccuracy]:
@@ -168,76 +191,87 @@ def _with_models(text: str, task: Task, models: int) -> str:
     return changed(text, {'planner': {'models': models, 'rollouts': rollouts}})
 
 
-@dataclass(frozen=True)
-class PriorStudyOptions:
-    """Options of the study `prior`."""
-
-    tasks: list[str] = key(list(TASKS), doc='tasks')
-    seeds: range = key(range(10), doc='number of systems per task, or their seeds, such as 50-59')
-    models: list[int] = key(
-        [0, 1],
-        check=lambda models: min(models) >= 0,
-        allowed='non-negative integers',
-        doc="models of the planner; 0: the task's own number",
-    )
-
-
-class PriorStudy(Study):
+class PriorStudy(Study[PriorCell, PriorRow]):
     """EMPPI with an identified prior against EMPPI with the task's own."""
 
-    description = 'value of an identified prior for EMPPI'
-    options = PriorStudyOptions
-    parallel = True
+    name = 'prior'
+    help = 'value of an identified prior for EMPPI'
+    description = """
+Run EMPPI on the same systems with the task's own prior, with one that is identified from a first
+run, with the belief at the end of that run, and with the truth.
+"""
+    row = PriorRow
+    axes: ClassVar[Mapping[str, Axis]] = {'tasks': Axis('task', (), TASKS, 'by name or YAML file')}
+    seeds = range(10)
+    quick = f'one system of each task, {QUICK_S} s a run'
+    outdated_by = 'task settings'
 
-    def run(self, options: PriorStudyOptions, settings: StudySettings) -> dict[str, Any]:
-        """Return episodes with each prior, and the accuracy of the priors."""
-        workers.check(settings.jobs, settings.scheduler)
-        models = tuple(options.models)
-        systems = [
-            StudySystem(task, seed, models) for task in options.tasks for seed in options.seeds
-        ]
-        done: list[SystemResults] = []
-        with settings.progress('prior', len(systems), 'systems') as advance:
-            for one in workers.spread(measure, systems, settings.jobs, settings.scheduler):
-                done.append(one)
-                advance(len(done))
-        done.sort(key=lambda one: systems.index(one.system))
-        episodes = [episode for one in done for episode in one.episodes]
-        accuracies = [row for one in done for row in one.accuracies]
-        return {
-            'rows': summarize_episodes(episodes),
-            'priors': compare_priors(accuracies),
-            'not_identified': [one.failed for one in done if one.failed],
-            'runs': [episode._asdict() for episode in episodes],
-            'known': [accuracy._asdict() for accuracy in accuracies],
-        }
-
-    def show(self, results: Mapping[str, Any]) -> None:
-        """Print a table of episodes and one of parameters."""
-        for message in results['not_identified']:
-            print(f'not identified: {message}', file=sys.stderr)
-        print(
-            f'{"task":18} {"models":>6} {"prior":>10} {"success":>8} {"median":>8} {"mean":>8}'
-            '  less than wide, standard error; sooner'
+    def add_options(self, parser: Any) -> None:
+        """Add the numbers of models."""
+        parser.add_argument(
+            '--models',
+            metavar='M',
+            nargs='+',
+            type=output.whole,
+            default=[0, 1],
+            help="models of the planner; 0: the task's own number (0 1)",
         )
-        for row in results['rows']:
-            print(
-                f'{row["task"]:18} {row["models"]:6} {row["prior"]:>10} '
-                f'{row["successes"]:>3} of {row["runs"]:<2} '
-                f'{row["median_s"]:6.2f} s {row["mean_s"]:6.2f} s '
-                f'{row["less_s"]:15.2f} s {row["less_sd_s"]:11.2f} s; {row["sooner"]:4}'
-            )
-        print(f'{"task":18} {"parameter":>16} {"prior":>10} {"error":>9} {"sd":>9}  within 90 %')
-        for row in results['priors']:
-            print(
-                f'{row["task"]:18} {row["parameter"]:>16} {row["prior"]:>10} '
-                f'{row["error"]:9.3g} {row["sd"]:9.3g} {row["within"]:>3} of {row["systems"]}'
-            )
+
+    def cells(self, selection: Selection) -> Cells:
+        """Return a cell for each task and seed."""
+        cells = []
+        for name in selection.names['tasks']:
+            text = task_text(str(_ARM) if name == _ARM.stem else name)
+            text = changed(text, {'simulation': {'joint_state_rate_hz': 1.0 / STEP_S}})
+            if selection.quick:
+                text = changed(text, {'duration_s': QUICK_S})
+            task, models = parse_task(text, name).name, tuple(selection.options.models)
+            cells += [PriorCell(task, seed, models, text) for seed in selection.seeds]
+        return Cells(cells)
+
+    def compute(self, cell: PriorCell) -> PriorRow:
+        """Return the results of a system."""
+        return compute(cell)
+
+    def page(self, results: Results) -> Page:
+        """Return success and time with each prior, and the accuracy of the priors."""
+        rows: Sequence[PriorRow] = results.rows
+        episodes = [episode for row in rows for episode in row.episodes]
+        accuracies = [one for row in rows for one in row.accuracies]
+        summaries, priors = summarize_episodes(episodes), compare_priors(accuracies)
+        failed = [row.failed for row in rows if row.failed]
+        values = {
+            'episodes': _table(summaries),
+            'priors': _table(priors),
+            'failed': report.bullets(failed),
+            'systems': len(rows),
+        }
+        lines = (
+            f'{row["task"]:18} {row["models"]:6} {row["prior"]:>10} {row["successes"]:>3} of '
+            f'{row["runs"]:<2} median {row["median_s"]:6.2f} s, {row["less_s"]:6.2f} s sooner'
+            for row in summaries
+        )
+        data = {
+            'rows': summaries,
+            'priors': priors,
+            'not_identified': failed,
+            'runs': [asdict(episode) for episode in episodes],
+            'known': [asdict(accuracy) for accuracy in accuracies],
+        }
+        return Page(values, {}, (), lines, data)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows of the same keys as a table."""
+    if not rows:
+        return ''
+    lines = [[f'{x:.3g}' if isinstance(x, float) else x for x in row.values()] for row in rows]
+    return report.table([name.replace('_', ' ') for name in rows[0]], lines)
 
 
 def compare_priors(known: Sequence[PriorAccuracy]) -> list[dict[str, Any]]:
     """Return rms error, sd and coverage of each prior, by parameter."""
-    cells = group(known, lambda one: (one.task, one.parameter, one.prior))
+    cells = grouped(known, 'task', 'parameter', 'prior')
     return [
         {
             'task': task,
@@ -261,7 +295,7 @@ def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]
     """
     rows = []
     wide = {(one.task, one.models, one.seed): one.time_s for one in episodes if one.prior == WIDE}
-    cells = group(episodes, lambda one: (one.task, one.models, one.prior))
+    cells = grouped(episodes, 'task', 'models', 'prior')
     for (task, models, prior), cell in cells.items():
         times = [one.time_s for one in cell]
         less = np.array([wide[task, models, one.seed] - one.time_s for one in cell])
@@ -281,3 +315,6 @@ def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]
             }
         )
     return rows
+
+
+add_command = functools.partial(runner.add_command, PriorStudy())

@@ -6,14 +6,15 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.identify import prior_study
-from benchmarks.identify.prior_study import (
+from benchmarks.paper.cells import changed
+from benchmarks.studies import prior
+from benchmarks.studies.prior import (
+    PRIORS,
     EpisodeResult,
     PriorAccuracy,
     compare_priors,
     summarize_episodes,
 )
-from benchmarks.paper.cells import changed
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.cli import main, output
 from emppi_ros.core.errors import IdentificationError
@@ -27,10 +28,10 @@ ALONE = ('--jobs', '1')  # in this process, where monkeypatching has effect
 @pytest.mark.slow
 @pytest.mark.parametrize('name', [NAME, 'fr3_follow'])  # without and with a tracked body
 def test_a_prior_identified_from_one_run_is_tighter_than_the_tasks(name):
-    rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior_study.STEP_S}}
+    rate = {'simulation': {'joint_state_rate_hz': 1.0 / prior.STEP_S}}
     task = parse_task(changed(task_text(name), rate), name)
     trace = ClosedLoop(task, 3).run(1.5)
-    text = prior_file.to_yaml(prior_study.learn(task, trace, 3), 'learned')
+    text = prior_file.to_yaml(prior.learn(task, trace, 3), 'learned')
     learned = prior_file.parse(text, task.parameters, task.priors, 'learned', name)
     drawn = learned.sample(500, np.random.default_rng(0))
     before = task.prior.sample(500, np.random.default_rng(0))
@@ -44,20 +45,18 @@ def test_a_prior_identified_from_one_run_is_tighter_than_the_tasks(name):
 def short(monkeypatch):
     """Let runs last for 1.3 s, whether they succeed or not."""
     monkeypatch.setattr(
-        prior_study, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.3})
+        prior, 'task_text', lambda name: changed(task_text(name), {'duration_s': 1.3})
     )
 
 
 @pytest.mark.slow
-def test_all_priors_are_compared_on_the_same_systems(short, capsys):
-    arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', *ALONE]
-    assert main(['bench', 'identify', '--method', 'prior', *arguments, '--json']) == 0
+def test_all_priors_are_compared_on_the_same_systems(short, tmp_path, capsys):
+    arguments = ['--tasks', NAME, '--out', str(tmp_path), '--seeds', '1', '--models', '1', *ALONE]
+    assert main(['bench', 'prior', *arguments, '--json']) == 0
     out = json.loads(capsys.readouterr().out)
-    assert [(r['seed'], r['prior']) for r in out['runs']] == [
-        (0, prior) for prior in prior_study.PRIORS
-    ]
+    assert [(r['seed'], r['prior']) for r in out['runs']] == [(0, kind) for kind in PRIORS]
     assert [(r['prior'], r['models'], r['runs']) for r in out['rows']] == [
-        (prior, 1, 1) for prior in prior_study.PRIORS
+        (kind, 1, 1) for kind in PRIORS
     ]
     (exact,) = [r for r in out['priors'] if (r['prior'], r['parameter']) == ('true', 'pole_mass')]
     assert exact['error'] == pytest.approx(0.0, abs=1e-12) and exact['within'] == 1
@@ -68,10 +67,11 @@ def test_runs_do_not_depend_on_the_range_of_seeds_or_the_number_of_processes(tmp
     pytest.importorskip('joblib', reason='joblib is not installed (extra `bench`)')
     path = tmp_path / 'short.yaml'
     path.write_text(changed(task_text(NAME), {'duration_s': 0.6}))
-    command = ['bench', 'identify', '--method', 'prior', '--tasks', str(path), '--models', '1']
+    command = ['bench', 'prior', '--tasks', str(path), '--models', '1']
 
     def results(*arguments):
-        assert main([*command, '--json', *arguments]) == 0
+        out = str(tmp_path / '-'.join(arguments))
+        assert main([*command, '--json', '--out', out, *arguments]) == 0
         return json.loads(capsys.readouterr().out)
 
     both = results('--seeds', '3-4', '--jobs', '2')
@@ -90,21 +90,24 @@ def test_seeds_are_a_count_or_a_range():
             output.seeds(text)
 
 
-def test_a_failed_identification_is_reported_and_other_priors_still_run(monkeypatch, capsys):
+def test_a_failed_identification_is_reported_and_other_priors_still_run(
+    tmp_path, monkeypatch, capsys
+):
     def nothing(*_):
         raise IdentificationError('unexciting')
 
-    monkeypatch.setattr(prior_study, 'learn', nothing)
+    monkeypatch.setattr(prior, 'learn', nothing)
     monkeypatch.setattr(
-        prior_study, 'task_text', lambda name: changed(task_text(name), {'duration_s': 0.3})
+        prior, 'task_text', lambda name: changed(task_text(name), {'duration_s': 0.3})
     )
     arguments = ['--tasks', NAME, '--seeds', '1', '--models', '1', '--json', *ALONE]
-    assert main(['bench', 'identify', '--method', 'prior', *arguments]) == 0
+    arguments += ['--out', str(tmp_path)]
+    assert main(['bench', 'prior', *arguments]) == 0
     out = json.loads(capsys.readouterr().out)
     assert {row['prior'] for row in out['rows']} == {
-        prior_study.WIDE,
-        prior_study.SAVED,
-        prior_study.TRUE,
+        prior.WIDE,
+        prior.SAVED,
+        prior.TRUE,
     }
     assert out['not_identified'] == [f'{NAME}, seed 0: unexciting']
 
