@@ -32,6 +32,17 @@ def is_overloaded(summary: Mapping[str, Any]) -> bool:
     return summary.get('bridge_fault_code') in OVERLOAD and summary['deadline_misses'] > _MOST
 
 
+def warnings(summary: Mapping[str, Any]) -> list[str]:
+    """Return whether a real arm would have stopped where the simulated one went on."""
+    share = summary['deadline_misses']
+    if share <= _MOST or is_overloaded(summary):
+        return []
+    return [
+        f'this machine plans too slowly for a real arm: {share:.0%} of the plans missed their '
+        'deadline'
+    ]
+
+
 def compute_row(seed: int, run: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return the summary of a run, with z of each parameter; an error becomes its end."""
     try:

@@ -20,7 +20,7 @@ def code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path = tmp_path / 'filter.py'
     path.write_text('x = 1\n')
     monkeypatch.setattr(runs, '_CODE', ('filter.py',))
-    monkeypatch.setattr(runs.paths, 'PACKAGE', tmp_path)
+    monkeypatch.setattr(runs.paths, 'PACKAGE', tmp_path / 'emppi_ros')
     runs.code_digest.cache_clear()
     yield path
     runs.code_digest.cache_clear()
@@ -47,7 +47,7 @@ def test_a_controller_without_a_belief_does_not_depend_on_its_code() -> None:
 
 def test_every_listed_file_exists() -> None:
     for name in runs._CODE:
-        assert (runs.paths.PACKAGE / name).exists()
+        assert (runs.paths.PACKAGE.parent / name).exists()
 
 
 def test_the_frozen_filter_differs_in_nothing_but_its_belief(

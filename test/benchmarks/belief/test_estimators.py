@@ -60,7 +60,7 @@ def found(cells: list[BeliefCell]) -> dict[str, list[ParameterScores]]:
     """Return the scores of the mass by estimator; those that share a run are computed in one."""
     runs: dict[object, list[BeliefCell]] = {}
     for cell in cells:
-        runs.setdefault(cell.run, []).append(cell)
+        runs.setdefault(cell.shared_run, []).append(cell)
     scores: dict[str, list[ParameterScores]] = {}
     for row in (row for shared in runs.values() for row in compute.compute(shared)):
         scores.setdefault(row.estimator, []).append(row.scores[MASS])

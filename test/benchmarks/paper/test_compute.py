@@ -41,7 +41,7 @@ def test_controllers_share_the_truth_and_only_one_learns(small_cells):
 def test_every_measure_of_risk_meets_the_same_truth_learns_and_plans_by_it(small_cells):
     (plain,) = small_cells(1)
     found = {}
-    for name in cells.RISK_MEASURES:
+    for name in cells.MEASURES:
         text = cells.changed(plain.text, {'planner': {'risk': name, 'noise_variance': [9.0]}})
         found[name] = compute(Cell(cells.RISK, plain.task, name, 0, text))
     assert len({row.parameters['mass'].true for row in found.values()}) == 1
