@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Mapping, Sequence
 import functools
-from pathlib import Path
 from typing import Any
 
 from benchmarks import pages
@@ -84,21 +83,14 @@ def write(
     """Write tables, figures and the page; return the numbers for JSON, and lines to print."""
     page = study.page(results)
     written = [*row_store.write_tables(results.folder, page.tables), *page.figures]
-    text = pages.fill(page.template or study.name, page.values)
     parts = [
-        text.rstrip(),
-        *report.left_out(skipped),
+        pages.fill(page.template or study.name, page.values).rstrip(),
         pages.ORIGIN,
         *report.origin(results.rows, len(results.cells) or len(results.rows), origin),
         *report.makers(results.rows),
+        *report.left_out(skipped),
     ]
     written.append(report.write(results.folder / PAGE, parts))
     for path in written:
         resumable.report(f'wrote {path}')
     return page.data, list(page.lines)
-
-
-def read_rows(study: Study[Any, Any], lines: Sequence[str], where: Path) -> list[Any]:
-    """Return stored rows; a later row of a run replaces an earlier one."""
-    parsed = (row_store.from_line(line, str(where), study.row) for line in lines)
-    return list({row.key: row for row in parsed}.values())

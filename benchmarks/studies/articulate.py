@@ -260,4 +260,5 @@ def _lines(
         yield f'{"real tracks":18} right {statistics.share([row.right for row in labelled])}'
 
 
-add_command = functools.partial(runner.add_command, ArticulationStudy())
+STUDY = ArticulationStudy()
+add_command = functools.partial(runner.add_command, STUDY)

@@ -236,4 +236,5 @@ def _by_parameter(groups: Sequence[Group]) -> Iterable[str]:
         yield table(('world', 'parameter', 'estimator', *HEADER[3:9]), lines)
 
 
-add_command = functools.partial(runner.add_command, BeliefStudy())
+STUDY = BeliefStudy()
+add_command = functools.partial(runner.add_command, STUDY)

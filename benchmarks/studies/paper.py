@@ -257,4 +257,5 @@ def _picture(path: Path) -> str:
     return report.picture(path, caption)
 
 
-add_command = functools.partial(runner.add_command, PaperStudy())
+STUDY = PaperStudy()
+add_command = functools.partial(runner.add_command, STUDY)

@@ -264,4 +264,5 @@ def identify(
     )
 
 
-add_command = functools.partial(runner.add_command, PayloadStudy())
+STUDY = PayloadStudy()
+add_command = functools.partial(runner.add_command, STUDY)

@@ -107,6 +107,7 @@ an environment of its own, and runs this there.
             ],
             'own_engines': list(_own_engines(groups)),
             'seeds': _seeds(rows),
+            'makers': '; '.join(sorted({row.made_by for row in rows})),
             'rollouts': rows[0].rollouts,
             'threads': rows[0].threads,
             'worlds': report.bullets(f'world `{n}`: {w.description}.' for n, w in WORLDS.items()),
@@ -219,4 +220,5 @@ def _mean(value: Mean | None) -> str:
     return '-' if value is None else f'{value:.3g}'
 
 
-add_command = functools.partial(runner.add_command, PeersStudy())
+STUDY = PeersStudy()
+add_command = functools.partial(runner.add_command, STUDY)

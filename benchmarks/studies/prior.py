@@ -317,4 +317,5 @@ def summarize_episodes(episodes: Sequence[EpisodeResult]) -> list[dict[str, Any]
     return rows
 
 
-add_command = functools.partial(runner.add_command, PriorStudy())
+STUDY = PriorStudy()
+add_command = functools.partial(runner.add_command, STUDY)

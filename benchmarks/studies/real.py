@@ -305,4 +305,5 @@ def _lines(rows: Sequence[RealRow]) -> Iterable[str]:
         yield f'{begin} {"; ".join(each)}'
 
 
-add_command = functools.partial(runner.add_command, RealStudy())
+STUDY = RealStudy()
+add_command = functools.partial(runner.add_command, STUDY)

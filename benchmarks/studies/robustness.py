@@ -224,4 +224,5 @@ def _faults(group: PointSummary) -> str:
     return '; '.join(f'{count}: {name}' for name, count in group.faults.items()) or '-'
 
 
-add_command = functools.partial(runner.add_command, RobustnessStudy())
+STUDY = RobustnessStudy()
+add_command = functools.partial(runner.add_command, STUDY)

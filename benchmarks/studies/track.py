@@ -284,4 +284,5 @@ def _lines(rows: Sequence[TrackRow]) -> Iterable[str]:
             )
 
 
-add_command = functools.partial(runner.add_command, TrackStudy())
+STUDY = TrackStudy()
+add_command = functools.partial(runner.add_command, STUDY)

@@ -377,4 +377,5 @@ def _lines(rows: Sequence[VideoRow]) -> Iterable[str]:
             yield f'{name:10} {method:10} NMAE {error}  inside 90 % {inside}'
 
 
-add_command = functools.partial(runner.add_command, VideoStudy())
+STUDY = VideoStudy()
+add_command = functools.partial(runner.add_command, STUDY)

@@ -80,7 +80,7 @@ def _recording(model, rng, count):
 
 
 def test_projection_to_consistent_bodies_improves_torque_predictions(panda):
-    noise = 0.3  # large enough to matter; `emppi bench identify --method rigid-body` has others
+    noise = 0.3  # large enough to matter
     true, errors = regressor.model_parameters(panda), []
     for seed in range(2):
         rng = np.random.default_rng([4, seed])
