@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 import functools
 import hashlib
-import itertools
 import json
 from typing import Any, NamedTuple
 
-import numpy as np
 import yaml
 
 from benchmarks.paper import published
@@ -29,8 +27,8 @@ TASKS = (
 )
 LEARNER, ORACLE, WRONG = 'emppi', 'mppi-true', 'mppi-wrong'
 CONTROLLERS = (LEARNER, ORACLE, WRONG, 'mppi-mean', 'no-update')
-SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED, BOUNDS = STUDIES = (
-    'success', 'learning', 'ablation', 'calibration', 'risk', 'published', 'bounds',
+SUCCESS, LEARNING, ABLATION, CALIBRATION, RISK, PUBLISHED = STUDIES = (
+    'success', 'learning', 'ablation', 'calibration', 'risk', 'published',
 )  # fmt: skip
 
 SEEDS, PANDA_SEEDS = 10, 20
@@ -39,7 +37,6 @@ STUDIED = 'cartpole_swingup'  # quick to run, and its parameters are identifiabl
 ABLATION_MODELS, ABLATION_ROLLOUTS, ABLATION_SEEDS = (1, 4, 16), (1, 4), 10
 RISK_TASKS, RISK_SEEDS = (STUDIED, 'panda_push'), 10
 MEASURES, RISK_SIZE = ('none', *RISK_MEASURES), {'models': 8, 'rollouts': 8}
-BOUNDS_TASKS, BOUNDS_SEEDS, BOUNDS_POINTS = ('panda_push', 'panda_reconfigure'), 3, 4
 CALIBRATION_RUNS = 120  # a rate of 0.9 then has a standard error of 0.027
 QUICK_S, QUICK_SEEDS, QUICK_RUNS = 0.5, 1, 4
 
@@ -114,8 +111,6 @@ def make_cells(request: Request) -> list[Cell]:
             cells += _studies(request, task, text)
         if RISK in request.studies and task.name in RISK_TASKS:
             cells += _risk(request, task, text)
-        if BOUNDS in request.studies and task.name in BOUNDS_TASKS:
-            cells += _bounds(request, task, text)
     return sorted(cells, key=lambda cell: cell.seed)  # stable: tasks keep their order
 
 
@@ -189,27 +184,6 @@ def _risk(request: Request, task: Task, text: str) -> list[Cell]:
         Cell(RISK, task.name, name, seed, weighed, **RISK_SIZE)
         for seed in seeds
         for name, weighed in texts.items()
-    ]
-
-
-def _bounds(request: Request, task: Task, text: str) -> list[Cell]:
-    """
-    Return the cells of the oracle over a grid of true values, from bound to bound.
-
-    Each parameter takes BOUNDS_POINTS values with equal ratios, in all combinations. The true
-    values, in the form of `--truth`, replace the controller's name.
-    """
-    if ORACLE not in request.controllers:
-        return []
-    seeds = seeds_of(request, task.name)[:BOUNDS_SEEDS]
-    axes = [
-        [f'{one.name}={v:.3g}' for v in np.geomspace(one.lower, one.upper, BOUNDS_POINTS)]
-        for one in task.parameters
-    ]
-    return [
-        Cell(BOUNDS, task.name, ' '.join(point), seed, text)
-        for seed in seeds
-        for point in itertools.product(*axes)
     ]
 
 

@@ -62,8 +62,7 @@ class PaperStudy(Study[Cell, Row]):
 Run tasks with several controllers and many seeds, and check the paper's claims.
 {cells.STUDIED} adds an ablation over models and rollouts and the calibration of the filter;
 {' and '.join(cells.LEARNING_S)} add longer runs of EMPPI, in which estimates converge;
-{' and '.join(cells.RISK_TASKS)} add risk measures; {' and '.join(cells.BOUNDS_TASKS)} add the
-oracle over the bounds of the parameters.
+{' and '.join(cells.RISK_TASKS)} add risk measures.
 """
     row = Row
     axes: ClassVar[Mapping[str, Axis]] = {
@@ -115,14 +114,13 @@ oracle over the bounds of the parameters.
             'all_rollouts': RISK_SIZE['models'] * RISK_SIZE['rollouts'],
             'published': _by_task(summary.published, (LEARNER, ORACLE)),
             'published_claims': _verdicts(claims.judge_published(summary)),
-            'bounds': list(_bounds(summary)),
             'settings': table(SETTINGS_HEADER, settings) if settings else '',
             'source': SOURCE,
             'plots': [_picture(path) for path in figures],
             'diverged': sum(row.diverged for row in rows),
             'degenerate': sum(row.degenerate for row in rows),
         }
-        verdicts += [*claims.judge_calibration(summary), *claims.judge_bounds(summary)]
+        verdicts += claims.judge_calibration(summary)
         data = {**as_json(summary), 'claims': [verdict._asdict() for verdict in verdicts]}
         return Page(values, _tables(rows), figures, _lines(summary, verdicts), data)
 
@@ -242,13 +240,6 @@ def _risk(by_task: Mapping[str, Mapping[str, SuccessAndTime]]) -> str:
         for task, outcomes in by_task.items()
     }
     return _by_task(cells, names)
-
-
-def _bounds(summary: Summary) -> Iterable[str]:
-    for task, points in summary.bounds.items():
-        lines = ([name, f'{one.count}/{one.total}'] for name, one in points.items())
-        yield table([task, 'mppi-true'], lines)
-    yield _verdicts(claims.judge_bounds(summary))
 
 
 def _picture(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Cells, their seeds, and the text that describes each completely."""
 
-import numpy as np
 import pytest
 import yaml
 
@@ -10,7 +9,6 @@ from benchmarks.paper.published import PAPER
 from benchmarks.studies.paper import PaperStudy
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
-from emppi_ros.sim.true_parameters import draw_truth, parse_truth
 from emppi_ros.tasks.task import parse_task, task_text
 
 TASK = ('cartpole_swingup',)
@@ -114,25 +112,6 @@ def test_measures_of_risk_are_compared_at_the_same_size_and_seeds():
         assert (planner.temperature, planner.horizon) == (own.temperature, own.horizon)
     few = make_cells(Request(('panda_push',), PAIR, (cells.RISK,), seeds=range(2)))
     assert len(few) == 2 * len(cells.MEASURES)
-
-
-@pytest.mark.parametrize('task', cells.BOUNDS_TASKS)
-def test_the_oracle_meets_a_grid_of_true_values_from_bound_to_bound(task):
-    found = make_cells(Request((task,), PAIR, (cells.BOUNDS,)))
-    own = parse_task(task_text(task))
-    points = {cell.controller for cell in found}
-    assert len(points) == cells.BOUNDS_POINTS**2
-    assert len({cell.key for cell in found}) == len(found) == len(points) * cells.BOUNDS_SEEDS
-    truths = []
-    for cell in found:
-        assert parse_task(cell.text).file == own.file
-        given = parse_truth(cell.controller.split(), '--truth')  # a reader can repeat the run
-        truths.append(draw_truth(own, cell.seed, given).initial)
-    lower, upper = ([getattr(p, key) for p in own.parameters] for key in ('lower', 'upper'))
-    assert np.array_equal(np.min(truths, axis=0), lower)
-    assert np.array_equal(np.max(truths, axis=0), upper)
-    assert make_cells(Request((task,), ('emppi',), (cells.BOUNDS,))) == []
-    assert len(make_cells(Request((task,), PAIR, (cells.BOUNDS,), seeds=range(1)))) == len(points)
 
 
 @pytest.mark.parametrize('name', ['panda_push', 'panda_drawer'])

@@ -66,7 +66,6 @@ def rows(make_row):
     for seed, name in itertools.product(range(4), (cells.LEARNER, cells.ORACLE)):
         hit = name == cells.ORACLE or seed == 0
         found.append(make_row(study=cells.PUBLISHED, controller=name, seed=seed, success=hit))
-    found += [make_row(study=cells.BOUNDS, controller=f'mass={m}', success=m < 2) for m in (1, 2)]
     for seed in range(10):
         mass = ParameterEstimate(1.0 if rng.random() < 0.9 else 3.0, 1.5, 0.4, 0.9, 2.1, 'kg')
         found.append(make_row(study=cells.CALIBRATION, seed=seed, parameters={'mass': mass}))
@@ -119,9 +118,6 @@ def test_the_report_has_its_provenance_and_every_number(rows, tmp_path):
     ours, oracle = (summary.published['slider'][name] for name in (cells.LEARNER, cells.ORACLE))
     assert (ours.count, oracle.count) == (1, 4) and f'| slider | {ours} | {oracle} |' in published
     assert f'| slider | succeeds like the oracle | **does not hold** | {ours}; with' in published
-    bounds = text[text.index('## Bounds') :]
-    assert '| mass=1 | 1/1 |' in bounds and '| mass=2 | 0/1 |' in bounds
-    assert '| slider | the oracle succeeds within the bounds | **does not hold** |' in bounds
     assert '8 models x 8 rollouts' in text and 'their candidates: 8 instead of 64' in text
     assert 'holds**' in text and 'not evidence' not in text and 'Not all rows' not in text
 
