@@ -1,9 +1,13 @@
 """Pages of results: a template in Markdown, and the values of a study."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 import re
 from typing import Any
+
+from emppi_ros.calibration import report
+from emppi_ros.calibration.report import Provenance
 
 TEMPLATES = Path(__file__).parent / 'studies'
 ORIGIN = '## Origin'  # the last section
@@ -31,3 +35,17 @@ def fill(name: str, values: Mapping[str, Any]) -> str:
 def _text(value: Any) -> Any:
     """Return paragraphs as one text; other values as they are."""
     return '\n\n'.join(filter(None, value)) if isinstance(value, list) else value
+
+
+def origin(
+    rows: Sequence[Any], wanted: int, provenance: Provenance, skipped: Sequence[str]
+) -> Iterable[str]:
+    """Yield command, machine, date and makers of rows, and what is left out of the page."""
+    yield from report.origin(rows, wanted, provenance)
+    counts = Counter(row.made_by for row in rows)
+    if len(counts) > 1:
+        yield 'Rows come from several versions or machines:'
+        yield report.bullets(f'{count} by {maker}' for maker, count in counts.items())
+    if skipped:
+        yield 'Left out:'
+        yield report.bullets(skipped)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from emppi_ros.calibration.row_store import Table
+from benchmarks.row_store import Table
 from emppi_ros.core.errors import ConfigError, unknown
 
 T = TypeVar('T')

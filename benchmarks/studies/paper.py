@@ -22,11 +22,10 @@ from benchmarks.paper.compute import compute
 from benchmarks.paper.published import COMPARED, PAPER, SOURCE
 from benchmarks.paper.rows import ParameterEstimate, Row
 from benchmarks.paper.summary import SuccessAndTime, Summary, as_json, summarize
+from benchmarks.row_store import Table
 from benchmarks.study import Axis, Cells, Page, Results, Selection, Study
 from emppi_ros.calibration import report
 from emppi_ros.calibration.report import table
-from emppi_ros.calibration.row_store import Table
-from emppi_ros.cli import resumable
 from emppi_ros.core import config
 from emppi_ros.model.uncertain_joints import MOVED_M
 from emppi_ros.tasks.schema import TaskFile
@@ -91,7 +90,7 @@ Run tasks with several controllers and many seeds, and check the paper's claims.
         rows: Sequence[Row] = results.rows
         summary = summarize(rows)
         figures = plots.write_all(rows, summary, results.folder)
-        figures += joint_pictures.write_all(results.cells, results.folder, resumable.report)
+        figures += joint_pictures.write_all(results.cells, results.folder, runner.say)
         verdicts = claims.judge(summary)
         settings = settings_lines(results.cells)
         calibration = list(summary.calibration.values())

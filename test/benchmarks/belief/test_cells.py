@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.belief import compute, estimators, runs, worlds
 from benchmarks.belief.runs import BeliefCell, BeliefRow
+from benchmarks.row_store import RowStore, complete
 from benchmarks.studies.belief import BeliefStudy
-from emppi_ros.calibration.row_store import RowStore, complete
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError
 

@@ -5,11 +5,11 @@ import dataclasses
 
 import pytest
 
+from benchmarks import row_store
 from benchmarks.paper.cells import Cell
 from benchmarks.paper.rows import AttemptResult, Row
+from benchmarks.row_store import RowStore, complete
 from benchmarks.studies import paper
-from emppi_ros.calibration import row_store
-from emppi_ros.calibration.row_store import RowStore, complete
 from emppi_ros.core.errors import BenchError
 
 CELLS = [

@@ -9,11 +9,11 @@ from benchmarks import runner
 from benchmarks.peers import plots, summary
 from benchmarks.peers.planners import PEERS
 from benchmarks.peers.runs import PeerRow
+from benchmarks.row_store import RowStore
 from benchmarks.studies import peers
 from benchmarks.studies.peers import PeersStudy
 from benchmarks.study import Results
 from emppi_ros.calibration.report import Provenance
-from emppi_ros.calibration.row_store import RowStore
 
 Make = Callable[..., PeerRow]
 

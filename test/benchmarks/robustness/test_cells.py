@@ -7,9 +7,9 @@ import pytest
 from benchmarks.paper.cells import ORACLE
 from benchmarks.robustness import runs
 from benchmarks.robustness.runs import RobustnessRow
+from benchmarks.row_store import RowStore
 from benchmarks.studies import robustness
 from benchmarks.studies.robustness import RobustnessStudy
-from emppi_ros.calibration.row_store import RowStore
 from emppi_ros.core.errors import ConfigError
 
 STUDY = RobustnessStudy()
