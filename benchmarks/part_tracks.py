@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.core.pose import Poses
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
 from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
@@ -37,5 +37,5 @@ def to_tracks(
         position = np.array([one.position for one in own])
         covariance = np.array([one.covariance for one in own])
         seen = np.array([one.status == TRACKED for one in own])
-        parts.append(PartTrack(name, Poses(rotation, position), covariance, seen))
+        parts.append(PartTrack(name, Poses(position, rotation), covariance, seen))
     return Tracks(time, tuple(parts))

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from emppi_ros.app.closed_loop import ClosedLoop
     from emppi_ros.belief.particle_filter import ParticleFilter
     from emppi_ros.core.errors import EmppiError
+    from emppi_ros.core.pose import Pose
     from emppi_ros.model.ensemble import State
     from emppi_ros.planning.mppi import plan
     from emppi_ros.planning.planner import Planner
     from emppi_ros.priors.distributions import Prior
     from emppi_ros.priors.particles import Belief
     from emppi_ros.state.estimator import Estimator
-    from emppi_ros.state.tracking import Pose
     from emppi_ros.tasks.planner_config import PlannerConfig
     from emppi_ros.tasks.schema import BeliefConfig, ParameterConfig, SimulationConfig
     from emppi_ros.tasks.task import Task, load_task
@@ -55,7 +55,7 @@ _MODULES = {
     'ParticleFilter': 'belief.particle_filter',
     'Planner': 'planning.planner',
     'PlannerConfig': 'tasks.planner_config',
-    'Pose': 'state.tracking',
+    'Pose': 'core.pose',
     'Prior': 'priors.distributions',
     'SimulationConfig': 'tasks.schema',
     'State': 'model.ensemble',

@@ -18,9 +18,9 @@ from benchmarks import part_tracks
 from benchmarks.track.videos import CAMERA, RATE_HZ, MadeVideo
 from emppi_ros.articulation import mjcf, topology
 from emppi_ros.core.errors import BenchError, import_optional
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import joint_tracker, smoothing, surfaces, tracker
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.renderer import Placement
 from emppi_ros.tracking.surfaces import Surface
 from emppi_ros.tracking.tracker import PartEstimate
 
@@ -34,7 +34,7 @@ _POINTS = 1500  # of a part in an image, at most
 class EstimatedPoses(NamedTuple):
     """Poses of all parts in an image, covariances (B, 6, 6) if there are any, and which count."""
 
-    poses: Placement
+    poses: Poses
     covariance: Array | None
     tracked: tuple[bool, ...]
 
@@ -101,7 +101,7 @@ class JointedTracker:
 
 def _as_poses(found: Sequence[PartEstimate]) -> EstimatedPoses:
     return EstimatedPoses(
-        Placement(
+        Poses(
             np.array([one.position for one in found]), np.array([one.rotation for one in found])
         ),
         np.array([one.covariance for one in found]),
@@ -134,7 +134,7 @@ class IterativeClosestPoints:
             turn = rotation[part] @ motion[:3, :3].T
             position[part] = position[part] - turn @ motion[:3, 3]
             rotation[part] = turn
-        self._poses = Placement(position, rotation)
+        self._poses = Poses(position, rotation)
         return EstimatedPoses(self._poses, None, (True,) * len(position))
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.articulation import rigid_motion
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.core.errors import IdentificationError
+from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.signals import covariance_matrices
 
@@ -82,7 +82,7 @@ class Tracks:
 def world(frames: int) -> PartTrack:
     """Return the world as a part that never moves, and whose pose is known."""
     rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
-    poses = Poses(rotation, np.zeros((frames, 3)))
+    poses = Poses(np.zeros((frames, 3)), rotation)
     return PartTrack('world', poses, np.zeros((frames, 6, 6)), np.ones(frames, bool))
 
 
@@ -111,12 +111,11 @@ def from_arrays(
                 f'pose/{name}: quaternion of length {length[wrong[0]]:.4g} in frame {wrong[0]}, '
                 'expected 1 (or four zeros where the part was not seen)'
             )
-        scalar_last = quaternion[seen][:, [1, 2, 3, 0]]
-        rotation[seen] = Rotation.from_quat(scalar_last).as_matrix()
+        rotation[seen] = to_rotation(quaternion[seen]).as_matrix()
     if covariance is None:
         covariance = np.tile(noise.covariance(quaternion is not None), (frames, 1, 1))
     place = np.where(seen[:, None], position, 0.0)
-    return PartTrack(name, Poses(rotation, place), covariance, seen)
+    return PartTrack(name, Poses(place, rotation), covariance, seen)
 
 
 def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:
@@ -312,7 +311,7 @@ def _at_times(name: str, time: Array, values: Array, clock: Array, noise: Noise)
     position = np.column_stack([np.interp(held, time, axis) for axis in poses.position.T])
     rotation = Slerp(time, Rotation.from_matrix(poses.rotation))(held).as_matrix()
     covariance = np.tile(noise.covariance(), (frames, 1, 1))
-    return PartTrack(name, Poses(rotation, position), covariance, seen)
+    return PartTrack(name, Poses(position, rotation), covariance, seen)
 
 
 def pair(parent: PartTrack, child: PartTrack) -> tuple[Poses, Array, Bools]:
@@ -322,4 +321,4 @@ def pair(parent: PartTrack, child: PartTrack) -> tuple[Poses, Array, Bools]:
     covariance = rigid_motion.relative_covariance(
         ours, parent.covariance[both], theirs, child.covariance[both]
     )
-    return rigid_motion.relative(ours, theirs), covariance, both
+    return ours.inverse() @ theirs, covariance, both

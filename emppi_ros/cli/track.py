@@ -15,6 +15,7 @@ import numpy.typing as npt
 from emppi_ros.cli import output
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError, prefix_errors
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.recordings import depth_bag, tables
 from emppi_ros.recordings.bag_reader import SUFFIX, Bag
@@ -29,7 +30,6 @@ from emppi_ros.tracking import (
     tracker,
 )
 from emppi_ros.tracking.background import MovingBackground
-from emppi_ros.tracking.depth_messages import OpticalPose
 from emppi_ros.tracking.depth_video import DepthVideo
 from emppi_ros.tracking.jointed_parts import JointedParts
 from emppi_ros.tracking.parts import Bools, TrackedParts, TrackerConfig
@@ -211,7 +211,7 @@ def _read(options: argparse.Namespace) -> _TrackInput:
         file = parts_file.load_parts(options.parts)
         return _TrackInput(file, depth_video.read(options.video), {}, [])
     pose = options.camera_pose
-    given = None if pose is None else OpticalPose(pose[:3], pose[3:])
+    given = None if pose is None else Pose(np.array(pose[:3]), np.array(pose[3:]))
     topics = DepthTopics(options.image_topic, options.info_topic, options.frame, given)
     bag = depth_bag.read(Bag(options.video, options.namespace), topics)
     if options.parts is not None:

@@ -8,9 +8,9 @@ with the robot at its true joint positions in the background. It starts from the
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking import tracker
 from emppi_ros.tracking.background import MovingBackground

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
 from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
 from emppi_ros.sim.true_parameters import TrueParameters
-from emppi_ros.state import tracking
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.cost import bind_residual
 from emppi_ros.tasks.hold_timer import HoldTimer
 from emppi_ros.tasks.objects import FreeObject
@@ -295,7 +294,7 @@ class SimulatedRobot:
         s = self._settings
         true_position, quaternion = self._pose(name)
         error = Rotation.from_rotvec(s.rotation_noise_sd_rad * self._rng.standard_normal(3))
-        turned = tracking.to_quaternion(error * tracking.to_rotation(quaternion))
+        turned = to_quaternion(error * to_rotation(quaternion))
         position = true_position + s.position_noise_sd_m * self._rng.standard_normal(3)
         return PoseReading(self.time, name, Pose(position, turned))
 

@@ -128,7 +128,7 @@ def _fit(
     moved = np.inf
     for i in range(tracked.settings.iterations + 1):
         places = jointed.places(qpos)
-        shown = fitting.linearize(tracked, places.placement, image, i, farther)
+        shown = fitting.linearize(tracked, places.poses, image, i, farther)
         if fitting.is_last(tracked, i, moved):
             break
         qpos, moved = _move(tracked, jointed, qpos, places, shown.equations)
@@ -138,11 +138,11 @@ def _fit(
 def _align(tracked: TrackedParts, jointed: JointedParts, qpos: Array, image: Array) -> Array:
     """Return the joints after steps of alignment, as `fitting.align` does for free parts."""
     reach = tracked.settings.reach_m
-    points, sd = fitting.foreground(tracked, jointed.places(qpos).placement, image, reach)
+    points, sd = fitting.foreground(tracked, jointed.places(qpos).poses, image, reach)
     for i in range(tracked.settings.alignment_steps if len(points) else 0):
         places = jointed.places(qpos)
         nearer = reach * fitting.NARROWER**i
-        found = fitting.alignment_equations(tracked, places.placement, points, sd, nearer)
+        found = fitting.alignment_equations(tracked, places.poses, points, sd, nearer)
         qpos, moved = _move(tracked, jointed, qpos, places, found)
         if moved < fitting.ALIGNED:
             break
@@ -184,7 +184,7 @@ def _surface_motion(tracked: TrackedParts, places: JointedPoses, steps: Array) -
     """Return how far the surfaces of parts move (B, n) [m] by steps of the coordinates (k, n)."""
     result = []
     for part, shape in enumerate(tracked.shapes):
-        centre = places.placement.rotation[part] @ shape.centre
+        centre = places.poses.rotation[part] @ shape.centre
         from_origin = np.linalg.inv(equations.centred(centre, shape.radius))
         result.append(np.linalg.norm(from_origin @ places.jacobian[part] @ steps, axis=0))
     return np.array(result)
@@ -213,7 +213,7 @@ def _pose_covariances(fitted: _JointedFit, step: Displacement) -> Array:
 
 def _parts(fitted: _JointedFit, step: Displacement, status: Sequence[str]) -> list[PartEstimate]:
     """Return the poses of the parts."""
-    position, rotation = fitted.places.placement
+    position, rotation = fitted.places.poses
     covariance = _pose_covariances(fitted, step)
     return [
         PartEstimate(

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from emppi_ros.core import config, paths
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
+from emppi_ros.core.pose import Poses, from_rows
 from emppi_ros.model import scene
 from emppi_ros.tracking import renderer
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.parts import TrackedParts, TrackerConfig
-from emppi_ros.tracking.renderer import Placement
 
 Array = npt.NDArray[np.float64]
 _LENGTH_TOLERANCE = 0.01  # of quaternions
@@ -71,7 +71,7 @@ class PartsFile(NamedTuple):
         The scene, with visual geoms.
     bodies : tuple
         Index of the body of each part.
-    start : Placement
+    start : Poses
         Poses of the parts in the first image.
 
     """
@@ -79,7 +79,7 @@ class PartsFile(NamedTuple):
     settings: PartsFileConfig
     model: mujoco.MjModel
     bodies: tuple[int, ...]
-    start: Placement
+    start: Poses
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def load_parts(path: Path) -> PartsFile:
         position = kinematics.xpos[body] if part.position is None else part.position
         quaternion = kinematics.xquat[body] if part.quaternion is None else part.quaternion
         poses.append([*position, *quaternion])
-    start = renderer.placement(np.array(poses, np.float64))
+    start = from_rows(np.array(poses, np.float64))
     return PartsFile(settings, model, bodies, start)
 
 

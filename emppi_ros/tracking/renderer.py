@@ -8,9 +8,9 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import SceneError
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking.camera import Camera
 
@@ -72,13 +72,6 @@ class RenderedDepth(NamedTuple):
     normal: Array
 
 
-class Placement(NamedTuple):
-    """Poses of parts in the world: positions (B, 3) [m] and rotation matrices (B, 3, 3)."""
-
-    position: Array
-    rotation: Array
-
-
 class PartRenderer:
     """
     Renders some bodies of a model, each at any pose and with what is welded to it.
@@ -115,11 +108,11 @@ class PartRenderer:
         self._middles, self._halves = box[:, None, :3], box[:, None, 3:]
         self._signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
-    def initial(self, bodies: Sequence[int]) -> Placement:
+    def initial(self, bodies: Sequence[int]) -> Poses:
         """Return the poses of the parts at the model's initial joint positions."""
         return body_poses(self._data, bodies)
 
-    def place(self, poses: Placement) -> None:
+    def place(self, poses: Poses) -> None:
         """Put the parts at poses (B)."""
         owner = self.part_of_geom[self.geoms]
         for local, of, index, positions, matrices in (
@@ -286,30 +279,18 @@ def hide(model: mujoco.MjModel, geoms: npt.NDArray[np.bool_]) -> None:
     model.geom_rgba[geoms, 3] = 0.0
 
 
-def _local(poses: Placement, owner: Ints, positions: Array, matrices: Array) -> Placement:
+def _local(poses: Poses, owner: Ints, positions: Array, matrices: Array) -> Poses:
     """Return poses in the frames of their owners."""
     back = np.swapaxes(poses.rotation[owner], -1, -2)
     offset = positions - poses.position[owner]
-    return Placement(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
+    return Poses(np.einsum('bij,bj->bi', back, offset), back @ _matrices(matrices))
 
 
 def _matrices(flat: Array) -> Array:
     return np.reshape(flat, (-1, 3, 3)).copy()
 
 
-def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Placement:
+def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Poses:
     """Return the poses of bodies of a model whose kinematics are up to date."""
     index = list(bodies)
-    return Placement(data.xpos[index].copy(), _matrices(data.xmat[index]))
-
-
-def placement(poses: Array) -> Placement:
-    """Return poses (B, 7), position and quaternion wxyz, as positions and matrices."""
-    turn = Rotation.from_quat(poses[:, [4, 5, 6, 3]])
-    return Placement(poses[:, :3].copy(), turn.as_matrix())
-
-
-def pose_rows(poses: Placement) -> Array:
-    """Return poses as rows (B, 7): position and quaternion wxyz."""
-    quaternion = Rotation.from_matrix(poses.rotation).as_quat()
-    return np.column_stack([poses.position, quaternion[:, [3, 0, 1, 2]]])
+    return Poses(data.xpos[index].copy(), _matrices(data.xmat[index]))

@@ -8,10 +8,11 @@ import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import fitting
 from emppi_ros.tracking.fitting import Evidence, Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement, Window
+from emppi_ros.tracking.renderer import Window
 
 Array = npt.NDArray[np.float64]
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
@@ -51,7 +52,7 @@ def find_again(
     fitted: Fit,
     status: tuple[str, ...],
     image: Array,
-    last: Placement,
+    last: Poses,
     missing_s: Array,
 ) -> tuple[Fit, tuple[str, ...]]:
     """
@@ -88,21 +89,21 @@ def find_again(
 
 
 def _candidate(
-    tracked: TrackedParts, poses: Placement, part: int, centre: Array, turn: Array, image: Array
-) -> Placement:
+    tracked: TrackedParts, poses: Poses, part: int, centre: Array, turn: Array, image: Array
+) -> Poses:
     """Return the poses after a part is put with its centre at a place, and aligned."""
     position, rotation = poses.position.copy(), poses.rotation.copy()
     rotation[part] = turn
     position[part] = centre - turn @ tracked.shapes[part].centre
     reach = _SEARCH_RADII * tracked.shapes[part].radius
-    aligned = fitting.align(tracked, Placement(position, rotation), image, reach)
+    aligned = fitting.align(tracked, Poses(position, rotation), image, reach)
     # the others stay where they are
     position[part], rotation[part] = aligned.position[part], aligned.rotation[part]
-    return Placement(position, rotation)
+    return Poses(position, rotation)
 
 
 def _score(
-    tracked: TrackedParts, poses: Placement, part: int, cluster: Cluster, image: Array
+    tracked: TrackedParts, poses: Poses, part: int, cluster: Cluster, image: Array
 ) -> float:
     """Return the share of pixels of part and cluster on which both agree."""
     rendered, window = fitting.render(tracked, poses)

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
 from emppi_ros.tracking.equations import PoseEquations, Shape
-from emppi_ros.tracking.renderer import NOTHING, Placement
+from emppi_ros.tracking.renderer import NOTHING
 
 Array = npt.NDArray[np.float64]
 POINTS = 1500  # of each part
@@ -81,7 +82,7 @@ def _cast_inwards(
 
 
 def alignment_equations(
-    surfaces: Sequence[Surface], poses: Placement, points: Array, sd: Array, reach: float
+    surfaces: Sequence[Surface], poses: Poses, points: Array, sd: Array, reach: float
 ) -> dict[int, PoseEquations]:
     """
     Return the equations of point-to-plane alignment of parts with points (n, 3) of an image.

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.core.errors import PoseError
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, fitting, search
 from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
 from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
-from emppi_ros.tracking.renderer import Placement, pose_rows
 from emppi_ros.tracking.search import TRACKED
 
 Array = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ class PartEstimate(NamedTuple):
     @property
     def row(self) -> Array:
         """Position and quaternion wxyz (7,)."""
-        return pose_rows(Placement(self.position[None], self.rotation[None]))[0]
+        return Poses(self.position[None], self.rotation[None]).rows[0]
 
 
 class TrackerState(NamedTuple):
@@ -70,13 +70,13 @@ class TrackerState(NamedTuple):
     ----------
     time : float
         Of the last image [s]; NaN before the first.
-    poses : Placement
+    poses : Poses
         Poses of the parts.
     velocity : (B, 6) array
         Of the centres of the parts [m/s], and angular [rad/s].
     status : tuple
         Status of each part.
-    seen : Placement
+    seen : Poses
         Poses in which the parts were tracked last.
     seen_at : (B,) array
         When that was [s]; NaN before the first image.
@@ -84,14 +84,14 @@ class TrackerState(NamedTuple):
     """
 
     time: float
-    poses: Placement
+    poses: Poses
     velocity: Array
     status: tuple[str, ...]
-    seen: Placement
+    seen: Poses
     seen_at: Array
 
 
-def start(tracked: TrackedParts, poses: Placement | None = None) -> TrackerState:
+def start(tracked: TrackedParts, poses: Poses | None = None) -> TrackerState:
     """Return the state before the first image, with the parts at rest at given poses."""
     poses = tracked.initial if poses is None else poses
     count = len(poses.position)
@@ -133,7 +133,7 @@ def track(
     ]
     velocity = _velocity(tracked, state, fitted, status, time)
     is_seen = np.array([one == TRACKED for one in status])
-    poses = Placement(
+    poses = Poses(
         np.where(is_seen[:, None], fitted.poses.position, state.seen.position),
         np.where(is_seen[:, None, None], fitted.poses.rotation, state.seen.rotation),
     )
@@ -159,7 +159,7 @@ def prepare(
     return image if mask is None else np.where(mask, image, FAR)
 
 
-def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
+def _fit_from(tracked: TrackedParts, guess: Poses, image: Array) -> Fit:
     """
     Return the fit from a guess; parts that fit badly are aligned first, if that is better.
 
@@ -171,7 +171,7 @@ def _fit_from(tracked: TrackedParts, guess: Placement, image: Array) -> Fit:
     if not bad.any() or not tracked.settings.alignment_steps:
         return fitted
     aligned = fitting.align(tracked, guess, image)
-    poses = Placement(
+    poses = Poses(
         np.where(bad[:, None], aligned.position, fitted.poses.position),
         np.where(bad[:, None, None], aligned.rotation, fitted.poses.rotation),
     )
@@ -191,7 +191,7 @@ def quality(evidence: Evidence, parts: Bools) -> float:
 
 
 def _reject_jumps(
-    tracked: TrackedParts, guess: Placement, fitted: Fit, status: tuple[str, ...], image: Array
+    tracked: TrackedParts, guess: Poses, fitted: Fit, status: tuple[str, ...], image: Array
 ) -> tuple[Fit, tuple[str, ...]]:
     """
     Return fit and status after parts that turned abruptly are fitted from the guessed rotation.
@@ -206,7 +206,7 @@ def _reject_jumps(
         rotation[part] = guess.rotation[part]
         centre = tracked.shapes[part].centre
         position[part] += (fitted.poses.rotation[part] - rotation[part]) @ centre
-        other = fitting.fit(tracked, Placement(position, rotation), image)
+        other = fitting.fit(tracked, Poses(position, rotation), image)
         is_other = _angles(other.poses, fitted.poses)[part] > _JUMP_RAD
         least = _gain(fitted) - (_JUMP_GAIN if is_other else 0.0)
         judged = search.judge(tracked, other.evidence)
@@ -215,9 +215,9 @@ def _reject_jumps(
     return fitted, status
 
 
-def _angles(one: Placement, other: Placement) -> Array:
-    """Return by which angles (B,) the parts are turned from one placement to another."""
-    turns = Rotation.from_matrix(one.rotation @ np.swapaxes(other.rotation, 1, 2))
+def _angles(first: Poses, second: Poses) -> Array:
+    """Return by which angles (B,) the parts are turned from some poses to others."""
+    turns = Rotation.from_matrix(first.rotation @ np.swapaxes(second.rotation, 1, 2))
     return np.asarray(turns.magnitude(), np.float64)
 
 
@@ -236,7 +236,7 @@ def _covariance(tracked: TrackedParts, fitted: Fit, part: int, status: str) -> A
     return step.covariance * fitted.evidence.scale[part]
 
 
-def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placement:
+def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Poses:
     """Return where the parts are at a time, at constant velocity of their centres."""
     dt = 0.0 if np.isnan(state.time) else time - state.time
     position, rotation = state.poses.position.copy(), state.poses.rotation.copy()
@@ -245,7 +245,7 @@ def _predict(tracked: TrackedParts, state: TrackerState, time: float) -> Placeme
         centre = position[part] + rotation[part] @ shape.centre + linear
         rotation[part] = Rotation.from_rotvec(angular).as_matrix() @ rotation[part]
         position[part] = centre - rotation[part] @ shape.centre
-    return Placement(position, rotation)
+    return Poses(position, rotation)
 
 
 def _velocity(

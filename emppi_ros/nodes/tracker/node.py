@@ -25,6 +25,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from emppi_ros.core import config
 from emppi_ros.core.errors import ConfigError, EmppiError, PoseError
+from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.nodes.common import convert, process, qos
 from emppi_ros.nodes.common.diagnostics import OK, WARN, Durations, Report
@@ -35,14 +36,12 @@ from emppi_ros.nodes.common.polling import PolledSubscription
 from emppi_ros.nodes.topics import transforms
 from emppi_ros.nodes.topics.depth_images import TF_STATIC
 from emppi_ros.nodes.topics.task import TaskFollowerNode
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tracking import depth_messages, parts_file, task_parts, tracker
 from emppi_ros.tracking.background import MovingBackground
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
     INFO,
-    OpticalPose,
     StaticTransform,
     read_camera,
     read_depth,
@@ -260,11 +259,11 @@ class TrackerNode(TaskFollowerNode):
         depth_messages.add_transforms(self._transforms, message)
         self._info = None
 
-    def _camera_pose(self, frame: str) -> OpticalPose:
+    def _camera_pose(self, frame: str) -> Pose:
         """Return the pose of the camera: as given, or as static transforms say."""
         settings = self._settings
         if settings.camera_position:
-            return OpticalPose(settings.camera_position, settings.camera_quaternion)
+            return Pose(np.array(settings.camera_position), np.array(settings.camera_quaternion))
         return depth_messages.find_pose(self._transforms, frame, self._frame)
 
     def _keep_joints(self, data: bytes, _sent_ns: int, _received_ns: int) -> None:
