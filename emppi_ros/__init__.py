@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from emppi_ros.core.errors import EmppiError
     from emppi_ros.core.pose import Pose
     from emppi_ros.model.ensemble import State
+    from emppi_ros.pipeline.identification import identify
+    from emppi_ros.pipeline.mechanism import articulate, video_to_task
+    from emppi_ros.pipeline.video_tracks import track
     from emppi_ros.planning.mppi import plan
     from emppi_ros.planning.planner import Planner
     from emppi_ros.priors.distributions import Prior
@@ -42,8 +45,12 @@ __all__ = [
     'SimulationConfig',
     'State',
     'Task',
+    'articulate',
+    'identify',
     'load_task',
     'plan',
+    'track',
+    'video_to_task',
 ]
 _MODULES = {
     'Belief': 'priors.particles',
@@ -60,8 +67,12 @@ _MODULES = {
     'SimulationConfig': 'tasks.schema',
     'State': 'model.ensemble',
     'Task': 'tasks.task',
+    'articulate': 'pipeline.mechanism',
+    'identify': 'pipeline.identification',
     'load_task': 'tasks.task',
     'plan': 'planning.mppi',
+    'track': 'pipeline.video_tracks',
+    'video_to_task': 'pipeline.mechanism',
 }
 
 

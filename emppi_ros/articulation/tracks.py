@@ -14,6 +14,7 @@ from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.signals import covariance_matrices
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -116,6 +117,21 @@ def from_arrays(
         covariance = np.tile(noise.covariance(quaternion is not None), (frames, 1, 1))
     place = np.where(seen[:, None], position, 0.0)
     return PartTrack(name, Poses(place, rotation), covariance, seen)
+
+
+def from_estimates(
+    names: Sequence[str], time: Array, estimates: Sequence[Sequence[PartEstimate]]
+) -> Tracks:
+    """Return the tracks of all parts from estimates of B parts in T images (T, B)."""
+    parts = []
+    for name, images in zip(names, zip(*estimates, strict=True), strict=True):
+        poses = Poses(
+            np.array([one.position for one in images]), np.array([one.rotation for one in images])
+        )
+        covariance = np.array([one.covariance for one in images])
+        seen = np.array([one.status == TRACKED for one in images])
+        parts.append(PartTrack(name, poses, covariance, seen))
+    return Tracks(time, tuple(parts))
 
 
 def read(files: Sequence[Path], noise: Noise = Noise()) -> Tracks:

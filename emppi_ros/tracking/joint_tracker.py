@@ -11,13 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emppi_ros.tracking import equations, fitting, search, tracker
+from emppi_ros.tracking import equations, fitting, tracker
 from emppi_ros.tracking.equations import Displacement, PoseEquations
 from emppi_ros.tracking.fitting import Evidence, PartEquations
 from emppi_ros.tracking.jointed_parts import JointedParts, JointedPoses
 from emppi_ros.tracking.parts import Bools, TrackedParts
-from emppi_ros.tracking.search import TRACKED
-from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
 Array = npt.NDArray[np.float64]
 _LEAST_M, _LEAST_RAD = 1e-5, 1e-5  # standard deviations of poses: none is exact
@@ -95,7 +94,7 @@ def track(
     dt = 0.0 if np.isnan(state.time) else time - state.time
     guess = jointed.moved(state.qpos, dt * state.velocity)
     fitted = _fit_from(tracked, jointed, guess, image)
-    status = search.judge(tracked, fitted.evidence)
+    status = tracker.judge(tracked, fitted.evidence)
     step = _solve(tracked, fitted.places, fitted.found, fitted.evidence.scale)
     estimate = JointEstimate(fitted.qpos, step.covariance, _parts(fitted, step, status))
     if TRACKED not in status:

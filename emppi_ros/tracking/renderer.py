@@ -1,9 +1,13 @@
-"""Depth images of rigid parts by MuJoCo's rays: depth, part and normal without OpenGL."""
+"""
+Depth images by MuJoCo's rays, without OpenGL: of rigid parts, and of what is behind them.
 
-from collections.abc import Sequence
+What is behind the parts is fixed, or a robot at its measured joint positions.
+"""
+
+from collections.abc import Mapping, Sequence
 import copy
 import itertools
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
@@ -19,6 +23,7 @@ Ints = npt.NDArray[np.int64]
 NOTHING = -1
 _GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # what MuJoCo draws unless told otherwise
 _NEAREST_M, _FARTHEST_M = 0.05, 100.0
+_MARGIN_PX = 6  # parts move from one step of a fit to the next
 
 
 class Window(NamedTuple):
@@ -294,3 +299,72 @@ def body_poses(data: mujoco.MjData, bodies: Sequence[int]) -> Poses:
     """Return the poses of bodies of a model whose kinematics are up to date."""
     index = list(bodies)
     return Poses(data.xpos[index].copy(), _matrices(data.xmat[index]))
+
+
+class Background(Protocol):
+    """Depth of what is behind the parts [m], inf where there is nothing."""
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image."""
+
+
+class FixedBackground:
+    """A background that does not change: a depth image (h, w)."""
+
+    def __init__(self, depth: Array) -> None:
+        self._depth = depth
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image."""
+        return self._depth[window.slices]
+
+
+class MovingBackground:
+    """A scene without its parts, at positions of joints; rendered only where it is asked for."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        bodies: Sequence[int],
+        joints: Sequence[str],
+        camera: Camera,
+    ) -> None:
+        """
+        Prepare a scene without some bodies.
+
+        Bodies move with `joints`; those that move otherwise are left out. SceneError if a joint is
+        unknown, or no hinge or slide.
+        """
+        self.joints = tuple(joints)
+        index = [scene.find_scalar(model, name) for name in joints]
+        self._address = model.jnt_qposadr[index]
+        self._model, self._data = model, mujoco.MjData(model)
+        unknown = _moved_by_others(model, index)
+        self._renderer = SceneRenderer(model, camera, [*bodies, *unknown])
+        self._camera = camera
+        self._depth = np.full((camera.height, camera.width), np.nan)
+        self._rendered: Window | None = None
+
+    def move(self, positions: Mapping[str, float]) -> None:
+        """Move the joints to positions [rad or m]."""
+        self._data.qpos[self._address] = [positions[name] for name in self.joints]
+        mujoco.mj_kinematics(self._model, self._data)
+        self._rendered = None
+
+    def crop(self, window: Window) -> Array:
+        """Return the depth in a window of the image, after `move`."""
+        if self._rendered is None or not self._rendered.contains(window):
+            self._rendered = window.grown(_MARGIN_PX, self._camera)
+            self._depth[self._rendered.slices] = self._renderer.render(self._data, self._rendered)
+        return self._depth[window.slices]
+
+
+def _moved_by_others(model: mujoco.MjModel, joints: Sequence[int]) -> list[int]:
+    """Return the bodies that move by other joints than these, or with such a body."""
+    unknown: set[int] = set()
+    for body in range(1, model.nbody):
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        own = range(first, first + count) if count else ()
+        if any(joint not in joints for joint in own) or model.body_parentid[body] in unknown:
+            unknown.add(body)
+    return sorted(unknown)

@@ -25,8 +25,7 @@ from scipy.spatial.transform import Rotation
 from emppi_ros.tracking import equations, kalman_smoother
 from emppi_ros.tracking.equations import Shape
 from emppi_ros.tracking.kalman_smoother import LinearSystem, SmoothedStates
-from emppi_ros.tracking.search import TRACKED
-from emppi_ros.tracking.tracker import PartEstimate
+from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

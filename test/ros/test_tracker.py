@@ -32,7 +32,8 @@ from emppi_ros.nodes.topics.depth_images import write_camera, write_depth, write
 from emppi_ros.nodes.tracker.node import TrackerNode
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.bag_writer import BagTopic, BagWriter
-from emppi_ros.tracking import camera, depth_noise, renderer
+from emppi_ros.sim import depth_noise
+from emppi_ros.tracking import camera, renderer
 from emppi_ros.tracking.depth_messages import (
     IMAGE,
     INFO,
@@ -41,9 +42,8 @@ from emppi_ros.tracking.depth_messages import (
     read_camera,
     read_depth,
 )
-from emppi_ros.tracking.parts import TrackerConfig
+from emppi_ros.tracking.parts import TrackerConfig, of_task
 from emppi_ros.tracking.renderer import Window
-from emppi_ros.tracking.task_parts import of_task
 from emppi_ros.viz.depth_camera import depth_camera
 
 SCENE = """
