@@ -11,15 +11,13 @@ that are eliminated frame by frame.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import joint_models, rigid_motion
 from emppi_ros.articulation.joint_models import AXIAL, DOF, JointModel, Observations
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 CANDIDATES = 40
 _SCORED_FRAMES = 60  # by which candidates are compared
 FITTED_FRAMES = 300  # more are thinned out for the parameters; positions are those of all

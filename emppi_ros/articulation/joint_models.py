@@ -9,13 +9,12 @@ axes, so that many candidates are compared at once.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
 from emppi_ros.articulation import rigid_motion
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
 DOF = {'static': 0, 'prismatic': 1, 'revolute': 1, 'screw': 1, 'planar': 3}
 AXIAL = ('prismatic', 'revolute', 'screw')
 FREE = 'free'  # any motion: it has no parameters
@@ -121,7 +120,7 @@ class PoseResiduals(NamedTuple):
         once = lie @ twists
         return -self.to_noise @ (twists + 0.5 * once + lie @ once / 12.0)
 
-    def where(self, better: npt.NDArray[np.bool_], other: 'PoseResiduals') -> 'PoseResiduals':
+    def where(self, better: Bools, other: 'PoseResiduals') -> 'PoseResiduals':
         """Return these residuals in the frames `better` (..., T), others elsewhere."""
         some = better[..., None]
         return PoseResiduals(

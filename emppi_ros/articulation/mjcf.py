@@ -4,15 +4,14 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
 from emppi_ros.articulation.joint_models import JointModel
 from emppi_ros.articulation.topology import WORLD, KinematicTree, TreeJoint
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses, to_quaternion
 from emppi_ros.tracking import jointed_parts
 
-Array = npt.NDArray[np.float64]
 TRANSLATION = '_translation'  # appended to a part's name: the slide of its screw
 PLANAR = ('_x', '_y', '_turn')
 _SIZE_M = 0.02  # of the ball that stands for a part

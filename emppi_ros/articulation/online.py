@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from emppi_ros.articulation import topology, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.core import config
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import to_rotation
 from emppi_ros.recordings.signals import covariance_triangles
 
-Array = npt.NDArray[np.float64]
 _MOVED = float(stats.chi2.ppf(0.95, 6))  # squares of two poses between which a part moved
 _NOT_SHOWN = ('static', 'undecided')
 

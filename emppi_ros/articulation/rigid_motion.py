@@ -6,12 +6,11 @@ vector, both in the fixed frame. It moves a pose from the left: `exp(twist)` tim
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
 _SMALL = 1e-6  # rad: below, series replace quotients
 _NEAR_HALF_TURN = 3.0  # rad: above, the axis comes from the symmetric part
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from emppi_ros.articulation import evidence, fitting, joint_models, tracks
@@ -20,11 +19,10 @@ from emppi_ros.articulation.fitting import FittedJoint
 from emppi_ros.articulation.joint_models import DOF, FREE, JointModel, Observations
 from emppi_ros.articulation.selection import Selection, SelectionConfig
 from emppi_ros.articulation.tracks import PartTrack, Tracks
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 WORLD = 'world'
 _DEFAULT = SelectionConfig()
 _WELL = 2.0  # squared noise, in units of the given one, of a joint that fits well

@@ -6,18 +6,16 @@ from pathlib import Path
 import re
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation, Slerp
 
 from emppi_ros.articulation import rigid_motion
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.core.pose import Poses, to_rotation
 from emppi_ros.recordings import bags, tables
 from emppi_ros.recordings.signals import covariance_matrices
 from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 UNKNOWN_SD = 100.0  # rad or m, for what was not measured
 MIN_FRAMES = 10
 _POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')

@@ -8,11 +8,11 @@ name or docstring says otherwise, poses are in the world.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 from transforms3d import quaternions
 
-Array = npt.NDArray[np.float64]
+from emppi_ros.core.arrays import Array, Bools
+
 _TO_SCIPY, _FROM_SCIPY = [1, 2, 3, 0], [3, 0, 1, 2]
 
 
@@ -85,7 +85,7 @@ class Poses(NamedTuple):
         """Return some of the poses: an index, a slice or a mask."""
         return Poses(self.position[index], self.rotation[index])
 
-    def where(self, chosen: npt.NDArray[np.bool_], other: 'Poses') -> 'Poses':
+    def where(self, chosen: Bools, other: 'Poses') -> 'Poses':
         """Return these poses where `chosen` (n,) is true, and others elsewhere."""
         return Poses(
             np.where(chosen[:, None], self.position, other.position),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.articulation import tracks
 from emppi_ros.articulation.tracks import Tracks
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, prefix_errors
 from emppi_ros.model import scene
 from emppi_ros.recordings import depth_bag, tables
@@ -26,7 +26,6 @@ from emppi_ros.tracking.part_tracker import PartTracker
 from emppi_ros.tracking.parts import PartsFile, TrackerConfig
 from emppi_ros.tracking.tracker import HIDDEN, LOST, TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
 _TOPICS = DepthTopics()
 
 

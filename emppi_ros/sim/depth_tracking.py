@@ -5,9 +5,7 @@ A depth camera sees the scene with its noise, and the tracker finds the objects 
 with the robot at its true joint positions in the background. It starts from the true poses.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose
 from emppi_ros.model import scene
 from emppi_ros.sim.depth_camera import SimulatedDepthCamera
@@ -19,7 +17,6 @@ from emppi_ros.tracking.parts import TrackerConfig
 from emppi_ros.tracking.renderer import body_poses
 from emppi_ros.tracking.tracker import TRACKED
 
-Array = npt.NDArray[np.float64]
 _REACH_M = 0.03  # objects move less from one image to the next
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Pose, to_quaternion, to_rotation
 from emppi_ros.model.parameters import delay_column
 from emppi_ros.sim import true_model
@@ -22,7 +22,6 @@ from emppi_ros.tasks.residuals import norm
 from emppi_ros.tasks.task import Task
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 _RADII_M = np.arange(1, 11) * 0.04  # of offsets to try around an occupied place
 _DIRECTIONS = np.arange(12) * np.pi / 6
 _ROUNDING_S = 1e-9

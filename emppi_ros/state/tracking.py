@@ -10,14 +10,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.tasks.schema import TrackedObjectConfig
 
-Array = npt.NDArray[np.float64]
 _JUMP = 8.0  # innovations beyond this many standard deviations restart the track
 _MAX_DISTANCE_M = 1e4
 _GAP_S = 1.0  # longer gaps between poses restart the track

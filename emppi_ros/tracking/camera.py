@@ -6,14 +6,13 @@ import math
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.core.pose import Pose, to_quaternion
 from emppi_ros.model import scene
 
-Array = npt.NDArray[np.float64]
 _TO_OPTICAL = np.diag([1.0, -1.0, -1.0])  # MuJoCo's cameras look along -z, with y up
 
 

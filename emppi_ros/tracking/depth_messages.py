@@ -9,14 +9,13 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import ConfigError, PoseError
 from emppi_ros.core.pose import IDENTITY, Pose, from_message
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
 IMAGE, INFO = 'depth/image', 'depth/camera_info'
 ENCODINGS = {'16UC1': ('u2', 0.001), 'mono16': ('u2', 0.001), '32FC1': ('f4', 1.0)}  # REP 118
 _LONGEST_CHAIN = 50  # frames from a camera to the world

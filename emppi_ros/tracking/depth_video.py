@@ -17,13 +17,12 @@ import numpy.typing as npt
 from PIL import Image
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.core.pose import Pose
 from emppi_ros.tracking import camera
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 CAMERA_FILE, MASKS = 'camera.yaml', 'mask'
 _KEYS = ('depth', 'time_s', 'intrinsics', 'camera_position', 'camera_quaternion')
 _LENGTH_TOLERANCE = 1e-3  # of quaternions

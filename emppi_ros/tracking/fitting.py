@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, outlines, surfaces
 from emppi_ros.tracking.equations import Displacement, PoseEquations
@@ -13,7 +13,6 @@ from emppi_ros.tracking.outlines import View
 from emppi_ros.tracking.parts import TUKEY, TrackedParts
 from emppi_ros.tracking.renderer import NOTHING, RenderedDepth, Window
 
-Array = npt.NDArray[np.float64]
 NOTHING_KNOWN = PoseEquations(np.zeros((6, 6)), np.zeros(6))
 RIGHT = 3.0  # standard deviations: 99.7 % of normal errors
 _ALIGNED_POINTS = 700  # at most

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.tracking import equations, fitting, tracker
 from emppi_ros.tracking.equations import Displacement, PoseEquations
 from emppi_ros.tracking.fitting import Evidence, PartEquations
 from emppi_ros.tracking.jointed_parts import JointedParts, JointedPoses
-from emppi_ros.tracking.parts import Bools, TrackedParts
+from emppi_ros.tracking.parts import TrackedParts
 from emppi_ros.tracking.tracker import TRACKED, PartEstimate
 
-Array = npt.NDArray[np.float64]
 _LEAST_M, _LEAST_RAD = 1e-5, 1e-5  # standard deviations of poses: none is exact
 
 

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 from numpy.polynomial import Polynomial
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import SceneError, unknown
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking import equations, renderer
 
-Array = npt.NDArray[np.float64]
 COVARIANCE = '_covariance'  # appended to a part's name
 _SIZE = 12
 

@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
-
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import joint_tracker, tracker
 from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.jointed_parts import JointedParts
-from emppi_ros.tracking.parts import Bools, PartsFile, prepare_parts
+from emppi_ros.tracking.parts import PartsFile, prepare_parts
 from emppi_ros.tracking.renderer import MovingBackground
 from emppi_ros.tracking.tracker import PartEstimate
-
-Array = npt.NDArray[np.float64]
 
 
 class PartTracker:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
 from emppi_ros.core import config, paths
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import ConfigError, SceneError, unknown
 from emppi_ros.core.pose import Poses, from_rows
 from emppi_ros.model import scene
@@ -25,8 +25,6 @@ from emppi_ros.tracking.camera import Camera
 from emppi_ros.tracking.renderer import Background, FixedBackground, PartRenderer
 from emppi_ros.tracking.surfaces import Surface
 
-Array = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 TUKEY = 4.685  # standard deviations: 95 % efficiency for normal errors
 FAR = 1e3  # m: depth of what a mask says is no part
 _LENGTH_TOLERANCE = 0.01  # of quaternions

@@ -11,15 +11,13 @@ from typing import NamedTuple, Protocol
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools, Ints
 from emppi_ros.core.errors import SceneError
 from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 from emppi_ros.tracking.camera import Camera
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 NOTHING = -1
 _GROUPS = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # what MuJoCo draws unless told otherwise
 _NEAREST_M, _FARTHEST_M = 0.05, 100.0
@@ -234,7 +232,7 @@ class SceneRenderer:
         depth[near] = np.minimum(depth[near], moving)
         return depth
 
-    def _may_show(self, data: mujoco.MjData) -> npt.NDArray[np.bool_]:
+    def _may_show(self, data: mujoco.MjData) -> Bools:
         """Return the pixels (h, w) in which a box around a geom that moves may be."""
         camera = self._camera
         turn = data.geom_xmat[self._geoms].reshape(-1, 3, 3)
@@ -269,7 +267,7 @@ def part_of_bodies(model: mujoco.MjModel, bodies: Sequence[int]) -> Ints:
     return part
 
 
-def is_visible(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
+def is_visible(model: mujoco.MjModel) -> Bools:
     """Return which geoms (ngeom,) rays hit: those in groups 0 to 2 that are not transparent."""
     material = model.geom_matid
     alpha = model.geom_rgba[:, 3].copy()
@@ -278,7 +276,7 @@ def is_visible(model: mujoco.MjModel) -> npt.NDArray[np.bool_]:
     return (alpha > 0.0) & (_GROUPS[model.geom_group] > 0)
 
 
-def hide(model: mujoco.MjModel, geoms: npt.NDArray[np.bool_]) -> None:
+def hide(model: mujoco.MjModel, geoms: Bools) -> None:
     """Make geoms (ngeom,) transparent, for rays too."""
     model.geom_matid[geoms] = -1
     model.geom_rgba[geoms, 3] = 0.0

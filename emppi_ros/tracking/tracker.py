@@ -14,18 +14,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.core.errors import PoseError
 from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import equations, fitting
 from emppi_ros.tracking.fitting import NOTHING_KNOWN, Evidence, Fit
-from emppi_ros.tracking.parts import FAR, Bools, TrackedParts
+from emppi_ros.tracking.parts import FAR, TrackedParts
 from emppi_ros.tracking.renderer import Window
 
-Array = npt.NDArray[np.float64]
 TRACKED, HIDDEN, LOST = 'tracked', 'hidden', 'lost'
 FEWEST_PIXELS = 25
 _HYPOTHESES = 12  # rotations that are tried for a lost part

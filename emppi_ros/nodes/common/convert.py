@@ -12,20 +12,18 @@ from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Pose as PoseMessage
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 import numpy as np
-import numpy.typing as npt
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from emppi_ros.bridge.joint_trajectory import Trajectory
+from emppi_ros.core.arrays import Array
 from emppi_ros.core.errors import JointStateError, PlanError, PoseError
 from emppi_ros.core.pose import Pose, from_message
 from emppi_ros.recordings.message_tables import NANO, POINT_FIELD, STATE_FIELD, nanoseconds
 from emppi_ros.robots import plan as plans
 from emppi_ros.robots.plan import Plan
 from emppi_ros.robots.robot import Robot, select_joints
-
-Array = npt.NDArray[np.float64]
 
 
 def to_seconds(stamp: Time | Duration) -> float:
