@@ -7,7 +7,7 @@ What is behind the parts is fixed, or a robot at its measured joint positions.
 from collections.abc import Mapping, Sequence
 import copy
 import itertools
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
@@ -75,6 +75,22 @@ class RenderedDepth(NamedTuple):
     normal: Array
 
 
+class _CameraRays:
+    """Rays of a camera: unit directions (h, w, 3), and their lengths (h, w) at depth 1 m."""
+
+    def __init__(self, camera: Camera) -> None:
+        self._origin, rays = np.array(camera.position), camera.rays()
+        self._lengths = np.linalg.norm(rays, axis=-1)
+        self._directions = rays / self._lengths[..., None]
+
+    def cast(
+        self, model: mujoco.MjModel, data: mujoco.MjData, pixels: Any = ...
+    ) -> tuple[Ints, Array, Array]:
+        """Return geoms, depths [m] (inf where nothing is) and normals of pixels, by default all."""
+        geom, distance, normal = cast(model, data, self._origin, self._directions[pixels])
+        return geom, np.where(geom < 0, np.inf, distance / self._lengths[pixels]), normal
+
+
 class PartRenderer:
     """
     Renders some bodies of a model, each at any pose and with what is welded to it.
@@ -84,9 +100,7 @@ class PartRenderer:
 
     def __init__(self, model: mujoco.MjModel, bodies: Sequence[int], camera: Camera) -> None:
         """Prepare rays and shapes; SceneError if a part has no visible geom."""
-        self.camera = camera
-        self._origin, self._rays = np.array(camera.position), camera.rays()
-        self._lengths = np.linalg.norm(self._rays, axis=-1)
+        self.camera, self._rays = camera, _CameraRays(camera)
         self._model = copy.copy(model)
         part_of = part_of_bodies(model, bodies)
         shown = is_visible(model)
@@ -122,9 +136,8 @@ class PartRenderer:
             (self._geom_local, owner, self.geoms, self._data.geom_xpos, self._data.geom_xmat),
             (self._body_local, self._owner, self._bodies, self._data.xipos, self._data.ximat),
         ):
-            turn = poses.rotation[of]
-            positions[index] = poses.position[of] + np.einsum('bij,bj->bi', turn, local.position)
-            matrices[index] = (turn @ local.rotation).reshape(-1, 9)
+            moved = poses.at(of) @ local
+            positions[index], matrices[index] = moved.position, moved.rotation.reshape(-1, 9)
 
     def window(self, margin: int, reach: float = 0.0) -> Window:
         """Return the window with a margin [px] where parts are, or are within reach [m]."""
@@ -144,14 +157,9 @@ class PartRenderer:
 
     def render(self, window: Window | None = None) -> RenderedDepth:
         """Return what is seen of the parts, where `place` put them."""
-        whole = Window(0, self.camera.height, 0, self.camera.width)
-        window = whole if window is None else window
-        rays, lengths = self._rays[window.slices], self._lengths[window.slices]
-        geom, distance, normal = cast(
-            self._model, self._data, self._origin, rays / lengths[..., None]
-        )
+        pixels = ... if window is None else window.slices
+        geom, depth, normal = self._rays.cast(self._model, self._data, pixels)
         part = np.where(geom < 0, NOTHING, self.part_of_geom[geom])
-        depth = np.where(geom < 0, np.inf, distance / lengths)
         return RenderedDepth(depth, part, normal)
 
 
@@ -187,11 +195,7 @@ def render_scene(
     if without:
         model = copy.copy(model)
         hide(model, part_of_bodies(model, without)[model.geom_bodyid] != NOTHING)
-    rays = camera.rays()
-    lengths = np.linalg.norm(rays, axis=-1)
-    origin = np.array(camera.position)
-    geom, distance, _ = cast(model, data, origin, rays / lengths[..., None])
-    return np.where(geom < 0, np.inf, distance / lengths)
+    return _CameraRays(camera).cast(model, data)[1]
 
 
 class SceneRenderer:
@@ -203,10 +207,7 @@ class SceneRenderer:
 
     def __init__(self, model: mujoco.MjModel, camera: Camera, without: Sequence[int] = ()) -> None:
         """Render what is fixed; bodies in `without`, and what is welded to them, are left out."""
-        self._camera, self._origin = camera, np.array(camera.position)
-        rays = camera.rays()
-        self._lengths = np.linalg.norm(rays, axis=-1)
-        self._directions = rays / self._lengths[..., None]
+        self._camera, self._rays = camera, _CameraRays(camera)
         left_out = part_of_bodies(model, without)[model.geom_bodyid] != NOTHING
         moves = model.body_weldid[model.geom_bodyid] != 0
         fixed = copy.copy(model)
@@ -225,11 +226,9 @@ class SceneRenderer:
         """Return the depth image, or a window of it, in a state with kinematics up to date."""
         part = (slice(None), slice(None)) if window is None else window.slices
         near = self._may_show(data)[part]
-        directions, lengths = self._directions[part][near], self._lengths[part][near]
-        geom, distance, _ = cast(self._moving, data, self._origin, directions)
-        depth = self._fixed[part].copy()
-        moving = np.where(geom < 0, np.inf, distance / lengths)
-        depth[near] = np.minimum(depth[near], moving)
+        depth, pixels = self._fixed[part].copy(), np.zeros(self._fixed.shape, bool)
+        pixels[part] = near
+        depth[near] = np.minimum(depth[near], self._rays.cast(self._moving, data, pixels)[1])
         return depth
 
     def _may_show(self, data: mujoco.MjData) -> Bools:

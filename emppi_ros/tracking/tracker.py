@@ -83,15 +83,13 @@ class TrackerState(NamedTuple):
     time : float
         Of the last image [s]; NaN before the first.
     poses : Poses
-        Poses of the parts.
+        Poses in which the parts were tracked last.
     velocity : (B, 6) array
         Of the centres of the parts [m/s], and angular [rad/s].
     status : tuple
         Status of each part.
-    seen : Poses
-        Poses in which the parts were tracked last.
     seen_at : (B,) array
-        When that was [s]; NaN before the first image.
+        Times at which they were tracked last [s]; NaN before the first image.
 
     """
 
@@ -99,7 +97,6 @@ class TrackerState(NamedTuple):
     poses: Poses
     velocity: Array
     status: tuple[str, ...]
-    seen: Poses
     seen_at: Array
 
 
@@ -108,7 +105,7 @@ def start(tracked: TrackedParts, poses: Poses | None = None) -> TrackerState:
     poses = tracked.initial if poses is None else poses
     count = len(poses.position)
     return TrackerState(
-        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, poses, np.full(count, np.nan)
+        np.nan, poses, np.zeros((count, 6)), (TRACKED,) * count, np.full(count, np.nan)
     )
 
 
@@ -131,7 +128,7 @@ def track(
     status = judge(tracked, fitted.evidence)
     if set(status) != {TRACKED}:
         missing_s = np.nan_to_num(time - state.seen_at)
-        fitted, status = find_again(tracked, fitted, status, image, state.seen, missing_s)
+        fitted, status = find_again(tracked, fitted, status, image, state.poses, missing_s)
     fitted, status = _reject_jumps(tracked, guess, fitted, status, image)
     estimates = [
         PartEstimate(
@@ -145,9 +142,9 @@ def track(
     ]
     velocity = _velocity(tracked, state, fitted, status, time)
     is_seen = np.array([one == TRACKED for one in status])
-    poses = fitted.poses.where(is_seen, state.seen)
+    poses = fitted.poses.where(is_seen, state.poses)
     seen_at = np.where(is_seen, time, state.seen_at)
-    return TrackerState(time, poses, velocity, status, poses, seen_at), estimates
+    return TrackerState(time, poses, velocity, status, seen_at), estimates
 
 
 def prepare(
