@@ -86,7 +86,7 @@ class _CameraRays:
     def cast(
         self, model: mujoco.MjModel, data: mujoco.MjData, pixels: Any = ...
     ) -> tuple[Ints, Array, Array]:
-        """Return geoms, depths [m] (inf where nothing is) and normals of pixels, by default all."""
+        """Return geoms, depths [m] (inf: nothing) and normals, by default of all pixels."""
         geom, distance, normal = cast(model, data, self._origin, self._directions[pixels])
         return geom, np.where(geom < 0, np.inf, distance / self._lengths[pixels]), normal
 
