@@ -123,18 +123,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     """Raise ConfigError if an output exists, or has a wrong name."""
     if (options.prior is None) != (not options.prior_for):
         raise ConfigError('--prior and --prior-for: give both, a file and the task that it is for')
-    yaml = ('.yaml', '.yml')
-    for name, suffixes in (('out', ('.xml',)), ('task', yaml), ('prior', yaml)):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if path.suffix.lower() not in suffixes:
-            raise ConfigError(
-                f'--{name}: found {path}, expected a name that ends in {suffixes[0]}'
-            )
-        if not path.parent.is_dir():
-            raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        paths.check_new(path, options.overwrite)
+    output.check_files(options, out=output.XML, task=output.YAML, prior=output.YAML)
     if options.positions is not None:
         tables.check_writable('--positions', options.positions)
         paths.check_new(options.positions, options.overwrite)

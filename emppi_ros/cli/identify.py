@@ -221,16 +221,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not existing.is_dir() or not os.access(existing, os.W_OK):
             raise ConfigError(f'--report: {existing} is not a writable folder')
-    for name, suffixes in (('out', ('.yaml', '.yml')), ('mjcf', ('.xml',))):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if path.suffix.lower() not in suffixes:
-            ending = suffixes[0]
-            raise ConfigError(f'--{name}: found {path}, expected a name that ends in {ending}')
-        if not path.parent.is_dir():
-            raise ConfigError(f'--{name}: no such folder: {path.parent}')
-        paths.check_new(path, options.overwrite)
+    output.check_files(options, out=output.YAML, mjcf=output.XML)
 
 
 def _plant(options: argparse.Namespace) -> Plant:
