@@ -16,12 +16,13 @@ import yaml
 from benchmarks import part_tracks
 from benchmarks.video.films import CAMERA, Film
 from benchmarks.video.mechanisms import FilmedJoint, FilmedMechanism, unknowns
-from emppi_ros.articulation import mjcf, report, topology, tracks
+from emppi_ros.articulation import mjcf, report, tracks
 from emppi_ros.articulation.topology import KinematicTree, TreeJoint
 from emppi_ros.articulation.tracks import Tracks
 from emppi_ros.core.errors import IdentificationError
 from emppi_ros.identify.common.plant import Plant
 from emppi_ros.model import scene
+from emppi_ros.pipeline.mechanism import articulate
 from emppi_ros.recordings import tables
 from emppi_ros.recordings.recordings import Recording, read_recording
 from emppi_ros.recordings.signals import Signal
@@ -100,7 +101,7 @@ def geometry_errors(tree: KinematicTree, mechanism: FilmedMechanism) -> tuple[fl
 
 def infer_tree(followed: Followed, film: Film, seed: int) -> KinematicTree:
     """Return the kinematic tree of the tracks; IdentificationError if it is wrong."""
-    tree = topology.infer(followed.tracks, seed)
+    tree = articulate(followed.tracks, seed=seed)
     if not is_right(tree, film.mechanism):
         found = ', '.join(f'{one.child} on {one.parent}: {one.kind}' for one in tree.joints)
         raise IdentificationError(f'the inferred tree is wrong: {found}')

@@ -8,11 +8,10 @@ from emppi_ros.articulation.topology import KinematicTree
 from emppi_ros.articulation.tracks import Noise, Tracks
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.pipeline import video_tracks
-from emppi_ros.pipeline.video_tracks import VideoOfParts, VideoTracks
+from emppi_ros.pipeline.video_tracks import VideoTracks
 from emppi_ros.priors import prior_file
 from emppi_ros.priors.prior_file import hash_file
 from emppi_ros.tasks.task import Task, load_task
-from emppi_ros.tracking import depth_video
 from emppi_ros.tracking import parts as parts_files
 from emppi_ros.tracking.parts import TrackerConfig
 
@@ -86,7 +85,6 @@ def video_to_task(video: Path | str, task: Task | str, out: Path | str, *, seed:
         raise ConfigError(f'{path}: expected one file, an NPZ file or a bag')
     settings = TrackerConfig(noise_sd_per_m=task.simulation.depth_camera.noise_sd_per_m)
     parts = parts_files.of_task(task, settings)
-    given = VideoOfParts(parts, depth_video.read(path), {})
-    tree = articulate(video_tracks.track(given), seed=seed)
+    tree = articulate(video_tracks.track(video_tracks.read_video(path, parts)), seed=seed)
     prior_file.write(Path(out), prior.make(tree, task, [hash_file(path)], seed))
     return task.with_prior(str(out))

@@ -134,7 +134,7 @@ class VideoTracks:
 
 def read_video(
     path: Path,
-    parts: Path | None = None,
+    parts: Path | PartsFile | None = None,
     joints: Path | None = None,
     topics: DepthTopics = _TOPICS,
     namespace: str | None = None,
@@ -142,12 +142,12 @@ def read_video(
     """
     Return a video with its parts: an NPZ file, a folder of images, or a bag.
 
-    `parts` is a file of parts, by default the tracked objects of the task of a bag. `joints` is a
+    `parts` are those of a file, by default the tracked objects of the task of a bag. `joints` is a
     table with positions of joints of the scene, by default the joint states of a bag. ConfigError
     names what is missing.
     """
     is_bag = path.suffix.lower() == SUFFIX or (path.is_dir() and any(path.glob(f'*{SUFFIX}')))
-    file = None if parts is None else parts_files.load_parts(parts)
+    file = parts_files.load_parts(parts) if isinstance(parts, Path) else parts
     notes, recorded, joints_from = [], dict[str, tuple[Array, Array]](), str(path)
     if is_bag:
         bag = depth_bag.read(Bag(path, namespace), topics)
