@@ -234,7 +234,9 @@ def track(
             qpos.append((moment, tracker.qpos))
         watch(TrackedImage(i, moment, image, tracker, estimates[-1]))
     if smooth:
-        estimates = smoothing.smooth_estimates(images.time, estimates, tracker.tracked.shapes)
+        estimates = smoothing.smooth_estimates(
+            images.time.tolist(), estimates, tracker.tracked.shapes
+        )
     positions = [] if jointed is None else _joint_signals(jointed.model, qpos)
     notes = (*video.notes, *_losses(file.names, images.time, estimates))
     return VideoTracks(
