@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
     ):
 
         def watch(one: TrackedImage) -> None:
-            is_shown = options.picture is not None and one.index in shown
+            is_shown = options.picture is not None and one.number in shown
             if film is not None or is_shown:
                 picture = depth_overlay.draw(
                     one.tracker.tracked, names, one.time, one.image, one.estimates, near, far
@@ -143,7 +143,7 @@ def run(options: argparse.Namespace) -> None:
                     pictures.append(picture)
             pairs = zip(names, one.estimates, strict=True)
             lost = [name for name, estimate in pairs if estimate.status == LOST]
-            advance(one.index + 1, f'lost: {", ".join(lost)}' if lost else '')
+            advance(one.number + 1, f'lost: {", ".join(lost)}' if lost else '')
 
         tracked = video_tracks.track(
             video, model=options.model, smooth=options.smooth, watch=watch

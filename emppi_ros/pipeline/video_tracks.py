@@ -58,7 +58,7 @@ class VideoOfParts(NamedTuple):
 class TrackedImage(NamedTuple):
     """An image (h, w) [m] by its number, and the estimates in it."""
 
-    index: int
+    number: int
     time: float
     image: Array
     tracker: PartTracker
