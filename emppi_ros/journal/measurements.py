@@ -5,10 +5,10 @@ import json
 import numpy as np
 import numpy.typing as npt
 
+from emppi_ros.core.pose import Pose
 from emppi_ros.journal.journal import Journaled, journaled
 from emppi_ros.state.estimator import Estimator
 from emppi_ros.state.time_series import TimeSeries
-from emppi_ros.state.tracking import Pose
 from emppi_ros.tasks.task import Task
 
 Array = npt.NDArray[np.float64]

@@ -15,9 +15,9 @@ from benchmarks.track.estimators import TRACKERS
 from benchmarks.track.videos import VIDEOS
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError
+from emppi_ros.core.pose import Poses
 from emppi_ros.tracking import surfaces
 from emppi_ros.tracking.equations import Shape
-from emppi_ros.tracking.renderer import Placement
 
 
 @pytest.fixture(scope='module')
@@ -62,7 +62,7 @@ def test_a_tracker_that_knows_the_truth_has_no_errors_and_one_that_is_off_has_it
     for shift, rotation in ((0.0, np.eye(3)), (0.02, turn)):
         found = [
             estimators.EstimatedPoses(
-                Placement(one.position + [shift, 0.0, 0.0], rotation @ one.rotation),
+                Poses(one.position + [shift, 0.0, 0.0], rotation @ one.rotation),
                 covariance,
                 (True,),
             )

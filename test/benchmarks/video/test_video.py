@@ -15,10 +15,10 @@ from benchmarks.video.films import Film
 from benchmarks.video.forecast import ForecastProblem, ImageErrors
 from benchmarks.video.mechanisms import MECHANISMS, unknowns
 from benchmarks.video.pipeline import Followed, InferredMechanism
-from emppi_ros.articulation.rigid_motion import Poses
 from emppi_ros.articulation.tracks import PartTrack, Tracks
 from emppi_ros.cli import main
 from emppi_ros.core.errors import ConfigError, IdentificationError
+from emppi_ros.core.pose import Poses
 from emppi_ros.model import scene
 
 
@@ -29,8 +29,8 @@ def exact(film: Film) -> Followed:
         PartTrack(
             name,
             Poses(
-                np.array([pose.rotation[i] for pose in film.poses]),
                 np.array([pose.position[i] for pose in film.poses]),
+                np.array([pose.rotation[i] for pose in film.poses]),
             ),
             np.tile(1e-8 * np.eye(6), (count, 1, 1)),
             np.ones(count, bool),
@@ -173,7 +173,7 @@ def test_a_wrong_tree_is_refused(found) -> None:
     film = found[0].first(30)
     followed = exact(film)
     cart, pole = followed.tracks.parts
-    still = Poses(np.tile(np.eye(3), (len(film.time), 1, 1)), np.zeros((len(film.time), 3)))
+    still = Poses(np.zeros((len(film.time), 3)), np.tile(np.eye(3), (len(film.time), 1, 1)))
     tracks = dataclasses.replace(
         followed.tracks, parts=(dataclasses.replace(cart, poses=still), pole)
     )

@@ -1,11 +1,9 @@
 """Noise of depth cameras that match two images: of disparity, at edges, and holes."""
 
 import numpy as np
-import numpy.typing as npt
 
+from emppi_ros.core.arrays import Array, Bools
 from emppi_ros.tasks.depth_camera_config import DepthCameraConfig
-
-Array = npt.NDArray[np.float64]
 
 
 def add_noise(settings: DepthCameraConfig, depth: Array, rng: np.random.Generator) -> Array:
@@ -24,7 +22,7 @@ def add_noise(settings: DepthCameraConfig, depth: Array, rng: np.random.Generato
     return np.where(lost | (result > settings.farthest_m) | ~np.isfinite(depth), np.nan, result)
 
 
-def _edges(depth: Array) -> npt.NDArray[np.bool_]:
+def _edges(depth: Array) -> Bools:
     """Return pixels beside a jump of depth by more than 2 %, along rows or columns."""
     edge = np.zeros(depth.shape, bool)
     for axis in (0, 1):
@@ -39,9 +37,7 @@ def _edges(depth: Array) -> npt.NDArray[np.bool_]:
     return edge
 
 
-def _holes(
-    settings: DepthCameraConfig, shape: tuple[int, int], rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
+def _holes(settings: DepthCameraConfig, shape: tuple[int, int], rng: np.random.Generator) -> Bools:
     """Return pixels in round holes at random places."""
     rows, columns = np.ogrid[: shape[0], : shape[1]]
     result = np.zeros(shape, bool)
