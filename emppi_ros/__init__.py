@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from emppi_ros.belief.particle_filter import ParticleFilter
     from emppi_ros.core.errors import EmppiError
     from emppi_ros.model.ensemble import State
-    from emppi_ros.planning.mppi import plan
+    from emppi_ros.planning.plan_update import plan
     from emppi_ros.planning.planner import Planner
     from emppi_ros.priors.distributions import Prior
     from emppi_ros.priors.particles import Belief
@@ -61,7 +61,7 @@ _MODULES = {
     'State': 'model.ensemble',
     'Task': 'tasks.task',
     'load_task': 'tasks.task',
-    'plan': 'planning.mppi',
+    'plan': 'planning.plan_update',
 }
 
 

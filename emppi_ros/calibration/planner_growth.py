@@ -21,7 +21,7 @@ from emppi_ros.calibration.planner_overhead import WARM_UP, TimedPlanner
 from emppi_ros.core import paths
 from emppi_ros.core.errors import ConfigError
 from emppi_ros.model.ensemble import State
-from emppi_ros.planning.mppi import PlanInfo
+from emppi_ros.planning.plan_update import PlanInfo
 from emppi_ros.planning.planner import Planner
 from emppi_ros.priors.particles import Belief
 from emppi_ros.robots.plan import Plan

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from emppi_ros.app.closed_loop import ClosedLoop
 from emppi_ros.model.ensemble import Ensemble, Records, State
-from emppi_ros.planning.mppi import PlanInfo
+from emppi_ros.planning.plan_update import PlanInfo
 from emppi_ros.planning.planner import Planner
 from emppi_ros.robots.plan import Plan
 from emppi_ros.state.commands import Commands

@@ -16,22 +16,24 @@ from emppi_ros.tasks.planner_config import NoiseAdaptation
 Array = npt.NDArray[np.float64]
 
 
-def bound(config: NoiseAdaptation, variance: Array, base: Array) -> Array:
-    """Return the variance (H, nu) within its bounds around `base` (nu,)."""
+def bound(config: NoiseAdaptation | None, variance: Array | None, base: Array) -> Array:
+    """Return the variance (H, nu) within its bounds around `base` (nu,), the default."""
+    if config is None or variance is None:
+        return base
     return np.clip(variance, config.lowest * base, config.highest * base)
 
 
 def adapt(
-    config: NoiseAdaptation, variance: Array, weights: Array, noise: Array, base: Array
-) -> Array:
+    config: NoiseAdaptation | None, variance: Array, weights: Array, noise: Array, base: Array
+) -> Array | None:
     """
-    Return the variance of the next update, (H, nu).
+    Return the variance of the next update, (H, nu); None if it is constant.
 
     Parameters
     ----------
-    config : NoiseAdaptation
-        Settings.
-    variance : (H, nu) array
+    config : NoiseAdaptation or None
+        Settings; None: constant.
+    variance : (H, nu) or (nu,) array
         Variance that the noise was drawn with.
     weights : (M, K, H) array
         Weights of the samples, with sum 1 at each step.
@@ -41,5 +43,7 @@ def adapt(
         The configured variance, which the bounds are multiples of.
 
     """
+    if config is None:
+        return None
     squares = np.einsum('mkh,mkhu->hu', weights, noise**2)
     return bound(config, variance + config.rate * (squares - variance), base)

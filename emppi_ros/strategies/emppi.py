@@ -1,0 +1,21 @@
+"""
+Ensemble model predictive path integral control (Abraham et al. 2020): eq. 9.
+
+Each model has samples of its own, and its belief is the prior of their weights.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.core import weights
+from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+
+Array = npt.NDArray[np.float64]
+
+
+def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
+    """Return the softmax (N, H) of costs, one per step."""
+    return weights.softmin(costs, temperature, log_prior[:, None], axis=0)
+
+
+STRATEGY = Strategy(sample_gaussian, weigh, compares_plans=False, control_cost=True)

@@ -1,0 +1,21 @@
+"""
+Model predictive path integral control (Williams et al. 2017) of the risk over models.
+
+All models roll out the same plans; the softmax of their costs weighs whole plans.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from emppi_ros.strategies import emppi
+from emppi_ros.strategies.strategy import Strategy, sample_gaussian
+
+Array = npt.NDArray[np.float64]
+
+
+def weigh(costs: Array, log_prior: Array, temperature: float) -> Array:
+    """Return the softmax (N, H) of the costs of whole plans, the same at all steps."""
+    return np.broadcast_to(emppi.weigh(costs[:, :1], log_prior, temperature), costs.shape)
+
+
+STRATEGY = Strategy(sample_gaussian, weigh, compares_plans=True, control_cost=True)
